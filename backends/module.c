@@ -20,6 +20,22 @@ typedef struct trace {
 
 static const char here; /* an address in this library */
 
+/* Modules use what only the library of their release has: src/graphrt.map. */
+static void add_loader_error(grt_text *places, const char *path)
+{
+    const char *said = dlerror();
+    const char *other = said ? strstr(said, "GRAPHRT_PRIVATE_") : NULL;
+    if (!other) {
+        grt_text_add(places, "\n  %s", said ? said : path);
+        return;
+    }
+    other += sizeof "GRAPHRT_PRIVATE_" - 1;
+    grt_text_add(places,
+                 "\n  %s: it is of another release than this library, which is %s: install both of one "
+                 "release (it wants %.*s)",
+                 path, grt_version(), (int)strspn(other, "0123456789_"), other);
+}
+
 static const void *open_file(const char *path, trace *t)
 {
     if (access(path, F_OK) != 0) {
@@ -29,7 +45,7 @@ static const void *open_file(const char *path, trace *t)
     t->there = true;
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module) {
-        grt_text_add(&t->places, "\n  %s", dlerror());
+        add_loader_error(&t->places, path);
         return NULL;
     }
     const void *found = dlsym(module, t->symbol);

@@ -149,6 +149,7 @@ cuda_files += backends/cuda/current.h backends/cuda/current.c
 cuda_files += backends/cuda/local.h backends/cuda/local.c
 cuda_files += backends/cuda/watch.h
 cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
+cuda_files += backends/cuda/wheels.h backends/cuda/wheels.c
 cuda_files += backends/cuda/packing.h backends/cuda/packing.c
 cuda_files += backends/cuda/number.cuh
 cuda_files += backends/cuda/lane_exchange.cuh
@@ -288,7 +289,7 @@ cuda_pointwise_language.inc: $(top_srcdir)/backends/cuda/pointwise_language.h
 	$(AM_V_GEN)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@.tmp && mv $@.tmp $@
 cuda-objects/%.cu.o: $(top_srcdir)/%.cu
 	@$(MKDIR_P) $(@D)
-	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 --extended-lambda $(cuda_gencode) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@
+	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 --extended-lambda $(cuda_gencode) $(CUDA_COMPRESSION) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@
 cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc cuda_pointwise_language.inc
 	@$(MKDIR_P) $(@D)
 	$(AM_V_CC)$(CC) -O2 -g -std=gnu11 $(WARNINGS) $(HARDEN_CFLAGS) -fPIC -fvisibility=hidden $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@

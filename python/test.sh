@@ -44,6 +44,7 @@ fetch() { pypi_fetch "$1" "$here/requirements/$2" "$work/pip.log" "Python packag
 # make_wheel PYTHON DIRECTORY
 make_wheel()
 {
+    make -s -C "$build" libgraphrt-image.so >"$work/make.log" 2>&1 # where configure found the libraries of its formats
     rm -rf "$2/build-venv" "$2/wheel" && mkdir -p "$2/wheel" && "$1" -m venv "$2/build-venv" && fetch "$2/build-venv" build.txt || return 1
     PATH=$2/build-venv/bin:$PATH GRAPHRT_BUILD=$build check "$(basename "$2"): wheel" "$2/build-venv/bin/python" -m build --wheel --no-isolation \
         --config-setting=build-dir="$2/cmake" --outdir "$2/wheel" "$here"
@@ -75,6 +76,7 @@ run_tests() # DIRECTORY FILE...
 {
     local directory=$1 p f s
     shift
+    make -s -C "$build" libgraphrt-mirror.so >"$work/make.log" 2>&1 && export GRAPHRT_BACKEND_PATH=$build
     [ -e "$build/examples/.libs/custom_ops.so" ] && export CUSTOM_OPS=$build/examples/.libs/custom_ops.so
     (cd "$here/tests" && PATH=$directory/venv/bin "$directory/venv/bin/python" -m pytest -q -p no:cacheprovider -W ignore::RuntimeWarning \
         --tb=short "$@") >"$work/pytest.log" 2>&1
@@ -83,6 +85,21 @@ run_tests() # DIRECTORY FILE...
     ((f == 0)) || tail -n 20 "$work/pytest.log"
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     echo "$(basename "$directory"): $(tail -n 1 "$work/pytest.log")"
+}
+
+# The second wheel, where the build has the CUDA module. Without a GPU: it is found, and says what it lacks.
+cuda_wheel() # DIRECTORY
+{
+    if [ ! -e "$build/libgraphrt-cuda.so" ]; then
+        skipped=$((skipped + 1)) && echo "skipped: the wheel of the CUDA module: make libgraphrt-cuda.so has not made it"
+        return
+    fi
+    rm -rf "$1/cuda" && mkdir -p "$1/cuda"
+    PATH=$1/build-venv/bin:$PATH GRAPHRT_BUILD=$build check "the wheel of the CUDA module" "$1/build-venv/bin/python" -m build --wheel --no-isolation \
+        --outdir "$1/cuda" "$here/cuda" || return
+    ls -l "$1"/cuda/*.whl
+    check "the CUDA module is installed beside the library" "$1/venv/bin/pip" --disable-pip-version-check install --no-deps --no-index "$1"/cuda/*.whl
+    check "the CUDA module is found, and counts GPUs or says why there is none" env -u GRAPHRT_BACKEND_PATH "$1/venv/bin/python" "$here/cuda/test_found.py"
 }
 
 python=${GRT_PYTHON3:-$(command -v python3)}
@@ -101,6 +118,7 @@ if make_wheel "$python" "$first" && install "$first" "$python"; then
     check "the wheel has at most 25 MB and a manylinux tag" small_and_tagged "$first"
     check "digits in five lines" five_lines "$first"
     run_tests "$first"
+    cuda_wheel "$first"
 else
     failed=$((failed + 1))
 fi
@@ -108,7 +126,7 @@ if later=$(stable_python); then
     mkdir -p "$work/abi3"
     if make_wheel "$later" "$work/abi3" && install "$work/abi3" "$later"; then
         check "digits in five lines, $("$later" -V)" five_lines "$work/abi3"
-        run_tests "$work/abi3" test_session.py test_arrays.py test_maps.py test_pool.py test_ort.py
+        run_tests "$work/abi3" test_session.py test_arrays.py test_streams.py test_maps.py test_pool.py test_ort.py
     else
         failed=$((failed + 1))
     fi

@@ -21,6 +21,9 @@ include/graphrt/graphrt.h s/^(#define GRT_VERSION_MAJOR ).*/\1$major/
 include/graphrt/graphrt.h s/^(#define GRT_VERSION_MINOR ).*/\1$minor/
 include/graphrt/graphrt.h s/^(#define GRT_VERSION_PATCH ).*/\1$patch/
 python/pyproject.toml s/^(version = ").*"/\1$1"/
+python/pyproject.toml s/(graphrt-cuda13\[libraries\]==)[0-9.]+/\1$1/
+python/cuda/pyproject.toml s/^(version = ").*"/\1$1"/
+python/cuda/pyproject.toml s/("graphrt==)[0-9.]+/\1$1/
 src/graphrt.map s/GRAPHRT_PRIVATE_[0-9_]+/GRAPHRT_PRIVATE_${major}_${minor}_$patch/
 debian/libgraphrt1.symbols s/GRAPHRT_PRIVATE_[0-9_]+ [0-9.]+/GRAPHRT_PRIVATE_${major}_${minor}_$patch $1/
 END

@@ -223,6 +223,10 @@ AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX; SANITIZE
 dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/calls.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
 dist_check_SCRIPTS += tests/scripts/docs.sh
 TESTS += tests/scripts/docs.sh
+dist_check_SCRIPTS += tests/scripts/modules.sh
+TESTS += tests/scripts/modules.sh
+dist_check_SCRIPTS += tests/scripts/site.sh
+TESTS += tests/scripts/site.sh
 TESTS += tests/scripts/includes.sh
 TESTS += tests/scripts/calls.sh
 dist_check_SCRIPTS += tests/scripts/op_files.sh

@@ -4,6 +4,7 @@
 #include "backends/cuda/libraries.h"
 
 #include "backends/cuda/dnn_plans.h"
+#include "backends/cuda/wheels.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -29,14 +30,18 @@ struct cuda_libraries {
 
 /* ---- finding ---- */
 
-/* Searches the loader's path, then the toolkit's directory. Libraries stay open for other devices. */
+/* The one that the program has open already comes first: two copies in one process would not know of each
+ * other. Then wheels beside this module, the loader's path, the toolkit's directory. Libraries stay open for
+ * other devices. */
 static grt_status open_library(const char *what, const char *const *names, void **out_library)
 {
     const char *home = secure_getenv("CUDA_HOME"), *first = NULL;
     const char *roots[] = {home, "/usr/local/cuda"};
     char reason[512] = "", path[PATH_SIZE];
     for (int i = 0; names[i]; i++) {
-        if ((*out_library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL)))
+        if ((*out_library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) ||
+            (*out_library = cuda_wheels_open(names[i])) ||
+            (*out_library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL)))
             return GRT_OK;
         const char *said = dlerror();
         if (!first && said) {
@@ -52,8 +57,8 @@ static grt_status open_library(const char *what, const char *const *names, void 
         }
     }
     return grt_fail(GRT_STATUS_DEVICE,
-                    "%s (%s) was not found: looked where the dynamic loader does (LD_LIBRARY_PATH, system "
-                    "directories), in "
+                    "%s (%s) was not found: looked for Python's packages of NVIDIA beside this module, where "
+                    "the dynamic loader does (LD_LIBRARY_PATH, system directories), in "
                     "%s%s/usr/local/cuda/lib64; install it or add its directory to LD_LIBRARY_PATH (%s)",
                     what, names[0], home ? home : "", home ? "/lib64 and " : "", reason);
 }
@@ -84,8 +89,9 @@ static void find_dnn(void *opened, const char **missing)
     CUDA_DNN_FUNCTIONS(X)
 #undef X
     /* cuDNN opens its parts on demand; the one that runs most plans is loaded now. */
-    if (!*missing)
-        (void)dlopen("libcudnn_engines_precompiled.so.9", RTLD_NOW | RTLD_LOCAL);
+    static const char engines[] = "libcudnn_engines_precompiled.so.9";
+    if (!*missing && !cuda_wheels_open(engines))
+        (void)dlopen(engines, RTLD_NOW | RTLD_LOCAL);
 }
 
 static const char *const blas_names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};

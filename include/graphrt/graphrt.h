@@ -373,6 +373,9 @@ GRT_API void grt_context_cancel(grt_context *context);
  * Threads: one a context. Errors: as grt_context_run; UNSUPPORTED on devices without streams, or if a step needs the host (it is
  * named). After an error nothing of this run is in flight. */
 GRT_API GRT_MUST_USE grt_status grt_context_run_async(grt_context *context, void *stream);
+/* The context's own stream (a cudaStream_t), which grt_context_run and grt_context_run_async with NULL use: whatever is enqueued there comes
+ * before the next run. It belongs to the context. NULL on devices without streams. Threads: any. */
+GRT_API void *grt_context_stream(const grt_context *context);
 /* What output `index` will be for the inputs that are bound: dtype, rank and dims, -1 for what depends on data; no memory. Prepares for these
  * dims if they are new, as the run would, and then the outputs of the last run are gone. Threads: one a context. Errors: as grt_context_run; INVALID_ARGUMENT if the output is no
  * tensor. */

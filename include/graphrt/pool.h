@@ -137,7 +137,8 @@ GRT_API GRT_MUST_USE grt_status grt_pool_get_fd(grt_pool *pool, int *out_fd);
 /* Take one of them: the same request that was submitted, which is released once. BUSY if there is none. Threads: any. */
 GRT_API GRT_MUST_USE grt_status grt_pool_take_done(grt_pool *pool, grt_request **out_request);
 
-/* Counts of a lane since its creation. Each request that was accepted is in one of succeeded, failed, cancelled and late once it is done. */
+/* Counts of a lane since its creation. Each request that was accepted is in one of succeeded, failed, cancelled and late once it is done.
+ * Threads: any. */
 typedef struct grt_pool_stats {
     size_t struct_size; /* set by the caller */
     uint64_t submitted;
@@ -158,7 +159,7 @@ typedef enum grt_pool_phase {
     GRT_POOL_COPY_OUT = 3,
     GRT_POOL_TOTAL = 4,
 } grt_pool_phase;
-/* Times of requests that succeeded. Percentiles are the limits of their buckets: at most a quarter too high. */
+/* Times of requests that succeeded. Percentiles are the limits of their buckets: at most a quarter too high. Threads: any. */
 enum { GRT_HISTOGRAM_BUCKETS = 130 };
 typedef struct grt_histogram {
     size_t struct_size; /* set by the caller */

@@ -104,7 +104,7 @@ class Session:
             kernel), OutOfMemory.
         """
 
-    def run(self, inputs: graphrt._types.Inputs, outputs: Iterable[str] | None = None, into: dict[str, Any] | None = None, *, timeout: float | None = None, stop: Stop | None = None) -> dict[str, Any]:
+    def run(self, inputs: graphrt._types.Inputs, outputs: Iterable[str] | None = None, into: dict[str, Any] | None = None, *, timeout: float | None = None, stop: Stop | None = None, stream: Any = None) -> dict[str, Any]:
         """
         Run the model.
 
@@ -119,6 +119,10 @@ class Session:
                 early may have written parts of them.
             timeout: seconds that the run may take; None: no limit.
             stop: a graphrt.Stop that may end it.
+            stream: on GPUs, a CUDA stream (torch's, CuPy's, an address as int) that the run is enqueued on, behind what is there: the
+                call does not wait. Inputs and `into` must be in the GPU's memory, and stay until the stream is done; outputs that are
+                not in `into` are left out. What goes wrong on the GPU is raised by the next run on that stream. None: the run is over
+                when this returns. In both cases it begins when the streams of CUDA inputs are done, as DLPack has it.
         Returns: outputs by name in the model's order: new NumPy arrays that own their memory, lists, None, or what `into` has.
         Raises: InvalidArgument (names, dtypes, dims; values that an op refuses), OutOfMemory, DeviceError, Unsupported;
             DeadlineExceeded, Cancelled. Ctrl-C ends a run of the main thread: KeyboardInterrupt.

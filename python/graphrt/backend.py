@@ -35,6 +35,7 @@ class GraphrtBackend(Backend):
 
     @classmethod
     def supports_device(cls, device):
+        """Is there such a device ("CPU", "CUDA:0") in this machine?"""
         kind = device.partition(":")[0]
         if kind != "CUDA":
             return kind == "CPU"
@@ -45,6 +46,7 @@ class GraphrtBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model, device="CPU", **kwargs):
+        """Does every operator of the model run on the device?"""
         try:
             cls.prepare(model, device, **kwargs)
         except NotImplementedError:

@@ -48,6 +48,7 @@ class Scorer:
         self._keep = keep
 
     def __call__(self, batch):
+        """The outputs of a batch of columns by name, as columns."""
         missing = [name for name, info in self._inputs.items() if name not in batch and not info.has_default]
         if missing:
             raise InvalidArgument(f"the batch has no column {', '.join(missing)}, but {', '.join(batch)}")

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arrays.h"
 
+#include "streams.h"
+
 #include <algorithm>
 #include <cstring>
 #include <nanobind/stl/vector.h>
@@ -96,6 +98,15 @@ grt_dtype dtype_of_dlpack(nb::dlpack::dtype type)
     default:
         return GRT_DTYPE_NONE;
     }
+}
+
+bool is_dense(const nb::ndarray<nb::ro> &array)
+{
+    int64_t stride = 1;
+    for (size_t i = array.ndim(); i-- > 0; stride *= (int64_t)array.shape(i))
+        if (array.shape(i) > 1 && array.stride(i) != stride && array.size() > 0)
+            return false;
+    return true;
 }
 
 void set_rank(grt_tensor &tensor, Py_ssize_t rank)
@@ -221,20 +232,24 @@ bool Operand::take_buffer(nb::handle object, int flags)
     return true;
 }
 
-bool Operand::take_dlpack(nb::handle object, bool writable)
+bool Operand::take_dlpack(nb::handle object, bool writable, void *stream)
 {
     if (PyObject_TypeCheck(object.ptr(), (PyTypeObject *)numpy_ndarray) || !nb::hasattr(object, "__dlpack__"))
         return false;
+    const nb::object source = with_stream(object, stream);
     nb::ndarray<nb::ro> array;
     nb::ndarray<> writable_array;
-    if (writable ? !nb::try_cast(object, writable_array, false) : !nb::try_cast(object, array))
+    if (writable ? !nb::try_cast(source, writable_array, false) : !nb::try_cast(source, array))
         return false;
     if (writable)
         array = nb::ndarray<nb::ro>(writable_array);
-    int64_t stride = 1;
-    for (size_t i = array.ndim(); i-- > 0; stride *= (int64_t)array.shape(i))
-        if (array.shape(i) > 1 && array.stride(i) != stride && array.size() > 0)
-            return false;
+    const int kind = array.device_type();
+    const bool on_gpu = kind == nb::device::cuda::value || kind == nb::device::cuda_managed::value;
+    if (!is_dense(array)) {
+        if (on_gpu)
+            raise_invalid("an array in a GPU's memory must be dense and row-major (torch: contiguous())");
+        return false;
+    }
     tensor = {};
     tensor.dtype = dtype_of_dlpack(array.dtype());
     if (tensor.dtype == GRT_DTYPE_NONE)
@@ -242,8 +257,7 @@ bool Operand::take_dlpack(nb::handle object, bool writable)
     set_rank(tensor, (Py_ssize_t)array.ndim());
     for (size_t i = 0; i < array.ndim(); i++)
         tensor.dims[i] = (int64_t)array.shape(i);
-    const int kind = array.device_type();
-    if (kind == nb::device::cuda::value) {
+    if (on_gpu) {
         tensor.memory = GRT_MEMORY_DEVICE;
         tensor.device = array.device_id();
     } else if (kind != nb::device::cpu::value && kind != nb::device::cuda_host::value) {
@@ -292,15 +306,15 @@ bool Operand::take_pointer(nb::handle object)
     return pointer != nullptr;
 }
 
-void Operand::read(nb::handle object, grt_dtype wanted)
+void Operand::read(nb::handle object, grt_dtype wanted, void *stream)
 {
-    if (!take_buffer(object, 0) && !take_pointer(object) && !take_dlpack(object, false))
+    if (!take_buffer(object, 0) && !take_pointer(object) && !take_dlpack(object, false, stream))
         take_prepared(object, wanted);
 }
 
-void Operand::write(nb::handle object)
+void Operand::write(nb::handle object, void *stream)
 {
-    if (take_buffer(object, PyBUF_WRITABLE) || take_pointer(object) || take_dlpack(object, true))
+    if (take_buffer(object, PyBUF_WRITABLE) || take_pointer(object) || take_dlpack(object, true, stream))
         return;
     /* Arrays of ml_dtypes have no buffer: an unsigned view of the same memory does. */
     nb::object name = python_dtype(GRT_DTYPE_NONE);

@@ -33,10 +33,11 @@ class Operand
         drop();
     }
     /* An input: memory is used where it is, if it is dense, aligned and in the machine's byte order;
-     * otherwise a copy is. Objects without a dtype of their own (lists, numbers) become `wanted`. */
-    void read(nb::handle object, grt_dtype wanted);
+     * otherwise a copy is. Objects without a dtype of their own (lists, numbers) become `wanted`. `stream`
+     * waits for those who make what is in a GPU's memory; NULL: they are done. */
+    void read(nb::handle object, grt_dtype wanted, void *stream = nullptr);
     /* An output: memory that can be written where it is, else an error. */
-    void write(nb::handle object);
+    void write(nb::handle object, void *stream = nullptr);
     void drop();
 
     grt_tensor tensor{};
@@ -44,7 +45,7 @@ class Operand
   private:
     bool take_buffer(nb::handle object, int flags);
     bool take_pointer(nb::handle object);
-    bool take_dlpack(nb::handle object, bool writable);
+    bool take_dlpack(nb::handle object, bool writable, void *stream);
     void take_prepared(nb::handle object, grt_dtype wanted);
 
     Py_buffer buffer_{};

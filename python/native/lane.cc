@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lane.h"
 
-Lane::Lane(const Model &model, grt_session *session)
-    : model_(model), operands_(new Operand[model.inputs.size() + 1]),
+Lane::Lane(const Model &model, grt_session *session, void *stream)
+    : model_(model), stream_(stream), operands_(new Operand[model.inputs.size() + 1]),
       users_(new Operand[model.outputs.size() + 1]), values_(model.inputs.size()), set_(model.inputs.size()),
       outputs_(model.outputs.size())
 {
@@ -30,6 +30,7 @@ void Lane::forget()
 
 void Lane::bind(const std::vector<nb::handle> &inputs)
 {
+    void *waits = stream_ ? stream_ : grt_context_stream(get());
     dims_.clear();
     for (size_t i = 0; i < inputs.size(); i++) {
         const grt_io_info &info = model_.inputs[i].info;
@@ -39,7 +40,7 @@ void Lane::bind(const std::vector<nb::handle> &inputs)
                                                    : grt_context_set_input_value(get(), i, nullptr));
             set_[i] = false;
         } else if (info.kind == GRT_KIND_TENSOR) {
-            operands_[i].read(inputs[i], info.dtype);
+            operands_[i].read(inputs[i], info.dtype, waits);
             const grt_tensor &tensor = operands_[i].tensor;
             check(grt_context_set_input(get(), i, &tensor));
             set_[i] = true;
@@ -61,6 +62,14 @@ void Lane::unbind_output(size_t index)
     outputs_[index].bound = outputs_[index].users = false;
 }
 
+void Lane::bind_user(size_t index, const nb::object &array)
+{
+    users_[index].write(array, stream_ ? stream_ : grt_context_stream(get()));
+    check(grt_context_set_output(get(), index, &users_[index].tensor));
+    outputs_[index].array = array;
+    outputs_[index].bound = outputs_[index].users = true;
+}
+
 /* Outputs whose dims are known from the last run get an array's memory to be written into: nothing is copied
  * behind the run. */
 void Lane::bind_outputs(const Wanted &wanted)
@@ -68,13 +77,11 @@ void Lane::bind_outputs(const Wanted &wanted)
     const bool same = dims_ == last_dims_;
     for (size_t i = 0; i < outputs_.size(); i++) {
         Output &output = outputs_[i];
-        output.users = !wanted.bound.empty() && wanted.bound[i].is_valid();
-        if (output.users) {
-            users_[i].write(wanted.bound[i]);
-            check(grt_context_set_output(get(), i, &users_[i].tensor));
-            output.array = wanted.bound[i];
-            output.bound = true;
-        } else if (same && output.known && !output.depends && (wanted.skip.empty() || !wanted.skip[i])) {
+        output.users = false;
+        if (!wanted.bound.empty() && wanted.bound[i].is_valid()) {
+            bind_user(i, wanted.bound[i]);
+        } else if (!stream_ && same && output.known && !output.depends &&
+                   (wanted.skip.empty() || !wanted.skip[i])) {
             output.array =
                 array_make(output.tensor.dtype, output.tensor.rank, output.tensor.dims, &output.tensor.data);
             check(grt_context_set_output(get(), i, &output.tensor));
@@ -122,6 +129,36 @@ nb::object Lane::result(size_t index)
     return array_copy(output.tensor);
 }
 
+grt_status Lane::run_and_wait(const Limits &limits)
+{
+    grt_status status = run_within(get(), limits);
+    if (status == GRT_STATUS_INVALID_ARGUMENT)
+        status = run_unbound(status, limits);
+    if (status == GRT_OK && dims_ != last_dims_) {
+        for (Output &output : outputs_)
+            output.known = false;
+        last_dims_ = dims_;
+    }
+    return status;
+}
+
+grt_status Lane::enqueue()
+{
+    nb::gil_scoped_release released;
+    return grt_context_run_async(get(), stream_);
+}
+
+nb::object Lane::results(const Wanted &wanted)
+{
+    nb::object results = taken(PyDict_New());
+    for (size_t i = 0; i < outputs_.size(); i++) {
+        const bool skipped = stream_ ? !outputs_[i].users : !wanted.skip.empty() && wanted.skip[i];
+        if (!skipped && PyDict_SetItem(results.ptr(), model_.outputs[i].key.ptr(), result(i).ptr()) != 0)
+            throw nb::python_error();
+    }
+    return results;
+}
+
 nb::object Lane::run(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits)
 {
     struct Forget {
@@ -133,19 +170,6 @@ nb::object Lane::run(const std::vector<nb::handle> &inputs, const Wanted &wanted
     } forget{this};
     bind(inputs);
     bind_outputs(wanted);
-    grt_status status = run_within(get(), limits);
-    if (status == GRT_STATUS_INVALID_ARGUMENT)
-        status = run_unbound(status, limits);
-    check(status);
-    if (dims_ != last_dims_) {
-        for (Output &output : outputs_)
-            output.known = false;
-        last_dims_ = dims_;
-    }
-    nb::object results = taken(PyDict_New());
-    for (size_t i = 0; i < outputs_.size(); i++)
-        if (wanted.skip.empty() || !wanted.skip[i])
-            if (PyDict_SetItem(results.ptr(), model_.outputs[i].key.ptr(), result(i).ptr()) != 0)
-                throw nb::python_error();
-    return results;
+    check(stream_ ? enqueue() : run_and_wait(limits));
+    return results(wanted);
 }

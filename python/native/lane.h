@@ -13,14 +13,16 @@
 struct Wanted {
     std::vector<bool> skip;        /* empty: all are wanted */
     std::vector<nb::object> bound; /* the user's objects; empty: none */
+    void *stream = nullptr;        /* the run is enqueued there; NULL: it is waited for */
 };
 
 class Lane
 {
   public:
-    Lane(const Model &model, grt_session *session);
-    /* Binds, runs without the GIL, and gives a dict of the outputs. What it held on to is let go of in every
-     * case. */
+    /* stream: where its runs are enqueued; NULL: they are on the context's own, and waited for. */
+    Lane(const Model &model, grt_session *session, void *stream);
+    /* Binds, runs without the GIL, and gives a dict of the outputs, of an enqueued run those that were bound.
+     * What it held on to is let go of in every case. */
     nb::object run(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits);
     /* Binds and runs, as tuning wants it. */
     void bind(const std::vector<nb::handle> &inputs);
@@ -28,6 +30,10 @@ class Lane
     grt_context *get() const
     {
         return context_.get();
+    }
+    void *stream() const
+    {
+        return stream_;
     }
 
   private:
@@ -42,10 +48,15 @@ class Lane
     };
     void bind_outputs(const Wanted &wanted);
     void unbind_output(size_t index);
+    void bind_user(size_t index, const nb::object &array);
+    grt_status enqueue();
+    grt_status run_and_wait(const Limits &limits);
+    nb::object results(const Wanted &wanted);
     grt_status run_unbound(grt_status status, const Limits &limits);
     nb::object result(size_t index);
 
     const Model &model_;
+    void *stream_;
     OwnedContext context_;
     std::unique_ptr<Operand[]> operands_, users_;
     std::vector<OwnedValue> values_;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session.h"
 
+#include "streams.h"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -25,17 +27,19 @@ Session::Session(nb::object model, std::string device, int32_t threads, nb::obje
     session_.reset(session);
 }
 
-std::unique_ptr<Lane> Session::take()
+/* Each stream has lanes of its own: what an enqueued run finds wrong is told by the next one of its lane. */
+std::unique_ptr<Lane> Session::take(void *stream)
 {
     {
         std::lock_guard<std::mutex> lock(mutex_);
-        if (!idle_.empty()) {
-            std::unique_ptr<Lane> lane = std::move(idle_.back());
-            idle_.pop_back();
-            return lane;
-        }
+        for (size_t i = idle_.size(); i-- > 0;)
+            if (idle_[i]->stream() == stream) {
+                std::unique_ptr<Lane> lane = std::move(idle_[i]);
+                idle_.erase(idle_.begin() + (ptrdiff_t)i);
+                return lane;
+            }
     }
-    return std::make_unique<Lane>(*model_, get());
+    return std::make_unique<Lane>(*model_, get(), stream);
 }
 
 void Session::give(std::unique_ptr<Lane> lane)
@@ -54,17 +58,22 @@ nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wan
         {
             session->give(std::move(lane));
         }
-    } lease{this, take()};
+    } lease{this, take(wanted.stream)};
     return lease.lane->run(inputs, wanted, limits);
 }
 
 nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
-                        nb::handle stop)
+                        nb::handle stop, nb::handle stream)
 {
     const Limits limits(timeout, stop);
     std::vector<nb::handle> ordered;
     feed_order(*model_, inputs, ordered);
     Wanted wanted;
+    wanted.stream = stream_of(stream);
+    if (wanted.stream && (limits.stop || limits.deadline_ms > 0 || !outputs.is_none()))
+        raise_invalid(
+            "a run on a stream is not waited for: timeout and stop cannot end it, and its outputs are "
+            "those in `into`");
     if (!outputs.is_none()) {
         wanted.skip.assign(model_->outputs.size(), true);
         for (nb::handle name : outputs)
@@ -162,7 +171,7 @@ nb::dict Session::tune(nb::handle inputs, double seconds, bool again, nb::object
 {
     std::vector<nb::handle> ordered;
     feed_order(*model_, inputs, ordered);
-    Lane lane(*model_, get());
+    Lane lane(*model_, get(), nullptr);
     lane.bind(ordered);
     Progress callback{progress, {}};
     auto options = sized<grt_tune_options>();
@@ -237,11 +246,11 @@ void session_bind(nb::module_ &module)
         .def(
             "run", &Session::run, nb::arg("inputs"), nb::arg("outputs") = nb::none(),
             nb::arg("into") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none(),
-            nb::arg("stop") = nb::none(),
+            nb::arg("stop") = nb::none(), nb::arg("stream") = nb::none(),
             nb::sig("def run(self, inputs: graphrt._types.Inputs, outputs: collections.abc.Iterable[str] | "
                     "None = None, into: dict[str, "
-                    "typing.Any] | None = None, *, timeout: float | None = None, stop: Stop | None = None) "
-                    "-> dict[str, typing.Any]"),
+                    "typing.Any] | None = None, *, timeout: float | None = None, stop: Stop | None = None, "
+                    "stream: typing.Any = None) -> dict[str, typing.Any]"),
             "Run the model.\n\n"
             "Args:\n"
             "    inputs: a dict by name, a list or tuple in the model's order, or the array itself where "
@@ -259,6 +268,18 @@ void session_bind(nb::module_ &module)
             "        early may have written parts of them.\n"
             "    timeout: seconds that the run may take; None: no limit.\n"
             "    stop: a graphrt.Stop that may end it.\n"
+            "    stream: on GPUs, a CUDA stream (torch's, CuPy's, an address as int) that the run is "
+            "enqueued on, "
+            "behind what is there: the\n"
+            "        call does not wait. Inputs and `into` must be in the GPU's memory, and stay until the "
+            "stream "
+            "is done; outputs that are\n"
+            "        not in `into` are left out. What goes wrong on the GPU is raised by the next run on "
+            "that "
+            "stream. None: the run is over\n"
+            "        when this returns. In both cases it begins when the streams of CUDA inputs are done, as "
+            "DLPack "
+            "has it.\n"
             "Returns: outputs by name in the model's order: new NumPy arrays that own their memory, lists, "
             "None, or what `into` has.\n"
             "Raises: InvalidArgument (names, dtypes, dims; values that an op refuses), OutOfMemory, "

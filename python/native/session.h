@@ -12,7 +12,7 @@ class Session
   public:
     Session(nb::object model, std::string device, int32_t threads, nb::object fallback);
     nb::object run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
-                   nb::handle stop);
+                   nb::handle stop, nb::handle stream);
     nb::object call(nb::args positional, nb::kwargs named);
     nb::dict load_info() const;
     nb::dict tune(nb::handle inputs, double seconds, bool again, nb::object progress);
@@ -36,7 +36,7 @@ class Session
     nb::object model_object_;
 
   private:
-    std::unique_ptr<Lane> take();
+    std::unique_ptr<Lane> take(void *stream);
     void give(std::unique_ptr<Lane> lane);
     nb::object run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits);
 

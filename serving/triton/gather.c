@@ -99,6 +99,14 @@ static TRITONSERVER_Error *stage_strings(instance *in, size_t i, request *const 
     return NULL;
 }
 
+/* Copies from pageable memory wait for each other in the driver, whatever thread they are of; copies of our
+ * own into page-locked memory do not. Small ones are not worth it. */
+static bool is_staged(const instance *in, const request_input *from)
+{
+    return in->gpu && in->model->settings.pins_inputs && from->tensor.memory == GRT_MEMORY_HOST &&
+           from->bytes >= 64 << 10;
+}
+
 static bool usable_in_place(const request_input *from)
 {
     const size_t element = grt_dtype_bits(from->tensor.dtype) / 8;
@@ -114,7 +122,7 @@ static TRITONSERVER_Error *gather_input(instance *in, size_t i, request *const *
     grt_tensor tensor = first->tensor;
     if (in->model->settings.max_batch > 0)
         tensor.dims[0] = rows;
-    if (n > 1 || !usable_in_place(first)) {
+    if (n > 1 || !usable_in_place(first) || is_staged(in, first)) {
         TRITON_TRY(stage_bytes(in, i, batch, n));
         tensor.data = in->inputs[i].data;
         tensor.memory = in->gpu ? GRT_MEMORY_PINNED : GRT_MEMORY_HOST;

@@ -31,6 +31,11 @@ static TRITONSERVER_Error *open_instance(instance *in)
     TRITON_TRY(name_device(in, device, sizeof device));
     device_kind(device, kind);
     in->gpu = device_kind_is_accelerator(kind);
+    if (in->gpu)
+        log_line(TRITONSERVER_LOG_INFO, "model '%s' on %s: large inputs in pageable memory are %s",
+                 in->model->name, device,
+                 in->model->settings.pins_inputs ? "copied to page-locked memory first"
+                                                 : "left to the driver, as input_pinned_memory is off");
     TRITON_TRY(served_model_take_session(in->model, device, &in->session));
     TRITON_TRY(error_from_status(grt_context_create(in->session, &in->context), in->model->name));
     in->inputs = calloc(in->model->n_inputs + 1, sizeof *in->inputs);

@@ -68,6 +68,14 @@ static TRITONSERVER_Error *read_threads(settings *s)
     return NULL;
 }
 
+/* On unless the configuration says that it is not. */
+static bool reads_pinned_memory(const settings *s)
+{
+    const json_t *optimization = json_object_get(s->config, "optimization");
+    const json_t *pinned = json_object_get(optimization, "input_pinned_memory");
+    return !pinned || json_is_true(json_object_get(pinned, "enable"));
+}
+
 TRITONSERVER_Error *settings_read(TRITONBACKEND_Model *model, settings *out)
 {
     *out = (settings){0};
@@ -78,6 +86,7 @@ TRITONSERVER_Error *settings_read(TRITONBACKEND_Model *model, settings *out)
     TRITON_TRY(error);
     out->file = filled(json_string_value(json_object_get(out->config, "default_model_filename")));
     out->max_batch = json_integer_value(json_object_get(out->config, "max_batch_size"));
+    out->pins_inputs = reads_pinned_memory(out);
     out->fallback = parameter(out, "fallback");
     out->precision = parameter(out, "precision");
     out->trust = parameter(out, "trust");

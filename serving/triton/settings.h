@@ -12,6 +12,7 @@ typedef struct settings {
     json_t *config;
     const char *file;       /* default_model_filename */
     int64_t max_batch;      /* max_batch_size: 0 if requests have no dim of a batch */
+    bool pins_inputs;       /* optimization.input_pinned_memory, which is on by default */
     int32_t threads;        /* parameter "threads": of one operator; 0: see served_model.c */
     const char *fallback;   /* parameter "fallback" */
     const char *precision;  /* parameter "precision" */

@@ -3,7 +3,7 @@
 # Tests the backend of a build directory in a real Triton Inference Server. usage: serving/triton/test.sh BUILD-DIR
 #
 # Fetches the server (the wheel nvidia-pytriton, 53 MB) and its clients from PyPI, pinned by hash in requirements.txt, into
-# BUILD-DIR/serving. Where that cannot be done it says why and ends with 77: skipped. The last line is the totals.
+# BUILD-DIR/serving. GRAPHRT_TRITON_REQUESTS=100000 adds that many requests under reloads and kills: minutes. Where that cannot be done it says why and ends with 77: skipped. The last line is the totals.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${1:?usage: test.sh BUILD-DIR}" && pwd) || exit 1

@@ -419,6 +419,11 @@ grt_status grt_context_run_async(grt_context *context, void *stream)
     return status;
 }
 
+void *grt_context_stream(const grt_context *context)
+{
+    return context->executor.stream;
+}
+
 /* ---- what comes out ---- */
 
 static grt_status find_output_dims(grt_context *context, size_t index, grt_tensor *out_tensor)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs every conformance case there is with `graphrun check`: official node tests, old suites, light models, exported models,
 # models of other runtimes.
-# usage: run.sh BUILD-DIR [--every N] [--jobs N]    (--every N: each N-th case only, for slow builds)
+# usage: run.sh BUILD-DIR [--every N] [--jobs N] [--timeout SECONDS]    (--every N: each N-th case only, --timeout of a case: for slow builds)
 #
 # expected_failures.txt names the cases that are known to fail, each with the reason. They are run: one that passes is a failure, so
 # that the list cannot go stale; so is one that crashes or hangs. not_run.txt names those whose result is a matter of chance. Both
@@ -10,14 +10,16 @@
 set -u
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
-build=$(cd "${1:?usage: run.sh BUILD-DIR [--every N] [--jobs N]}" && pwd) || exit 1
+build=$(cd "${1:?usage: run.sh BUILD-DIR [--every N] [--jobs N] [--timeout SECONDS]}" && pwd) || exit 1
 shift
 every=1
 jobs=$(nproc)
+limit=120
 while (($# > 1)); do
     case $1 in
     --every) every=$2 ;;
     --jobs) jobs=$2 ;;
+    --timeout) limit=$2 ;;
     *) break ;;
     esac
     shift 2
@@ -58,7 +60,7 @@ run_suite()
     mv "$work/cases.run" "$work/cases"
     [ -s "$work/cases" ] || return
     # One call for all: the list is far below the length that a command line may have.
-    (cd "$data" && xargs -a "$work/cases" -x -s 1000000 "$build/graphrun" check --verbose --jobs "$jobs" --expect "$expected" "$@") \
+    (cd "$data" && xargs -a "$work/cases" -x -s 1000000 "$build/graphrun" check --verbose --jobs "$jobs" --timeout "$limit" --expect "$expected" "$@") \
         >"$work/out" 2>&1
     totals=$(tail -n 1 "$work/out" | grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$')
     if [ -z "$totals" ]; then

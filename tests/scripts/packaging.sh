@@ -6,8 +6,8 @@ set -u
 
 check "every file says the same version" "$srcdir/scripts/version.sh" --check
 tree=$scratch/tree
-mkdir -p "$tree/scripts" "$tree/include/graphrt" "$tree/python" "$tree/src" "$tree/debian"
-for file in scripts/version.sh configure.ac include/graphrt/graphrt.h python/pyproject.toml src/graphrt.map debian/changelog debian/libgraphrt1.symbols; do
+mkdir -p "$tree/scripts" "$tree/include/graphrt" "$tree/python/cuda" "$tree/src" "$tree/debian"
+for file in scripts/version.sh configure.ac include/graphrt/graphrt.h python/pyproject.toml python/cuda/pyproject.toml src/graphrt.map debian/changelog debian/libgraphrt1.symbols; do
     cp "$srcdir/$file" "$tree/$file"
 done
 next_version()

@@ -139,6 +139,7 @@ START_TEST(enqueued_copies)
     ck_assert_int_eq(grt_session_alloc_host(session, sizeof pageable, &y), GRT_OK);
     grt_tensor in = vector(pageable, SIZE), out = vector(pageable, SIZE);
     ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+    ck_assert_ptr_nonnull(grt_context_stream(context));
     ck_assert_int_eq(grt_context_run_async(context, NULL), GRT_STATUS_INVALID_ARGUMENT);
     ck_assert_msg(strstr(grt_last_error(), "pageable"), "%s", grt_last_error());
     in.memory = out.memory = GRT_MEMORY_PINNED;
@@ -150,7 +151,10 @@ START_TEST(enqueued_copies)
         for (int i = 0; i < SIZE; i++)
             ((float *)x)[i] = (float)(i * round);
         memset(y, 0x55, sizeof pageable);
-        ck_assert_msg(grt_context_run_async(context, NULL) == GRT_OK, "%s", grt_last_error());
+        /* NULL is that stream */
+        ck_assert_msg(grt_context_run_async(context, round % 2 ? grt_context_stream(context) : NULL) ==
+                          GRT_OK,
+                      "%s", grt_last_error());
         /* a run that waits, behind it on the same stream */
         ck_assert_int_eq(grt_context_run(context), GRT_OK);
         ck_assert(is_multiple(y, x, SIZE, 2));

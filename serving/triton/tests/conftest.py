@@ -48,6 +48,8 @@ def repository(tmp_path_factory):
     # A device with memory of its own, which simulates a GPU.
     mirror = 'instance_group [ { kind: KIND_MODEL count: 2 } ] parameters [ { key: "device" value: { string_value: "mirror:1" } } ]'
     put(path, "mirrored", (ROOT / "models/digits/digits.onnx").read_bytes(), mirror)
+    put(path, "unpinned", models.scaled(3, 40000), mirror + " optimization { input_pinned_memory { enable: false } }")
+    put(path, "pinned", models.scaled(3, 40000), mirror)
     put(path, "damaged", (ROOT / "models/digits/digits.onnx").read_bytes()[:5000])
     put(path, "misdescribed", models.scaled(2), 'max_batch_size: 4 input [ { name: "x" data_type: TYPE_FP32 dims: [ 5 ] } ]')
     put(path, "misnamed", models.scaled(2), 'output [ { name: "z" data_type: TYPE_FP32 dims: [ -1, 4 ] } ]')

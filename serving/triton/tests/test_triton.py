@@ -67,6 +67,14 @@ def test_digits_are_recognised(ask, name):
     assert right == 447
 
 
+@pytest.mark.parametrize("name, says", [("pinned", "copied to page-locked memory first"), ("unpinned", "left to the driver, as input_pinned_memory is off")])
+def test_large_inputs_of_gpus(ask, server, name, says):
+    assert f"model '{name}' on mirror:1: large inputs in pageable memory are {says}" in server.log()
+    for rows in (1, 3, 4):
+        x = np.random.default_rng(rows).random((rows, 40000), np.float32)
+        assert np.array_equal(ask(name, {"x": x})["y"], x * np.float32(3))
+
+
 def test_the_program_of_the_document(server):
     program = re.search(r"```python\n(.*?)```", (ROOT / "docs/triton.md").read_text(), re.S).group(1)
     out = subprocess.run([sys.executable, "-c", program.replace("localhost:8000", f"127.0.0.1:{server.ports[0]}")], cwd=ROOT, capture_output=True,
