@@ -113,6 +113,7 @@ unit_SOURCES += tests/unit/test_qconv.c
 unit_SOURCES += tests/unit/test_widen.c
 unit_SOURCES += tests/unit/test_weights_api.c
 unit_SOURCES += tests/unit/test_wmatmul.c
+unit_SOURCES += tests/unit/test_weight_pack.c
 unit_SOURCES += tests/unit/test_pass_quantised.c
 unit_SOURCES += tests/unit/test_quantize.c tests/unit/test_quantize_model.c
 unit_SOURCES += tests/unit/test_conv.c
@@ -123,6 +124,7 @@ unit_SOURCES += tests/unit/test_rnn_tiles.c
 unit_SHARED =
 # Text alone: it needs no CUDA.
 unit_SHARED += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
+unit_SHARED += backends/cuda/weight_pack.h backends/cuda/weight_pack.c
 unit_SHARED += backends/cuda/cubin.h backends/cuda/cubin.c backends/cuda/json.h backends/cuda/json.c
 unit_SHARED += tests/unit/import_check.c tests/unit/import_check.h
 unit_SHARED += tests/unit/ir_text.h tests/unit/ir_text.c

@@ -142,7 +142,7 @@ static bool may_narrow(const ir_node *node)
 static int32_t narrow_inputs(const ir_node *node)
 {
     const op_precision role = node->row->precision;
-    const bool first_only = role == OP_FOLLOWS_FIRST || role == OP_NARROW_TABLE;
+    const bool first_only = role == OP_FOLLOWS_FIRST || role == OP_NARROW_FIRST || role == OP_NARROW_TABLE;
     return first_only && node->n_in > 1 ? 1 : node->n_in;
 }
 
@@ -165,7 +165,7 @@ static bool wants(const precision *p, const ir_node *node)
     }
     if (role == OP_NARROW_TABLE)
         role = is_float(ir_in(node, 0)) && is_constant(ir_in(node, 0)) ? OP_NARROW : OP_FOLLOWS;
-    return role == OP_NARROW || (narrow && !wide);
+    return role == OP_NARROW || role == OP_NARROW_FIRST || (narrow && !wide);
 }
 
 /* ---- switching ---- */

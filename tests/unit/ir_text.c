@@ -51,9 +51,11 @@ static grt_dtype dtype_of(const char *word)
     static const struct {
         const char *word;
         grt_dtype dtype;
-    } dtypes[] = {{"f32", GRT_DTYPE_FLOAT}, {"f64", GRT_DTYPE_DOUBLE}, {"f16", GRT_DTYPE_FLOAT16},
-                  {"i64", GRT_DTYPE_INT64}, {"i32", GRT_DTYPE_INT32},  {"bool", GRT_DTYPE_BOOL},
-                  {"u8", GRT_DTYPE_UINT8},  {"i8", GRT_DTYPE_INT8}};
+    } dtypes[] = {{"f32", GRT_DTYPE_FLOAT},        {"f64", GRT_DTYPE_DOUBLE},
+                  {"f16", GRT_DTYPE_FLOAT16},      {"i64", GRT_DTYPE_INT64},
+                  {"i32", GRT_DTYPE_INT32},        {"bool", GRT_DTYPE_BOOL},
+                  {"u8", GRT_DTYPE_UINT8},         {"i8", GRT_DTYPE_INT8},
+                  {"e4m3", GRT_DTYPE_FLOAT8E4M3FN} /* constants are codes */};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(dtypes[i].word, word))
             return dtypes[i].dtype;

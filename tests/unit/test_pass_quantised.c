@@ -265,6 +265,44 @@ START_TEST(large_weights_of_float_products_stay_small)
 }
 END_TEST
 
+/* float8, and scales for rows of the summed dim: neither is widened when the model runs. */
+START_TEST(other_forms_of_large_weights_stay_small)
+{
+    ir_text_check("in x f32 2,512\n"
+                  "const w i8 512,600" WEIGHTS "const ws f32 512 0.03125 0.5\n"
+                  "wd = DequantizeLinear w ws axis=0\n"
+                  "y = MatMul x wd\n"
+                  "out y\n",
+                  "quantised", "graphrt::WMatMul");
+    ir_text_check("in x f32 2,512\n"
+                  "const w e4m3 512,600 56 184 64 3 100 0 201\nconst ws f32 600 0.03125 0.5\n"
+                  "wd = DequantizeLinear w ws axis=1\n"
+                  "y = MatMul x wd\n"
+                  "out y\n",
+                  "quantised", "graphrt::WMatMul");
+}
+END_TEST
+
+/* As many as there are scales would be 3 % of the weights. */
+START_TEST(equal_zero_points_are_one)
+{
+    ir_module *module = ir_text("in x f32 2,512\n"
+                                "const w u8 600,512" WEIGHTS "const ws f32 600,16 0.03125 0.5\n"
+                                "const wz u8 600,16 128\n"
+                                "wd = DequantizeLinear w ws wz axis=1 block_size=32\n"
+                                "wt = Transpose wd perm=1,0\n"
+                                "y = MatMul x wt\n"
+                                "out y\n");
+    ir_text_pass(module, "");
+    ck_assert_str_eq(ir_text_ops(module), "graphrt::WMatMul");
+    const ir_value *zero = ir_in(module->main->first, 3);
+    ck_assert(zero && zero->type.data);
+    ck_assert_int_eq(grt_tensor_elements(zero->type.data), 1);
+    ck_assert_int_eq(*(const uint8_t *)zero->type.data->data, 128);
+    ir_module_release(module);
+}
+END_TEST
+
 /* Without the pass, or where it finds nothing, weights are folded as ever. */
 START_TEST(weights_of_float_steps_are_folded)
 {
@@ -320,4 +358,5 @@ UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_s
            concat_of_one_scale_and_of_two, element_wise_chains_are_tables, quantisation_rises_above_moves,
            sums_of_two, dynamic_quantisation, integer_bias_and_quantised_result, qlinear_ops,
            images_lie_channels_last, large_weights_of_float_products_stay_small,
+           other_forms_of_large_weights_stay_small, equal_zero_points_are_one,
            weights_of_float_steps_are_folded, what_stays_in_float_says_why)
