@@ -10,29 +10,43 @@ enum { LEAST_ELEMENTS = 1 << 18 };
 
 typedef struct weights {
     ir_node *dequantise;
+    ir_value *data;  /* the numbers, which are constant */
     bool transposed; /* stored as [n, k] */
 } weights;
 
-static bool is_large_matrix(const ir_node *dequantise)
+static bool is_large_matrix(const ir_node *dequantise, const ir_value *data)
 {
-    if (!dequantise || dequantise->out[0]->type.rank != 2)
+    if (!dequantise || dequantise->out[0]->type.rank != 2 || !data || !data->type.data)
         return false;
-    for (int32_t i = 0; i < dequantise->n_in; i++)
+    for (int32_t i = 1; i < dequantise->n_in; i++)
         if (ir_in(dequantise, i) && !ir_in(dequantise, i)->type.data)
             return false;
-    return grt_tensor_elements(ir_in(dequantise, 0)->type.data) >= LEAST_ELEMENTS;
+    return grt_tensor_elements(data->type.data) >= LEAST_ELEMENTS;
 }
 
-static bool reads_weights(const ir_value *value, weights *out)
+/* The producer, if it swaps the two dims of a matrix. */
+static ir_node *swaps_dims(const ir_value *value)
 {
     ir_node *transpose = rewrite_producer(value, "Transpose");
     size_t n;
     const int64_t *perm = transpose ? grt_attr_ints(&transpose->desc, "perm", &n) : NULL;
+    return !perm || (n == 2 && perm[0] == 1) ? transpose : NULL;
+}
+
+/* A Transpose may lie behind DequantizeLinear or, where there is one scale, before it. */
+static bool reads_weights(const ir_value *value, weights *out)
+{
+    const ir_node *transpose = swaps_dims(value);
     *out = (weights){.transposed = transpose != NULL};
-    if (transpose && perm && (n != 2 || perm[0] != 1))
-        return false;
     out->dequantise = rewrite_producer(transpose ? ir_in(transpose, 0) : value, "DequantizeLinear");
-    return is_large_matrix(out->dequantise);
+    out->data = out->dequantise ? ir_in(out->dequantise, 0) : NULL;
+    const ir_value *scale = out->dequantise ? ir_in(out->dequantise, 1) : NULL;
+    transpose = out->data && !out->data->type.data ? swaps_dims(out->data) : NULL;
+    if (transpose && scale && scale->type.data && grt_tensor_elements(scale->type.data) == 1) {
+        out->data = ir_in(transpose, 0);
+        out->transposed = !out->transposed;
+    }
+    return is_large_matrix(out->dequantise, out->data);
 }
 
 /* Gemm's C as a bias. */
@@ -94,7 +108,7 @@ static void make_product(pass_context *context, ir_node *node)
     if ((!gemm && !rewrite_is(node, "MatMul")) || !reads_weights(ir_in(node, 1), &w) ||
         (gemm && !reads_gemm(node, &w, &bias)))
         return;
-    ir_value *in[] = {ir_in(node, 0), ir_in(w.dequantise, 0), ir_in(w.dequantise, 1),
+    ir_value *in[] = {ir_in(node, 0), w.data, ir_in(w.dequantise, 1),
                       one_zero(node->graph, ir_in(w.dequantise, 2)), bias};
     ir_node *made = ir_node_create(node->graph, node, "graphrt", "WMatMul", node->desc.name,
                                    bias    ? 5
@@ -112,7 +126,8 @@ static void make_product(pass_context *context, ir_node *node)
 static void make_gather(pass_context *context, ir_node *node)
 {
     const ir_node *dequantise = rewrite_producer(ir_in(node, 0), "DequantizeLinear");
-    if (!is_large_matrix(dequantise) || grt_axis(grt_attr_int(&node->desc, "axis", 0), 2) != 0)
+    if (!is_large_matrix(dequantise, dequantise ? ir_in(dequantise, 0) : NULL) ||
+        grt_axis(grt_attr_int(&node->desc, "axis", 0), 2) != 0)
         return;
     ir_value *in[] = {ir_in(node, 1), ir_in(dequantise, 0), ir_in(dequantise, 1),
                       one_zero(node->graph, ir_in(dequantise, 2))};
