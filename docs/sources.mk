@@ -45,6 +45,7 @@ nobase_dist_doc_DATA += docs/decisions/generated-kernels.md
 nobase_dist_doc_DATA += docs/decisions/import.md
 nobase_dist_doc_DATA += docs/decisions/integer-products.md
 nobase_dist_doc_DATA += docs/decisions/weight-products.md
+nobase_dist_doc_DATA += docs/measurements/weight-products.md
 nobase_dist_doc_DATA += docs/decisions/index-maps.md
 nobase_dist_doc_DATA += docs/decisions/onednn.md
 nobase_dist_doc_DATA += docs/decisions/packing.md
