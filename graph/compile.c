@@ -60,19 +60,56 @@ void compile_source_take(compile_source *source, const grt_compile_options *opti
     source->n_external = options->external_data ? options->n_external_data : 0;
 }
 
-static const char *const precisions[] = {"fp32", "tf32", "fp16", "bf16"}; /* as grt_precision */
-
-static grt_status read_precision(const char *text, grt_precision *out)
+static bool is_narrow(grt_precision precision)
 {
-    *out = GRT_PRECISION_MODEL;
-    for (int i = 0; text && i < 4; i++)
-        if (!strcmp(text, precisions[i])) {
-            *out = (grt_precision)i;
-            return GRT_OK;
-        }
-    return !text ? GRT_OK
-                 : grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                            "there is no precision '%s'; there are fp32, tf32, fp16 and bf16", text);
+    return precision == GRT_PRECISION_FLOAT16 || precision == GRT_PRECISION_BFLOAT16;
+}
+
+/* "fp16" or "fp16,NAME=fp32,...". */
+static grt_status read_precision(const char *text, pass_context *out)
+{
+    grt_precision narrow = GRT_PRECISION_MODEL;
+    out->precision = GRT_PRECISION_MODEL;
+    if (!text)
+        return GRT_OK;
+    const size_t first = strcspn(text, ",");
+    out->exceptions = text[first] ? text + first + 1 : NULL;
+    for (const char *p = text; *p; p += *p == ',') {
+        const size_t size = strcspn(p, ","), word = p == text ? 0 : strcspn(p, "=") + 1;
+        grt_precision found = GRT_PRECISION_MODEL;
+        if (word >= size + (p == text) || !pass_precision_read(p + word, size - word, &found))
+            return grt_fail(
+                GRT_STATUS_INVALID_ARGUMENT,
+                "there is no precision '%.*s'; there are fp32, tf32, fp16 and bf16, then exceptions as "
+                "NAME=PRECISION, all separated by commas",
+                (int)(size < 200 ? size : 200), p);
+        if (p == text)
+            out->precision = found;
+        if (is_narrow(found) && is_narrow(narrow) && found != narrow)
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "precision '%s' has fp16 and bf16: one of them can be in a plan", text);
+        narrow = is_narrow(found) ? found : narrow;
+        p += size;
+    }
+    return GRT_OK;
+}
+
+/* Each exception is of a node that there is. */
+static grt_status check_exceptions(const ir_graph *graph, const char *list)
+{
+    for (const char *p = list; p && *p; p += *p == ',') {
+        const size_t size = strcspn(p, ",");
+        const char *one = grt_arena_strndup(graph->module->arena, p, size);
+        bool found = !one;
+        grt_precision precision;
+        IR_FOR_EACH_NODE (node, graph)
+            found = found || pass_precision_find(one, node->desc.name, &precision);
+        if (!found)
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "grt_compile_options.precision: the model has no node for '%s'", one);
+        p += size;
+    }
+    return GRT_OK;
 }
 
 grt_cancel compile_cancel(const grt_compile_options *options)
@@ -109,7 +146,7 @@ static grt_status start(ir_module *module, const grt_compile_options *options, c
                                   .user = options->user};
     module->budget.cancel = compile_cancel(options);
     out_context->precision_asked = options->precision != NULL;
-    return read_precision(options->precision, &out_context->precision);
+    return read_precision(options->precision, out_context);
 }
 
 /* Each name is an input with a default now. */
@@ -139,6 +176,8 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     grt_status status = start(module, options, target, &context);
     if (status == GRT_OK)
         status = check_kept(module->main, options->keep_weights);
+    if (status == GRT_OK)
+        status = check_exceptions(module->main, context.exceptions);
     if (status == GRT_OK && options->state)
         status = state_pairs_declare(module, options->state);
     if (status == GRT_OK)
@@ -152,12 +191,14 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
         return status;
     }
     GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
-    const bool narrowed = context.precision != GRT_PRECISION_MODEL;
+    static const char *const precisions[] = {"fp32", "tf32", "fp16", "bf16"}; /* as grt_precision */
+    const bool narrowed = context.precision != GRT_PRECISION_MODEL || context.exceptions;
     const char *disabled = options->disable_passes ? options->disable_passes : "";
-    const char *text =
-        grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s", level_of(options), target->name,
-                         narrowed ? ", precision " : "", narrowed ? precisions[context.precision] : "",
-                         *disabled ? ", without " : "", disabled);
+    const char *text = grt_arena_printf(
+        (*out_plan)->arena, "level %d, target %s%s%s%s%s%s%s", level_of(options), target->name,
+        narrowed ? ", precision " : "", narrowed ? precisions[context.precision] : "",
+        context.exceptions ? "," : "", context.exceptions ? context.exceptions : "",
+        *disabled ? ", without " : "", disabled);
     if (text)
         (*out_plan)->options = text;
     (void)report(options, "lower", 1); /* the next step asks again */

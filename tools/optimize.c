@@ -2,6 +2,7 @@
 /* graphc optimize: compile a model to a plan; for described GPUs, choose algorithms too. */
 #include "tools/optimize.h"
 
+#include "tools/auto_precision.h"
 #include "tools/inputs.h"
 #include "tools/inspect.h"
 #include "tools/interrupt.h"
@@ -30,6 +31,9 @@ typedef struct request {
     int64_t level;
     char *state; /* pairs OUTPUT=INPUT, a line each */
     json_t *warnings;
+    calibration_data data;
+    double max_error;
+    char *precision; /* that --precision auto chose */
     bool json, list_passes;
 } request;
 
@@ -161,6 +165,46 @@ static int optimize_model(request *r)
     return code;
 }
 
+static bool asks_auto(const request *r)
+{
+    return r->options.precision && !strcmp(r->options.precision, "auto");
+}
+
+static bool is_auto_possible(const request *r)
+{
+    if (asks_auto(r) && (!r->data.n_sources || !(r->max_error > 0)))
+        tool_error("--precision auto wants samples to measure with (--data DIR) and a limit (--max-error E)");
+    else if (!asks_auto(r) && (r->data.n_sources || r->max_error > 0))
+        tool_error("--data and --max-error are for --precision auto");
+    else if (asks_auto(r) && piped_is(r->model))
+        tool_error("--precision auto opens the model more than once: it wants a file");
+    else
+        return true;
+    return false;
+}
+
+/* Standard output is the plan's or the report's alone: then nothing is said. */
+static bool choose_precision(request *r)
+{
+    if (!asks_auto(r))
+        return true;
+    if (!calibration_data_open(&r->data, r->model, r->options.allow_symlinks, 0))
+        return false;
+    auto_precision a = {.model = r->model,
+                        .options = r->options,
+                        .data = r->data,
+                        .max_error = r->max_error,
+                        .quiet = r->json || (r->output && !strcmp(r->output, "-"))};
+    interrupt_watch();
+    r->precision = auto_precision_find(&a);
+    interrupt_end();
+    if (r->precision && !a.quiet)
+        tool_print("precision: %s\n", r->precision);
+    r->data = a.data;
+    r->options.precision = r->precision;
+    return r->precision != NULL;
+}
+
 static bool is_use_possible(const request *r)
 {
     const bool streams = r->output && !strcmp(r->output, "-");
@@ -211,6 +255,11 @@ static bool take_state(void *user, const char *value)
     return true;
 }
 
+static bool take_data(void *user, const char *value)
+{
+    return calibration_data_add(&((request *)user)->data, value);
+}
+
 static bool take_onnx_model(void *user, const char *value)
 {
     return option_only(&((request *)user)->model, value);
@@ -228,7 +277,15 @@ const tool_option optimize_options[] = {
         request, options.precision, "--precision", "P",
         "of float32 models: fp32 (as the model says; the default, save models in half that a mask\n"
         "made float32), tf32 (products may round to it), fp16 or bf16 (weights and activations; sums,\n"
-        "inputs and outputs stay float32)"),
+        "inputs and outputs stay float32); NODE=P behind it, separated by commas, for single nodes.\n"
+        "auto: what is fastest within --max-error"),
+    OPTION_TAKE(take_data, "--data", "DIR",
+                "for --precision auto: samples as for graphc quantize, .npy or .pb files; NAME=DIR for one\n"
+                "input; may be repeated"),
+    OPTION_NUMBER(
+        request, max_error, 0, "--max-error", "E",
+        "for --precision auto: most error of an output against float32, as a root of squares: 0.01 is\n"
+        "1 %"),
     OPTION_TAKE(take_target, "--target", "KIND|GPU",
                 "kind of device that it is made for (default: cpu); it runs on the others too. Or a GPU,\n"
                 "by name or compute capability (h200, sm_90): its kind, and the algorithms of its libraries\n"
@@ -270,12 +327,15 @@ int optimize_command(const tool_command *command, int argc, char **argv)
         r.options.optimization = (grt_optimization)(GRT_OPTIMIZATION_NONE + r.level); /* -1: the default */
         if (r.list_passes)
             code = list_passes();
-        else if (option_given(command, r.model) && is_use_possible(&r) && take_shapes(&r)) {
+        else if (option_given(command, r.model) && is_use_possible(&r) && is_auto_possible(&r) &&
+                 take_shapes(&r)) {
             targets_set(&r.targets, &r.options);
             r.options.user = &r;
-            code = optimize_model(&r);
+            code = choose_precision(&r) ? optimize_model(&r) : EXIT_BAD;
         }
     }
+    calibration_data_release(&r.data);
+    free(r.precision);
     targets_release(&r.targets);
     inputs_release(&r.chosen.specs);
     free(r.chosen.shapes);

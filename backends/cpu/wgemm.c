@@ -115,15 +115,35 @@ INLINE void load_block(const panel *p, int64_t block, floats *zero, floats *scal
     memcpy(scale, p->scales + block * NR, sizeof *scale);
 }
 
-/* Number i of a group's words. */
-INLINE void take_numbers(const ints *words, const int bits, const int i, floats *out)
+typedef struct numbers {
+    int bits;
+    bool is_float8;
+} numbers;
+
+/* The value of e4m3fn codes: 8 and more have their exponent moved to float32's; below, they are multiples of
+ * 2^-9; the last is NaN. */
+INLINE void read_float8(ints code, floats *out)
 {
-    *out = __builtin_convertvector((*words >> (bits * i)) & ((1 << bits) - 1), floats);
+    const ints size = code & 127, few = size < 8, none = size == 127;
+    const floats small = __builtin_convertvector(size, floats) * 0x1p-9f;
+    ints bits = (size << 20) + (120 << 23);
+    bits = (few & (ints)small) | (~few & bits) | (none & 0x7fc00000) | (code & 128) << 24;
+    *out = (floats)bits;
+}
+
+/* Number i of a group's words. */
+INLINE void take_numbers(const ints *words, const numbers kind, const int i, floats *out)
+{
+    const ints code = (*words >> (kind.bits * i)) & ((1 << kind.bits) - 1);
+    if (kind.is_float8)
+        read_float8(code, out);
+    else
+        *out = __builtin_convertvector(code, floats);
 }
 
 /* `count` numbers of a group times those of each row's a. Two sums a row, as an addition waits for the one
  * before. */
-INLINE void add_group(const uint32_t *from, const int bits, const int rows, const int count,
+INLINE void add_group(const uint32_t *from, const numbers kind, const int rows, const int count,
                       const floats *zero, const float *a, int64_t lda, floats (*part)[2])
 {
     ints words;
@@ -131,7 +151,7 @@ INLINE void add_group(const uint32_t *from, const int bits, const int rows, cons
 #pragma GCC unroll 8
     for (int i = 0; i < count; i++) {
         floats v;
-        take_numbers(&words, bits, i, &v);
+        take_numbers(&words, kind, i, &v);
         v -= *zero;
 #pragma GCC unroll 4
         for (int r = 0; r < rows; r++)
@@ -139,11 +159,11 @@ INLINE void add_group(const uint32_t *from, const int bits, const int rows, cons
     }
 }
 
-/* rows and bits are constants where this is inlined. sums: rows x 16. */
-INLINE void multiply_few(const grt_wgemm *w, const int bits, const int rows, const panel *p, const float *a,
-                         float *sums)
+/* rows and kind are constants where this is inlined. sums: rows x 16. */
+INLINE void multiply_few(const grt_wgemm *w, const numbers kind, const int rows, const panel *p,
+                         const float *a, float *sums)
 {
-    const int per = 32 / bits;
+    const int per = 32 / kind.bits;
     floats sum[FEW];
     for (int r = 0; r < rows; r++)
         sum[r] = (floats){0};
@@ -155,9 +175,9 @@ INLINE void multiply_few(const grt_wgemm *w, const int bits, const int rows, con
         for (int r = 0; r < rows; r++)
             part[r][0] = part[r][1] = (floats){0};
         for (; x + per <= end; x += per, from += NR)
-            add_group(from, bits, rows, per, &zero, a + x, w->k, part);
+            add_group(from, kind, rows, per, &zero, a + x, w->k, part);
         if (x < end)
-            add_group(from, bits, rows, (int)(end - x), &zero, a + x, w->k, part);
+            add_group(from, kind, rows, (int)(end - x), &zero, a + x, w->k, part);
         x = end;
         for (int r = 0; r < rows; r++)
             sum[r] += (part[r][0] + part[r][1]) * scale;
@@ -168,12 +188,14 @@ INLINE void multiply_few(const grt_wgemm *w, const int bits, const int rows, con
 
 CPU_BODY few_body(const grt_wgemm *w, int rows, const panel *p, const float *a, float *sums)
 {
-#define ROWS(R)                                \
-    case R:                                    \
-        if (w->bits == 4)                      \
-            multiply_few(w, 4, R, p, a, sums); \
-        else                                   \
-            multiply_few(w, 8, R, p, a, sums); \
+#define ROWS(R)                                                  \
+    case R:                                                      \
+        if (w->bits == 4)                                        \
+            multiply_few(w, (numbers){4, false}, R, p, a, sums); \
+        else if (w->is_float8)                                   \
+            multiply_few(w, (numbers){8, true}, R, p, a, sums);  \
+        else                                                     \
+            multiply_few(w, (numbers){8, false}, R, p, a, sums); \
         break;
     switch (rows) {
         ROWS(1)
@@ -200,7 +222,7 @@ static void run_few(const grt_wgemm *w, int64_t m, int64_t i, const float *a, co
 /* ---- strips ---- */
 
 /* A group of a panel as the float32 product has it: rows of 16. */
-INLINE void widen_group(const uint32_t *from, const int bits, const int count, const floats *zero,
+INLINE void widen_group(const uint32_t *from, const numbers kind, const int count, const floats *zero,
                         const floats *scale, float *out)
 {
     ints words;
@@ -208,24 +230,24 @@ INLINE void widen_group(const uint32_t *from, const int bits, const int count, c
 #pragma GCC unroll 8
     for (int i = 0; i < count; i++) {
         floats v;
-        take_numbers(&words, bits, i, &v);
+        take_numbers(&words, kind, i, &v);
         v = (v - *zero) * *scale;
         memcpy(out + i * NR, &v, sizeof v);
     }
 }
 
-INLINE void widen_panel(const grt_wgemm *w, const int bits, const panel *p, float *out)
+INLINE void widen_panel(const grt_wgemm *w, const numbers kind, const panel *p, float *out)
 {
-    const int per = 32 / bits;
+    const int per = 32 / kind.bits;
     for (int64_t b = 0, x = 0; b < w->blocks; b++) {
         const uint32_t *from = p->numbers + b * w->groups * NR;
         const int64_t end = min64(x + w->block, w->k);
         floats zero, scale;
         load_block(p, b, &zero, &scale);
         for (; x + per <= end; x += per, from += NR)
-            widen_group(from, bits, per, &zero, &scale, out + x * NR);
+            widen_group(from, kind, per, &zero, &scale, out + x * NR);
         if (x < end)
-            widen_group(from, bits, (int)(end - x), &zero, &scale, out + x * NR);
+            widen_group(from, kind, (int)(end - x), &zero, &scale, out + x * NR);
         x = end;
     }
 }
@@ -233,9 +255,11 @@ INLINE void widen_panel(const grt_wgemm *w, const int bits, const panel *p, floa
 CPU_BODY widen_body(const grt_wgemm *w, const panel *p, float *out)
 {
     if (w->bits == 4)
-        widen_panel(w, 4, p, out);
+        widen_panel(w, (numbers){4, false}, p, out);
+    else if (w->is_float8)
+        widen_panel(w, (numbers){8, true}, p, out);
     else
-        widen_panel(w, 8, p, out);
+        widen_panel(w, (numbers){8, false}, p, out);
 }
 CPU_DISPATCH(widen, (const grt_wgemm *w, const panel *p, float *out), (w, p, out))
 

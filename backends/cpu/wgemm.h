@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of float32 by weights of 4 or 8 bits with scales and zero points per block of k and column:
+/* Products of float32 by weights of 4 or 8 bits, integers or float8 (e4m3fn), with scales and zero points per
+ * block of k and column:
  *
  *   Y[m,n] = sum(A * (W - zero) * scale) + bias[n]
  *
@@ -19,6 +20,7 @@ enum { GRT_WGEMM_NR = 16 };
 typedef struct grt_wgemm {
     int64_t k, n, block, blocks; /* blocks: of k, each of `block` but the last */
     int bits;                    /* 4 or 8 */
+    bool is_float8;              /* 8 bits: e4m3fn, and zeros are 0 */
     int64_t groups;              /* of a block */
     uint32_t *numbers;           /* [panel][block][group][16] */
     float *scales;               /* [panel][block][16] */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/packing.h"
+#include "backends/cuda/weight_pack.h"
 
 #include "src/base/tensor.h"
 
@@ -43,6 +44,10 @@ bool cuda_packing_is(const grt_packing *packing, const grt_tensor *weights)
 grt_status cuda_packing_unpack(const grt_tensor *packed, const grt_packing *packing, void *out_data)
 {
     char type[GRT_TYPE_TEXT_SIZE];
+    bool weights;
+    GRT_TRY(cuda_weight_unpack(packed, packing, out_data, &weights));
+    if (weights)
+        return GRT_OK;
     if (!cuda_packing_is(packing, packed) || packed->dtype == GRT_DTYPE_STRING)
         return grt_fail(GRT_STATUS_INVALID_PLAN,
                         "a weight, %s, is packed as '%s' in %zu bytes, which is no format of the CUDA "

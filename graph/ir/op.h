@@ -114,6 +114,8 @@ typedef enum op_precision {
                        * exponentials,          logarithms, roots, sums, trigonometry, random numbers, recurrences,
                        * losses,          quantisation. */
     OP_NARROW,        /* narrow, whatever comes in: products, norms */
+    OP_NARROW_FIRST,  /* input 0 narrow, whatever comes in; the others keep their type: products by quantised
+                         weights */
     OP_NARROW_TABLE,  /* narrow if input 0 is a constant, else as input 0; the others keep their type */
     OP_FOLLOWS,       /* as its inputs, so that no cast lies between two ops of the same kind */
     OP_FOLLOWS_FIRST, /* as input 0; the others keep their type */

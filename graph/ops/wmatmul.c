@@ -51,7 +51,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = attrs,
-     .precision = OP_WIDE,
+     .precision = OP_NARROW_FIRST,
      .flops = flops_matmul,
      .infer = infer_wmatmul},
 };

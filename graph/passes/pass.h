@@ -37,14 +37,21 @@ typedef enum grt_precision {
     GRT_PRECISION_BFLOAT16,
 } grt_precision;
 
+/* One of "fp32", "tf32", "fp16" and "bf16"; false if it is none. */
+bool pass_precision_read(const char *text, size_t size, grt_precision *out);
+/* What an exception says of a node of this name, or of several joined by '+': the first that fits one of
+ * them. False: nothing. */
+bool pass_precision_find(const char *exceptions, const char *name, grt_precision *out);
+
 typedef struct pass_context {
     ir_module *module;
     const grt_target *target;
     const char *disabled; /* comma-separated names */
     int32_t level;
     grt_precision precision;
-    bool precision_asked; /* by the caller; else it is the model's own */
-    bool keeps_quantised; /* pass `quantised` is to come: DequantizeLinear of constants is not folded */
+    bool precision_asked;   /* by the caller; else it is the model's own */
+    const char *exceptions; /* to `precision`: "NAME=fp32,...", or NULL; see pass_precision_find */
+    bool keeps_quantised;   /* pass `quantised` is to come: DequantizeLinear of constants is not folded */
     void (*progress)(void *user, const char *phase, double fraction);
     void *user;
     ir_warnings near_misses; /* what patterns nearly matched */

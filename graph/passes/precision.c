@@ -5,13 +5,15 @@
  * Nodes are visited in order. What each does is a trait of its op (op_precision): ops that gain always
  * switch, others follow what they are given, and the rest, and nodes that the target has no kernel for, keep
  * float32. Kernels accumulate in float32 whatever their inputs are. Weights are converted here, values by
- * Cast nodes, at most one per value and direction. Bodies of control flow keep float32. */
+ * Cast nodes, at most one per value and direction. Bodies of control flow keep float32. Nodes may be excepted
+ * by name. */
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 
 #include "src/base/float.h"
 #include "src/base/grow.h"
 
+#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,80 @@ typedef struct precision {
     int64_t n, capacity;
     bool failed;
 } precision;
+
+/* ---- what the caller asked for ---- */
+
+bool pass_precision_read(const char *text, size_t size, grt_precision *out)
+{
+    static const char *const names[] = {"fp32", "tf32", "fp16", "bf16"}; /* as grt_precision */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (size == strlen(names[i]) && !memcmp(text, names[i], size)) {
+            *out = (grt_precision)i;
+            return true;
+        }
+    return false;
+}
+
+/* Does the pattern fit one of the names that '+' joins? */
+static bool fits_name(const char *pattern, const char *name)
+{
+    char part[512];
+    while (name && *name) {
+        const size_t size = strcspn(name, "+");
+        if (size < sizeof part) {
+            memcpy(part, name, size);
+            part[size] = 0;
+            if (!fnmatch(pattern, part, 0))
+                return true;
+        }
+        name += size + (name[size] == '+');
+    }
+    return false;
+}
+
+bool pass_precision_find(const char *exceptions, const char *name, grt_precision *out)
+{
+    for (const char *p = exceptions; p && *p; p += *p == ',') {
+        char pattern[512];
+        const size_t size = strcspn(p, ","), word = strcspn(p, "=");
+        if (word < size && word < sizeof pattern) {
+            memcpy(pattern, p, word);
+            pattern[word] = 0;
+            if (fits_name(pattern, name) && pass_precision_read(p + word + 1, size - word - 1, out))
+                return true;
+        }
+        p += size;
+    }
+    return false;
+}
+
+static grt_precision precision_of(const pass_context *context, const ir_node *node)
+{
+    grt_precision found = context->precision;
+    pass_precision_find(context->exceptions, node->desc.name, &found);
+    return found;
+}
+
+static grt_dtype narrow_dtype(grt_precision asked)
+{
+    return asked == GRT_PRECISION_FLOAT16    ? GRT_DTYPE_FLOAT16
+           : asked == GRT_PRECISION_BFLOAT16 ? GRT_DTYPE_BFLOAT16
+                                             : GRT_DTYPE_NONE;
+}
+
+/* The 16-bit type that takes part; NONE: float32 alone. */
+static grt_dtype narrow_of_all(const pass_context *context)
+{
+    grt_dtype found = narrow_dtype(context->precision);
+    for (const char *p = context->exceptions; p && *p && !found; p += *p == ',') {
+        const size_t size = strcspn(p, ","), word = strcspn(p, "=") + 1;
+        grt_precision one;
+        if (word < size && pass_precision_read(p + word, size - word, &one))
+            found = narrow_dtype(one);
+        p += size;
+    }
+    return found;
+}
 
 /* ---- twins ---- */
 
@@ -133,16 +209,17 @@ static bool is_wide_mask(const ir_value *value)
     return false;
 }
 
-static bool may_narrow(const ir_node *node)
+static bool may_narrow(const precision *p, const ir_node *node)
 {
-    return node->row && node->row->precision >= OP_NARROW;
+    return node->row && node->row->precision >= OP_NARROW &&
+           narrow_dtype(precision_of(p->context, node)) == p->narrow;
 }
 
 /* Inputs from this one on keep their type. */
 static int32_t narrow_inputs(const ir_node *node)
 {
     const op_precision role = node->row->precision;
-    const bool first_only = role == OP_FOLLOWS_FIRST || role == OP_NARROW_TABLE;
+    const bool first_only = role == OP_FOLLOWS_FIRST || role == OP_NARROW_FIRST || role == OP_NARROW_TABLE;
     return first_only && node->n_in > 1 ? 1 : node->n_in;
 }
 
@@ -165,7 +242,7 @@ static bool wants(const precision *p, const ir_node *node)
     }
     if (role == OP_NARROW_TABLE)
         role = is_float(ir_in(node, 0)) && is_constant(ir_in(node, 0)) ? OP_NARROW : OP_FOLLOWS;
-    return role == OP_NARROW || (narrow && !wide);
+    return role == OP_NARROW || role == OP_NARROW_FIRST || (narrow && !wide);
 }
 
 /* ---- switching ---- */
@@ -251,7 +328,7 @@ static bool makes_float(const ir_node *node)
 static void visit(precision *p, ir_node *node)
 {
     node->mark = 0;
-    if (may_narrow(node) && makes_float(node) && wants(p, node) && narrow_node(p, node)) {
+    if (may_narrow(p, node) && makes_float(node) && wants(p, node) && narrow_node(p, node)) {
         node->mark = 1;
         return;
     }
@@ -311,7 +388,8 @@ static void clear_marks(ir_graph *graph)
 static grt_status allow_tf32(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
-        if (node->row && node->row->flags & OP_TF32 && is_float(ir_in(node, 0))) {
+        if (node->row && node->row->flags & OP_TF32 && is_float(ir_in(node, 0)) &&
+            precision_of(context, node) == GRT_PRECISION_TF32) {
             ir_attr_set_string(node, "math", "tf32");
             context->changed++;
         }
@@ -320,14 +398,12 @@ static grt_status allow_tf32(pass_context *context, ir_graph *graph)
 
 grt_status pass_precision(pass_context *context)
 {
-    if (context->precision == GRT_PRECISION_MODEL)
-        return GRT_OK;
-    if (context->precision == GRT_PRECISION_TF32)
-        return rewrite_each_graph(context, allow_tf32);
-    precision p = {.context = context, .graph = context->module->main};
-    p.narrow = context->precision == GRT_PRECISION_FLOAT16 ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_BFLOAT16;
-    clear_marks(p.graph);
-    grt_status status = narrow_graph(&p);
-    free(p.twins);
-    return status;
+    precision p = {.context = context, .graph = context->module->main, .narrow = narrow_of_all(context)};
+    if (p.narrow) {
+        clear_marks(p.graph);
+        const grt_status status = narrow_graph(&p);
+        free(p.twins);
+        GRT_TRY(status);
+    }
+    return rewrite_each_graph(context, allow_tf32);
 }

@@ -1,35 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pass `quantised`: products by constant weights that DequantizeLinear widens, and rows of them. */
 #include "graph/passes/quantised.h"
+#include "graph/ir/constant.h"
+
+#include <string.h>
 
 /* Smaller weights are folded: they fit the caches as float32. */
 enum { LEAST_ELEMENTS = 1 << 18 };
 
 typedef struct weights {
     ir_node *dequantise;
+    ir_value *data;  /* the numbers, which are constant */
     bool transposed; /* stored as [n, k] */
 } weights;
 
-static bool is_large_matrix(const ir_node *dequantise)
+static bool is_large_matrix(const ir_node *dequantise, const ir_value *data)
 {
-    if (!dequantise || dequantise->out[0]->type.rank != 2)
+    if (!dequantise || dequantise->out[0]->type.rank != 2 || !data || !data->type.data)
         return false;
-    for (int32_t i = 0; i < dequantise->n_in; i++)
+    for (int32_t i = 1; i < dequantise->n_in; i++)
         if (ir_in(dequantise, i) && !ir_in(dequantise, i)->type.data)
             return false;
-    return grt_tensor_elements(ir_in(dequantise, 0)->type.data) >= LEAST_ELEMENTS;
+    return grt_tensor_elements(data->type.data) >= LEAST_ELEMENTS;
 }
 
-static bool reads_weights(const ir_value *value, weights *out)
+/* The producer, if it swaps the two dims of a matrix. */
+static ir_node *swaps_dims(const ir_value *value)
 {
     ir_node *transpose = rewrite_producer(value, "Transpose");
     size_t n;
     const int64_t *perm = transpose ? grt_attr_ints(&transpose->desc, "perm", &n) : NULL;
+    return !perm || (n == 2 && perm[0] == 1) ? transpose : NULL;
+}
+
+/* A Transpose may lie behind DequantizeLinear or, where there is one scale, before it. */
+static bool reads_weights(const ir_value *value, weights *out)
+{
+    const ir_node *transpose = swaps_dims(value);
     *out = (weights){.transposed = transpose != NULL};
-    if (transpose && perm && (n != 2 || perm[0] != 1))
-        return false;
     out->dequantise = rewrite_producer(transpose ? ir_in(transpose, 0) : value, "DequantizeLinear");
-    return is_large_matrix(out->dequantise);
+    out->data = out->dequantise ? ir_in(out->dequantise, 0) : NULL;
+    const ir_value *scale = out->dequantise ? ir_in(out->dequantise, 1) : NULL;
+    transpose = out->data && !out->data->type.data ? swaps_dims(out->data) : NULL;
+    if (transpose && scale && scale->type.data && grt_tensor_elements(scale->type.data) == 1) {
+        out->data = ir_in(transpose, 0);
+        out->transposed = !out->transposed;
+    }
+    return is_large_matrix(out->dequantise, out->data);
 }
 
 /* Gemm's C as a bias. */
@@ -43,6 +60,28 @@ static bool reads_gemm(const ir_node *node, weights *w, ir_value **bias)
         w->transposed = !w->transposed;
     *bias = c;
     return true;
+}
+
+/* One zero point for all where all are equal, as importers of symmetric 4 bits write them: as many as there
+ * are scales would add 3 % to the weights. */
+static ir_value *one_zero(ir_graph *graph, ir_value *zero)
+{
+    const grt_tensor *t = zero ? zero->type.data : NULL;
+    const size_t bytes = t ? grt_tensor_bytes(t) : 0;
+    const uint8_t *data = t ? t->data : NULL;
+    if (!bytes || grt_tensor_elements(t) < 2)
+        return zero;
+    const bool halves = grt_dtype_bits(t->dtype) == 4, odd = halves && grt_tensor_elements(t) % 2;
+    const uint8_t first = halves ? data[0] & 15 : data[0], each = halves ? (uint8_t)(first * 17) : first;
+    for (size_t i = 0; i < bytes; i++)
+        if (odd && i + 1 == bytes ? (data[i] & 15) != first : data[i] != each)
+            return zero;
+    grt_tensor *one = ir_constant_create(graph->module, t->dtype, 0, NULL);
+    if (!one)
+        return zero;
+    memcpy(one->data, &first, 1);
+    ir_value *made = ir_constant(graph, NULL, one);
+    return made ? made : zero;
 }
 
 static void copy_blocks(ir_node *to, const ir_node *dequantise)
@@ -69,8 +108,8 @@ static void make_product(pass_context *context, ir_node *node)
     if ((!gemm && !rewrite_is(node, "MatMul")) || !reads_weights(ir_in(node, 1), &w) ||
         (gemm && !reads_gemm(node, &w, &bias)))
         return;
-    ir_value *in[] = {ir_in(node, 0), ir_in(w.dequantise, 0), ir_in(w.dequantise, 1), ir_in(w.dequantise, 2),
-                      bias};
+    ir_value *in[] = {ir_in(node, 0), w.data, ir_in(w.dequantise, 1),
+                      one_zero(node->graph, ir_in(w.dequantise, 2)), bias};
     ir_node *made = ir_node_create(node->graph, node, "graphrt", "WMatMul", node->desc.name,
                                    bias    ? 5
                                    : in[3] ? 4
@@ -87,9 +126,11 @@ static void make_product(pass_context *context, ir_node *node)
 static void make_gather(pass_context *context, ir_node *node)
 {
     const ir_node *dequantise = rewrite_producer(ir_in(node, 0), "DequantizeLinear");
-    if (!is_large_matrix(dequantise) || grt_axis(grt_attr_int(&node->desc, "axis", 0), 2) != 0)
+    if (!is_large_matrix(dequantise, dequantise ? ir_in(dequantise, 0) : NULL) ||
+        grt_axis(grt_attr_int(&node->desc, "axis", 0), 2) != 0)
         return;
-    ir_value *in[] = {ir_in(node, 1), ir_in(dequantise, 0), ir_in(dequantise, 1), ir_in(dequantise, 2)};
+    ir_value *in[] = {ir_in(node, 1), ir_in(dequantise, 0), ir_in(dequantise, 1),
+                      one_zero(node->graph, ir_in(dequantise, 2))};
     ir_node *made =
         ir_node_create(node->graph, node, "graphrt", "WGather", node->desc.name, in[3] ? 4 : 3, in, 1);
     if (!made)

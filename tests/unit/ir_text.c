@@ -51,9 +51,12 @@ static grt_dtype dtype_of(const char *word)
     static const struct {
         const char *word;
         grt_dtype dtype;
-    } dtypes[] = {{"f32", GRT_DTYPE_FLOAT}, {"f64", GRT_DTYPE_DOUBLE}, {"f16", GRT_DTYPE_FLOAT16},
-                  {"i64", GRT_DTYPE_INT64}, {"i32", GRT_DTYPE_INT32},  {"bool", GRT_DTYPE_BOOL},
-                  {"u8", GRT_DTYPE_UINT8},  {"i8", GRT_DTYPE_INT8}};
+    } dtypes[] = {{"f32", GRT_DTYPE_FLOAT},         {"f64", GRT_DTYPE_DOUBLE},
+                  {"f16", GRT_DTYPE_FLOAT16},       {"i64", GRT_DTYPE_INT64},
+                  {"i32", GRT_DTYPE_INT32},         {"bool", GRT_DTYPE_BOOL},
+                  {"u8", GRT_DTYPE_UINT8},          {"i8", GRT_DTYPE_INT8},
+                  {"e4m3", GRT_DTYPE_FLOAT8E4M3FN}, /* constants are codes */
+                  {"u4", GRT_DTYPE_UINT4},          {"i4", GRT_DTYPE_INT4}};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(dtypes[i].word, word))
             return dtypes[i].dtype;
@@ -99,8 +102,14 @@ static void read_constant(reader *r)
     for (int i = 0; i < t.rank; i++)
         t.dims[i] = atoll(dims[i]);
     t.data = grt_arena_alloc(r->module->arena, grt_tensor_bytes(&t) + 1);
-    for (int64_t i = 0; i < grt_tensor_elements(&t); i++)
-        grt_element_put(&t, i, r->n_words > 4 ? atof(r->words[4 + i % (r->n_words - 4)]) : next_random(r));
+    memset(t.data, 0, grt_tensor_bytes(&t));
+    for (int64_t i = 0; i < grt_tensor_elements(&t); i++) {
+        const double x = r->n_words > 4 ? atof(r->words[4 + i % (r->n_words - 4)]) : next_random(r);
+        if (grt_dtype_bits(t.dtype) == 4)
+            ((uint8_t *)t.data)[i / 2] |= (uint8_t)(((int)x & 15) << (i % 2 * 4));
+        else
+            grt_element_put(&t, i, x);
+    }
     remember(r, r->words[1],
              ir_constant(r->module->main, r->words[1], grt_arena_memdup(r->module->arena, &t, sizeof t)));
 }

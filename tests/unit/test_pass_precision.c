@@ -53,6 +53,36 @@ START_TEST(what_overflows_stays)
 }
 END_TEST
 
+static void check_exceptions(grt_precision precision, const char *exceptions, const char *expected)
+{
+    ir_module *module = ir_text("in x f32 2,4\n"
+                                "const w f32 4,4\n"
+                                "a = MatMul x w\n"
+                                "b = MatMul a w\n"
+                                "c = MatMul b w\n"
+                                "out c\n");
+    grt_target target = ir_text_target();
+    const char *const names[] = {"first", "second+bias", "third"};
+    int i = 0;
+    IR_FOR_EACH_NODE (node, module->main)
+        node->desc.name = names[i++];
+    pass_context context = {
+        .module = module, .target = &target, .level = 2, .precision = precision, .exceptions = exceptions};
+    ck_assert_int_eq(pass_precision(&context), GRT_OK);
+    ck_assert_str_eq(ir_text_ops(module), expected);
+    ir_module_release(module);
+}
+
+START_TEST(nodes_are_excepted_by_name)
+{
+    check_exceptions(GRT_PRECISION_FLOAT16, "second=fp32", "Cast MatMul Cast MatMul Cast MatMul Cast");
+    check_exceptions(GRT_PRECISION_FLOAT16, "bi?s=fp32", "Cast MatMul Cast MatMul Cast MatMul Cast");
+    check_exceptions(GRT_PRECISION_FLOAT16, "f*=fp32,th*=fp32", "MatMul Cast MatMul Cast MatMul");
+    check_exceptions(GRT_PRECISION_MODEL, "third=bf16", "MatMul MatMul Cast MatMul Cast");
+    check_exceptions(GRT_PRECISION_TF32, "first=fp16", "Cast MatMul Cast MatMul MatMul");
+}
+END_TEST
+
 /* A mask that hides by a number beyond float16 keeps it: rows that are hidden altogether have equal weights.
  * Others are narrowed. */
 START_TEST(masks_that_hide_keep_their_type)
@@ -192,6 +222,7 @@ END_TEST
 
 Suite *suite_test_pass_precision(void);
 UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, what_overflows_stays,
-           masks_that_hide_keep_their_type, one_cast_serves_all_users, elementwise_work_on_inputs_stays,
-           an_epsilon_does_not_vanish, limits_stay_finite, tables_are_narrowed_where_they_are_read,
-           tf32_marks_products, what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked)
+           nodes_are_excepted_by_name, masks_that_hide_keep_their_type, one_cast_serves_all_users,
+           elementwise_work_on_inputs_stays, an_epsilon_does_not_vanish, limits_stay_finite,
+           tables_are_narrowed_where_they_are_read, tf32_marks_products,
+           what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked)

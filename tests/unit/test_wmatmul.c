@@ -12,34 +12,43 @@
 
 typedef struct weights_case {
     grt_dtype dtype;
-    int64_t m, k, n, block; /* block 0: scales by column, -1: one scale */
-    bool transposed, zero, bias;
+    int64_t m, k, n, block; /* block 0: scales by column, -1: one scale, -2: by row of k */
+    bool transposed, zero, bias, one_zero;
 } weights_case;
 
-static const weights_case cases[] = {{GRT_DTYPE_UINT4, 1, 64, 48, 16, true, true, false},
-                                     {GRT_DTYPE_INT4, 3, 70, 33, 32, true, true, true},
-                                     {GRT_DTYPE_UINT4, 9, 96, 130, 32, false, true, true},
-                                     {GRT_DTYPE_INT4, 2, 50, 20, 12, false, false, false},
-                                     {GRT_DTYPE_INT8, 4, 61, 17, 0, false, true, true},
-                                     {GRT_DTYPE_UINT8, 40, 61, 40, 0, true, true, false},
-                                     {GRT_DTYPE_INT8, 1, 7, 5, -1, false, false, false},
-                                     {GRT_DTYPE_UINT8, 5, 33, 18, 20, true, true, true},
-                                     {GRT_DTYPE_INT8, 300, 900, 70, 128, false, true, true}};
+static const weights_case cases[] = {{GRT_DTYPE_UINT4, 1, 64, 48, 16, true, true, false, false},
+                                     {GRT_DTYPE_INT4, 3, 70, 33, 32, true, true, true, false},
+                                     {GRT_DTYPE_UINT4, 9, 96, 130, 32, false, true, true, false},
+                                     {GRT_DTYPE_INT4, 2, 50, 20, 12, false, false, false, false},
+                                     {GRT_DTYPE_INT8, 4, 61, 17, 0, false, true, true, false},
+                                     {GRT_DTYPE_UINT8, 40, 61, 40, 0, true, true, false, false},
+                                     {GRT_DTYPE_INT8, 1, 7, 5, -1, false, false, false, false},
+                                     {GRT_DTYPE_UINT8, 5, 33, 18, 20, true, true, true, false},
+                                     {GRT_DTYPE_INT8, 300, 900, 70, 128, false, true, true, false},
+                                     {GRT_DTYPE_FLOAT8E4M3FN, 1, 64, 48, 32, true, false, true, false},
+                                     {GRT_DTYPE_FLOAT8E4M3FN, 7, 61, 33, 0, false, false, false, false},
+                                     {GRT_DTYPE_FLOAT8E4M3FN, 3, 50, 20, 16, false, false, false, false},
+                                     {GRT_DTYPE_INT4, 1, 50, 21, -2, true, true, false, false},
+                                     {GRT_DTYPE_UINT8, 6, 61, 40, -2, false, true, true, false},
+                                     {GRT_DTYPE_FLOAT8E4M3FN, 2, 30, 17, -2, false, false, true, false},
+                                     {GRT_DTYPE_UINT4, 2, 96, 40, 32, true, true, false, true},
+                                     {GRT_DTYPE_UINT8, 9, 40, 17, 0, false, true, true, true}};
 
+/* one_zero: instead of as many equal ones as there are scales, which DequantizeLinear wants. */
 static void add_weights(op_runner *r, const weights_case *c, const uint8_t *w, const float *scale,
-                        const uint8_t *zero)
+                        const uint8_t *zero, bool one_zero)
 {
     const int64_t blocks = c->block > 0 ? (c->k - 1) / c->block + 1 : 1;
     const int64_t dims[] = {c->transposed ? c->n : c->k, c->transposed ? c->k : c->n};
     const int64_t by_block[] = {c->transposed ? c->n : blocks, c->transposed ? blocks : c->n};
-    const int32_t rank = c->block > 0 ? 2 : c->block == 0 ? 1 : 0;
-    const int64_t *scale_dims = rank == 1 ? &c->n : by_block;
+    const int32_t rank = c->block > 0 ? 2 : c->block == -1 ? 0 : 1;
+    const int64_t *scale_dims = rank == 1 ? (c->block == 0 ? &c->n : &c->k) : by_block;
     op_add(r, c->dtype, 2, dims, w);
     op_add(r, GRT_DTYPE_FLOAT, rank, scale_dims, scale);
     if (c->zero)
-        op_add(r, c->dtype, rank, scale_dims, zero);
+        op_add(r, c->dtype, one_zero ? 0 : rank, scale_dims, zero);
     const int64_t along_k = c->transposed ? 1 : 0;
-    op_int(r, "axis", c->block > 0 ? along_k : 1 - along_k);
+    op_int(r, "axis", c->block > 0 || c->block == -2 ? along_k : 1 - along_k);
     if (c->block > 0)
         op_int(r, "block_size", c->block);
 }
@@ -52,6 +61,14 @@ static void fill_bytes(uint8_t *out, int64_t n, uint32_t seed)
     }
 }
 
+/* NaN is the last code of a sign. */
+static void keep_numbers(grt_dtype dtype, uint8_t *w, int64_t n)
+{
+    for (int64_t i = 0; dtype == GRT_DTYPE_FLOAT8E4M3FN && i < n; i++)
+        if ((w[i] & 127) == 127)
+            w[i] = 9;
+}
+
 static void check_case(const weights_case *c, int32_t threads)
 {
     uint8_t *w = malloc((size_t)(c->k * c->n)), *zero = malloc((size_t)(c->k * c->n));
@@ -59,18 +76,21 @@ static void check_case(const weights_case *c, int32_t threads)
           *x = malloc((size_t)(c->m * c->k) * sizeof *x), *bias = malloc((size_t)c->n * sizeof *bias);
     fill_bytes(w, c->k * c->n, 1);
     fill_bytes(zero, c->k * c->n, 2);
+    if (c->one_zero)
+        memset(zero, 0x77, (size_t)(c->k * c->n));
+    keep_numbers(c->dtype, w, c->k * c->n);
     fill_floats(scale, c->k * c->n, 3);
     fill_floats(x, c->m * c->k, 4);
     fill_floats(bias, c->n, 5);
     op_runner wide, r;
     op_begin(&wide, "", "DequantizeLinear");
-    add_weights(&wide, c, w, scale, zero);
+    add_weights(&wide, c, w, scale, zero, false);
     op_run_ok(&wide, 1);
     op_begin(&r, "graphrt", "WMatMul");
     r.threads = threads;
     op_int(&r, "transB", c->transposed);
     op_add(&r, GRT_DTYPE_FLOAT, 2, (const int64_t[]){c->m, c->k}, x);
-    add_weights(&r, c, w, scale, zero);
+    add_weights(&r, c, w, scale, zero, c->one_zero);
     if (c->bias && !c->zero)
         op_omit(&r);
     if (c->bias)
@@ -109,13 +129,13 @@ END_TEST
 
 START_TEST(inner_dims_must_agree)
 {
-    const weights_case c = {GRT_DTYPE_INT8, 2, 6, 4, 0, false, false, false};
+    const weights_case c = {GRT_DTYPE_INT8, 2, 6, 4, 0, false, false, false, false};
     const uint8_t w[24] = {0};
     const float floats[24] = {0};
     op_runner r;
     op_begin(&r, "graphrt", "WMatMul");
     op_add(&r, GRT_DTYPE_FLOAT, 2, (const int64_t[]){2, 5}, floats);
-    add_weights(&r, &c, w, floats, NULL);
+    add_weights(&r, &c, w, floats, NULL, false);
     r.constants = 6;
     ck_assert_int_ne(op_run(&r, 1), GRT_OK);
     op_end(&r);
@@ -126,20 +146,21 @@ END_TEST
 static void check_rows(grt_dtype dtype, int64_t block, bool zeros)
 {
     enum { ROWS = 9, COLS = 45 };
-    const weights_case c = {dtype, 0, COLS, ROWS, block, true, zeros, false};
+    const weights_case c = {dtype, 0, COLS, ROWS, block, true, zeros, false, false};
     uint8_t w[ROWS * COLS], zero[ROWS * COLS];
     float scale[ROWS * COLS];
     const int64_t at[] = {3, -1, 8, 0, 3, -9}, n = sizeof at / sizeof *at;
     fill_bytes(w, ROWS * COLS, 1);
+    keep_numbers(dtype, w, ROWS * COLS);
     fill_bytes(zero, ROWS * COLS, 2);
     fill_floats(scale, ROWS * COLS, 3);
     op_runner wide, r;
     op_begin(&wide, "", "DequantizeLinear");
-    add_weights(&wide, &c, w, scale, zeros ? zero : NULL);
+    add_weights(&wide, &c, w, scale, zeros ? zero : NULL, false);
     op_run_ok(&wide, 1);
     op_begin(&r, "graphrt", "WGather");
     op_add(&r, GRT_DTYPE_INT64, 2, (const int64_t[]){2, 3}, at);
-    add_weights(&r, &c, w, scale, zeros ? zero : NULL);
+    add_weights(&r, &c, w, scale, zeros ? zero : NULL, false);
     r.threads = 2;
     op_run_ok(&r, 1);
     ck_assert_int_eq(r.out[0].t.rank, 3);
@@ -157,6 +178,7 @@ START_TEST(rows_of_few_bits)
     check_rows(GRT_DTYPE_INT4, 45, false);
     check_rows(GRT_DTYPE_INT8, 0, true);
     check_rows(GRT_DTYPE_UINT8, -1, false);
+    check_rows(GRT_DTYPE_FLOAT8E4M3FN, 16, false);
 }
 END_TEST
 

@@ -5,6 +5,7 @@
 #include "backends/cpu/threads.h"
 
 #include "src/base/checked.h"
+#include "src/base/element.h"
 #include "src/base/tensor.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static bool read_scales(const grt_op_desc *desc, const grt_tensor *w, const grt_
                   axis = grt_axis(grt_attr_int(desc, "axis", 1), 2), n = grt_tensor_elements(scale),
                   rows = w->dims[0], cols = w->dims[1];
     *out = (gather_scales){.block = cols > 0 ? cols : 1};
-    if (w->rank != 2 || (zero && grt_tensor_elements(zero) != n))
+    if (w->rank != 2 || (zero && grt_tensor_elements(zero) != 1 && grt_tensor_elements(zero) != n))
         return false;
     if (block > 0) {
         const int64_t blocks = cols / block + (cols % block != 0);
@@ -42,7 +43,8 @@ static bool read_scales(const grt_op_desc *desc, const grt_tensor *w, const grt_
 
 static bool supports(const grt_kernel_node *node, grt_text *why)
 {
-    const grt_dtype_set numbers = GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT4) | GRT_BIT(INT4);
+    const grt_dtype_set numbers =
+        GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT4) | GRT_BIT(INT4) | GRT_BIT(FLOAT8E4M3FN);
     const grt_tensor *zero = grt_node_has(node, ZERO) ? &node->in[ZERO] : NULL;
     gather_scales scales;
     const bool fits = node->n_in > SCALE &&
@@ -78,32 +80,35 @@ static grt_status reshape(grt_reshape *r)
 /* Elements [from, from + n) as bytes of their sign. */
 static void load_bytes(const grt_tensor *t, int64_t from, int64_t n, uint8_t *out)
 {
-    if (cpu_plain_dtype(t->dtype) == t->dtype)
+    if (grt_dtype_bits(t->dtype) == 8)
         memcpy(out, (const uint8_t *)t->data + from, (size_t)n);
     else
         cpu_widen(t->dtype, t->data, from, n, out);
 }
 
-static int32_t number(const uint8_t *bytes, bool is_signed, int64_t i)
+static float number(const uint8_t *bytes, grt_dtype dtype, int64_t i)
 {
-    return is_signed ? ((const int8_t *)bytes)[i] : bytes[i];
+    if (dtype == GRT_DTYPE_FLOAT8E4M3FN)
+        return grt_float8_to_float(bytes[i], grt_float8_format_of(dtype));
+    return grt_dtype_in(dtype, GRT_BIT(INT8) | GRT_BIT(INT4)) ? (float)((const int8_t *)bytes)[i]
+                                                              : (float)bytes[i];
 }
 
 static void take_row(const grt_run *r, const gather_scales *s, int64_t row, float *y, uint8_t *room)
 {
     const grt_tensor *w = r->in[W], *zero = r->n_in > ZERO ? r->in[ZERO] : NULL;
     const int64_t n = w->dims[1], first = row * s->row_step, blocks = n / s->block + (n % s->block != 0);
-    const bool is_signed = grt_dtype_in(w->dtype, GRT_BIT(INT8) | GRT_BIT(INT4));
+    const bool one_zero = zero && grt_tensor_elements(zero) == 1;
     const float *scale = (const float *)r->in[SCALE]->data + first;
     uint8_t *zeros = room + room_bytes(w) / 2;
     load_bytes(w, row * n, n, room);
     if (zero)
-        load_bytes(zero, first, blocks, zeros);
+        load_bytes(zero, one_zero ? 0 : first, one_zero ? 1 : blocks, zeros);
     for (int64_t b = 0, i = 0; b < blocks; b++) {
         const int64_t end = n - i < s->block ? n : i + s->block;
-        const int32_t off = zero ? number(zeros, is_signed, b) : 0;
+        const float off = zero ? number(zeros, w->dtype, one_zero ? 0 : b) : 0;
         for (; i < end; i++)
-            y[i] = (float)(number(room, is_signed, i) - off) * scale[b];
+            y[i] = (number(room, w->dtype, i) - off) * scale[b];
     }
 }
 

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphrt::WMatMul: products by constant weights of 4 and 8 bits (weight_product.h). */
+#include "backends/cuda/libraries.h"
+#include "backends/cuda/local.h"
+#include "backends/cuda/weight_pack.h"
+#include "backends/cuda/weight_product.h"
+
+#include "src/base/checked.h"
+#include "src/base/float.h"
+#include "src/base/tensor.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    X = GRT_WEIGHTS_X,
+    W = GRT_WEIGHTS_W,
+    SCALE = GRT_WEIGHTS_SCALE,
+    ZERO = GRT_WEIGHTS_ZERO,
+    BIAS = GRT_WEIGHTS_BIAS
+};
+
+typedef struct wmatmul_state {
+    grt_weights w;
+    cuda_weight_form form;
+    cuda_weight_numbers numbers;
+    grt_act act;
+    bool wide_scales;
+    int zero;                                   /* of all, if there is no array */
+    void *packed, *scales, *zeros, *row_scales; /* in device memory; packed NULL: the plan's own */
+} wmatmul_state;
+
+/* ---- support ---- */
+
+static bool one_of(const grt_kernel_node *node, int32_t i)
+{
+    return !grt_node_has(node, i) || node->in[i].dtype == node->in[X].dtype ||
+           node->in[i].dtype == GRT_DTYPE_FLOAT;
+}
+
+static bool supports_wmatmul(const grt_kernel_node *node, grt_text *why)
+{
+    const grt_dtype_set numbers =
+        GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT4) | GRT_BIT(INT4) | GRT_BIT(FLOAT8E4M3FN);
+    grt_weights w;
+    grt_act act;
+    cuda_weight_form form;
+    const bool fits =
+        node->n_in > SCALE &&
+        grt_dtype_in(node->in[X].dtype, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)) &&
+        grt_dtype_in(node->in[W].dtype, numbers) && one_of(node, SCALE) && one_of(node, BIAS) &&
+        (!grt_node_has(node, ZERO) || node->in[ZERO].dtype == node->in[W].dtype) &&
+        grt_weights_read(node, &w) && !(w.by_row && w.zeros > 1) && cuda_weight_form_of(&w, &form);
+    if (!fits && why)
+        grt_text_add(why, "constant weights of 4 or 8 bits are needed, with scales of the input's type or "
+                          "float32 for all, for each column, for blocks along the inner dim, or for each "
+                          "row of it with one zero point");
+    return fits && grt_act_read(node->desc, &act, why);
+}
+
+static grt_status pack_wmatmul(const grt_kernel_node *node, int32_t i, grt_packing *out_packing,
+                               void **out_data)
+{
+    grt_weights w;
+    if (i != W || !grt_weights_read(node, &w))
+        return GRT_OK;
+    return cuda_weight_pack(&w, node->in[W].data, out_packing, out_data);
+}
+
+/* ---- create ---- */
+
+static void destroy_wmatmul(void *data)
+{
+    wmatmul_state *state = data;
+    if (!state)
+        return;
+    void *const all[] = {state->packed, state->scales, state->zeros, state->row_scales};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i])
+            cudaFree(all[i]);
+    free(state);
+}
+
+static grt_status upload_copy(grt_device *device, const void *host, size_t bytes, void **out_data)
+{
+    GRT_TRY(cuda_alloc(device, bytes, out_data));
+    return cuda_upload_now(device, *out_data, host, bytes);
+}
+
+static grt_status put_weights(const grt_kernel_node *node, wmatmul_state *state)
+{
+    const grt_packing *packing = grt_node_packing(node, W);
+    grt_packing own = {0};
+    void *data = NULL;
+    if (packing)
+        return cuda_weight_is_packed(&state->w, packing)
+                   ? GRT_OK
+                   : grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN,
+                                 "the weights are packed as '%s', which this product does not read; make "
+                                 "the plan again with graphc optimize",
+                                 packing->format);
+    GRT_TRY(cuda_weight_pack(&state->w, node->in[W].data, &own, &data));
+    const grt_status status = upload_copy(node->device, data, own.bytes, &state->packed);
+    free(data);
+    return status;
+}
+
+static float scale_at(const grt_tensor *t, int64_t i)
+{
+    const uint16_t *narrow = t->data;
+    return t->dtype == GRT_DTYPE_FLOAT16    ? grt_half_to_float(narrow[i])
+           : t->dtype == GRT_DTYPE_BFLOAT16 ? grt_bfloat16_to_float(narrow[i])
+                                            : ((const float *)t->data)[i];
+}
+
+/* Scales by row of k go to x, the largest as 1, so that they stay within x's type; what they were divided by
+ * is the scale of all columns. */
+static grt_status put_row_scales(const grt_kernel_node *node, wmatmul_state *state, float *out_largest)
+{
+    const int64_t k = state->w.k;
+    float *rows = malloc((size_t)k * sizeof *rows), largest = 0;
+    if (!rows)
+        return grt_fail_memory((size_t)k * sizeof *rows);
+    for (int64_t i = 0; i < k; i++)
+        largest = fmaxf(largest, fabsf(scale_at(&node->in[SCALE], i)));
+    largest = largest > 0 && isfinite(largest) ? largest : 1;
+    for (int64_t i = 0; i < k; i++)
+        rows[i] = scale_at(&node->in[SCALE], i) / largest;
+    *out_largest = largest;
+    const grt_status status = upload_copy(node->device, rows, (size_t)k * sizeof *rows, &state->row_scales);
+    free(rows);
+    return status;
+}
+
+static grt_status put_scales(const grt_kernel_node *node, wmatmul_state *state)
+{
+    const grt_tensor *scale = &node->in[SCALE];
+    const void *from = scale->data;
+    grt_weights w = state->w;
+    size_t n, bytes;
+    float largest;
+    state->wide_scales = scale->dtype == GRT_DTYPE_FLOAT || w.by_row;
+    if (w.by_row) {
+        GRT_TRY(put_row_scales(node, state, &largest));
+        from = &largest;
+        w.scales = 1;
+    }
+    const size_t size = state->wide_scales ? sizeof(float) : sizeof(uint16_t);
+    if (!grt_mul_size((size_t)state->form.tiles_n * 16, (size_t)w.blocks, &n) ||
+        !grt_mul_size(n, size, &bytes))
+        return grt_fail_memory(SIZE_MAX);
+    void *packed = calloc(1, bytes);
+    if (!packed)
+        return grt_fail_memory(bytes);
+    cuda_weight_pack_scales(&w, from, size, packed);
+    const grt_status status = upload_copy(node->device, packed, bytes, &state->scales);
+    free(packed);
+    return status;
+}
+
+static grt_status put_zeros(const grt_kernel_node *node, wmatmul_state *state)
+{
+    const grt_weights *w = &state->w;
+    const void *from = w->zeros ? node->in[ZERO].data : NULL;
+    state->zero = from ? grt_weights_number(w, from, 0) : grt_weights_flip(w);
+    if (w->zeros <= 1)
+        return GRT_OK;
+    const size_t bytes = (size_t)(state->form.tiles_n * 16 * w->blocks);
+    uint8_t *packed = calloc(1, bytes);
+    if (!packed)
+        return grt_fail_memory(bytes);
+    cuda_weight_pack_zeros(w, from, packed);
+    const grt_status status = upload_copy(node->device, packed, bytes, &state->zeros);
+    free(packed);
+    return status;
+}
+
+static grt_status fill_state(const grt_kernel_node *node, wmatmul_state *state)
+{
+    if (!grt_weights_read(node, &state->w) || !cuda_weight_form_of(&state->w, &state->form) ||
+        !node->in[SCALE].data)
+        return grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN,
+                           "the weights, scales and zero points do not fit");
+    state->numbers = state->w.is_float8   ? CUDA_WEIGHT_E4M3
+                     : state->w.bits == 4 ? CUDA_WEIGHT_4
+                                          : CUDA_WEIGHT_8;
+    grt_act_read(node->desc, &state->act, NULL);
+    if (cuda_is_described(node->device))
+        return GRT_OK;
+    GRT_TRY(put_weights(node, state));
+    GRT_TRY(put_scales(node, state));
+    return put_zeros(node, state);
+}
+
+static grt_status create_wmatmul(const grt_kernel_node *node, void **out_state)
+{
+    wmatmul_state *state = calloc(1, sizeof *state);
+    if (!state)
+        return grt_fail_memory(sizeof *state);
+    const grt_status status = fill_state(node, state);
+    if (status != GRT_OK) {
+        destroy_wmatmul(state);
+        return status;
+    }
+    *out_state = state;
+    return GRT_OK;
+}
+
+/* ---- reshape and run ---- */
+
+static grt_status use_product(grt_dtype dtype, const cuda_weight_product *p, cuda_weight_numbers numbers,
+                              const cuda_weight_choice *choice, cudaStream_t stream)
+{
+    return dtype == GRT_DTYPE_FLOAT16    ? cuda_weight_use_half(p, numbers, choice, stream)
+           : dtype == GRT_DTYPE_BFLOAT16 ? cuda_weight_use_bfloat(p, numbers, choice, stream)
+                                         : cuda_weight_use_float(p, numbers, choice, stream);
+}
+
+static grt_status reshape_wmatmul(grt_reshape *r)
+{
+    const wmatmul_state *state = r->state;
+    const cuda_device *device = (const cuda_device *)r->device;
+    const grt_tensor *x = r->in[X];
+    const int64_t inner = x->rank ? x->dims[x->rank - 1] : 0, m = grt_tensor_elements(x) / state->w.k;
+    if (inner != state->w.k || m > INT32_MAX / 2)
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the input has %lld rows of %lld; the weights have %lld rows, and up to %d of the "
+                           "input are supported",
+                           (long long)m, (long long)inner, (long long)state->w.k, INT32_MAX / 2);
+    cuda_weight_choice *choice = calloc(1, sizeof *choice);
+    if (!choice)
+        return grt_fail_memory(sizeof *choice);
+    r->shape = choice;
+    if (m == 0)
+        return GRT_OK;
+    *choice = cuda_weight_choose(m, state->form.tiles_n, state->form.tiles_k, state->w.bits,
+                                 x->dtype == GRT_DTYPE_FLOAT, device->prop.multiProcessorCount);
+    r->workspace_bytes = choice->workspace_bytes;
+    return use_product(x->dtype, NULL, state->numbers, choice, NULL);
+}
+
+static grt_status run_wmatmul(const grt_run *r)
+{
+    const wmatmul_state *state = r->state;
+    const cuda_weight_choice *choice = r->shape;
+    const grt_weights *w = &state->w;
+    const grt_tensor *x = r->in[X], *bias = grt_run_in(r, BIAS);
+    const int64_t block = w->by_block ? w->block : w->k;
+    cuda_weight_product p = {
+        .x = x->data,
+        .w = state->packed ? state->packed : r->in[W]->data,
+        .scales = state->scales,
+        .bias = bias ? bias->data : NULL,
+        .zeros = state->zeros,
+        .row_scale = state->row_scales,
+        .y = r->out[0]->data,
+        .partial = choice->splits > 1 ? r->workspace : NULL,
+        .m = (int)(grt_tensor_elements(x) / w->k),
+        .n = (int)w->n,
+        .k = (int)w->k,
+        .block = (int)block,
+        .padded_block = (int)state->form.padded_block,
+        .blocks = (int)w->blocks,
+        .tiles_n = (int)state->form.tiles_n,
+        .tiles_k = (int)state->form.tiles_k,
+        .split_tiles = choice->split_tiles,
+        .zero = state->zero,
+        .wide_scales = state->wide_scales,
+        .bias_dtype = (int)(bias ? bias->dtype : GRT_DTYPE_NONE),
+        .act = state->act,
+    };
+    if (p.m == 0)
+        return GRT_OK;
+    p.block_shift = p.blocks == 1 || p.padded_block % 64 == 0 ? 2 : p.padded_block % 32 == 0 ? 1 : 0;
+    p.block_log = (p.padded_block & (p.padded_block - 1)) == 0 ? __builtin_ctz((unsigned)p.padded_block) : -1;
+    p.in_pieces = (p.blocks == 1 || p.block == p.padded_block) && !p.row_scale &&
+                  (size_t)p.k * grt_dtype_size(x->dtype) % 16 == 0 && ((uintptr_t)p.x & 15) == 0;
+    return use_product(x->dtype, &p, state->numbers, choice, r->stream);
+}
+
+static const grt_kernel_row rows[] = {
+    {.domain = "graphrt",
+     .op = "WMatMul",
+     .supports = supports_wmatmul,
+     .pack = pack_wmatmul,
+     .create = create_wmatmul,
+     .destroy = destroy_wmatmul,
+     .reshape = reshape_wmatmul,
+     .release_shape = free,
+     .run = run_wmatmul},
+};
+CUDA_KERNELS(wmatmul, rows);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by constant weights of 4 and 8 bits on tensor cores:
+ *
+ *   y[m][n] = act(sum over blocks of scale * sum over k of x * (w - zero), + bias[n])
+ *
+ * Weights are read packed (weight_pack.h) and become numbers of x's type in registers, where they are exact;
+ * sums of a block are float32, and so is what scales them. float32 x is split into three bfloat16 of 8 bits
+ * each, whose products are exact. Nothing is widened in memory. */
+#ifndef GRT_BACKENDS_CUDA_WEIGHT_PRODUCT_H
+#define GRT_BACKENDS_CUDA_WEIGHT_PRODUCT_H
+
+#include "backends/cuda/cuda.h"
+#include "src/base/activation.h"
+
+typedef enum cuda_weight_numbers { CUDA_WEIGHT_4, CUDA_WEIGHT_8, CUDA_WEIGHT_E4M3 } cuda_weight_numbers;
+
+/* One product. Rows of k are counted as packed. */
+typedef struct cuda_weight_product {
+    const void *x, *w, *scales, *bias;
+    const uint8_t *zeros;   /* NULL: `zero` is of all */
+    const float *row_scale; /* of x's columns; NULL: none */
+    void *y;
+    float *partial; /* [splits][m][n], where there are several */
+    int m, n, k, block, padded_block, blocks, tiles_n, tiles_k;
+    int block_shift; /* of a tile of k, 1 << block_shift steps of 16 rows share a scale: 0, 1 or 2 */
+    int block_log;   /* of padded_block, a power of two; else -1 */
+    int split_tiles; /* tiles of k that a block of threads adds up */
+    int zero;
+    bool wide_scales; /* float32; else x's type */
+    bool in_pieces;   /* x is read by 16 bytes */
+    int bias_dtype;
+    grt_act act;
+} cuda_weight_product;
+
+/* How a product is spread over blocks of threads: rows of x and columns of w that each has. For few rows,
+ * warps divide k. float32 has half as many rows from 64 on. */
+typedef enum cuda_weight_spread {
+    CUDA_WEIGHT_ROWS_8,      /* 16 columns */
+    CUDA_WEIGHT_ROWS_8_WIDE, /* 64 */
+    CUDA_WEIGHT_ROWS_16,     /* 64 */
+    CUDA_WEIGHT_ROWS_32,     /* 256 */
+    CUDA_WEIGHT_ROWS_64,     /* 256 */
+    CUDA_WEIGHT_ROWS_128,    /* 128 */
+} cuda_weight_spread;
+
+typedef struct cuda_weight_choice {
+    cuda_weight_spread spread;
+    int splits, split_tiles; /* of k, over blocks of threads whose sums a second kernel adds */
+    size_t workspace_bytes;
+} cuda_weight_choice;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* For m rows of a product of these many tiles. */
+cuda_weight_choice cuda_weight_choose(int64_t m, int64_t tiles_n, int64_t tiles_k, int bits, bool wide,
+                                      int processors);
+/* By x's type. p NULL: prepares the kernel that the choice wants. */
+grt_status cuda_weight_use_half(const cuda_weight_product *p, cuda_weight_numbers numbers,
+                                const cuda_weight_choice *choice, cudaStream_t stream);
+grt_status cuda_weight_use_bfloat(const cuda_weight_product *p, cuda_weight_numbers numbers,
+                                  const cuda_weight_choice *choice, cudaStream_t stream);
+grt_status cuda_weight_use_float(const cuda_weight_product *p, cuda_weight_numbers numbers,
+                                 const cuda_weight_choice *choice, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

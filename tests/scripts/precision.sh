@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# graphc optimize --precision: nodes by name, and what `auto` chooses within an error.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+digits=$srcdir/models/digits
+model=$digits/digits.onnx
+data=$scratch/data
+mkdir "$data"
+for ((i = 0; i < 8; i++)); do
+    {
+        printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 8, 8), }"
+        tail -c +$((129 + i * 256)) "$digits/test_images.npy" | head -c 256
+    } >"$data/$i.npy"
+done
+
+# auto E PLAN: what was said is in $scratch/said; the plan is for the CPU, with what was chosen for GPUs. Without the CUDA module
+# the search runs all the same, and the plan for a GPU cannot be made.
+auto()
+{
+    ./graphc optimize "$model" --target cuda --precision auto --data "$data" --max-error "$1" -o "$2.cuda" >"$scratch/said" 2>"$scratch/errors" ||
+        grep -q "the module 'cuda' cannot be opened" "$scratch/errors" || return 1
+    chosen=$(sed -n 's/^precision: //p' "$scratch/said")
+    [ -n "$chosen" ] && ./graphc optimize "$model" --precision "$chosen" -o "$2"
+}
+chose() { grep -q "^chosen: $1" "$scratch/said"; }
+options() { ./graphc inspect "$1" >"$scratch/out"; grep -qE "$2" "$scratch/out" || { head -n 3 "$scratch/out"; return 1; }; }
+reads_digits() { examples/digits "$1" "$digits/test_images.npy" "$digits/test_labels.npy" | awk '/^accuracy/ { sub("%", "", $2); found = $2 >= 98 && $4 == 450 } END { exit !found }'; }
+refuses() { ! "$@" >"$scratch/out" 2>&1 && grep -q "$words" "$scratch/out"; }
+
+check "a loose limit" auto 0.1 "$scratch/loose.grt"
+check "a loose limit: all layers" chose "fp16 for all layers"
+check "a loose limit: what the plan says" options "$scratch/loose.grt" "precision fp16$"
+check "a loose limit: accuracy" reads_digits "$scratch/loose.grt"
+check "a limit between" auto 0.0006 "$scratch/mixed.grt"
+check "a limit between: some layers" chose "fp16 for .* error 0.000[0-5]"
+check "a limit between: what the plan says" options "$scratch/mixed.grt" "precision fp16,.*=fp32"
+check "a limit between: accuracy" reads_digits "$scratch/mixed.grt"
+mv "$scratch/said" "$scratch/before"
+check "the same again" auto 0.0006 "$scratch/again.grt"
+check "the same again: the same choice" cmp "$scratch/said" "$scratch/before"
+check "a limit that nothing reaches" auto 1e-9 "$scratch/wide.grt"
+check "a limit that nothing reaches: float32" chose float32
+check "nodes by name" ./graphc optimize "$model" --precision 'fp16,conv*=fp32' -o "$scratch/named.grt"
+words="no node for 'head=fp32'"
+check "a name of no node" refuses ./graphc optimize "$model" --precision fp16,head=fp32 -o "$scratch/none.grt"
+words="one of them can be in a plan"
+check "two narrow types" refuses ./graphc optimize "$model" --precision fp16,fc=bf16 -o "$scratch/none.grt"
+words="there is no precision"
+check "no precision" refuses ./graphc optimize "$model" --precision fp16,fc=fp8 -o "$scratch/none.grt"
+words="wants samples"
+check "auto without samples" refuses ./graphc optimize "$model" --precision auto -o "$scratch/none.grt"
+words="are for --precision auto"
+check "samples without auto" refuses ./graphc optimize "$model" --data "$data" -o "$scratch/none.grt"
+finish
