@@ -206,6 +206,7 @@ tests_differential_differential_SOURCES += tests/differential/make_attention.c
 tests_differential_differential_SOURCES += tests/differential/make_image.c
 tests_differential_differential_SOURCES += tests/differential/make_math.c
 tests_differential_differential_SOURCES += tests/differential/make_matrix.c
+tests_differential_differential_SOURCES += tests/differential/make_quantised.c
 tests_differential_differential_SOURCES += tests/differential/make_move.c
 tests_differential_differential_SOURCES += tests/differential/make_random.c
 tests_differential_differential_SOURCES += tests/differential/make_search.c

@@ -24,6 +24,11 @@ bool cpu_qproduct_supports(const grt_kernel_node *node, grt_text *why)
     const bool quantised = grt_node_has(node, QP_Y_SCALE);
     if (!grt_act_read(node->desc, &act, why))
         return false;
+    if (grt_node_has(node, QP_INPUTS)) {
+        if (why)
+            grt_text_add(why, "sums behind a rounded result are a step of their own");
+        return false;
+    }
     const bool bounded =
         act.kind == GRT_ACT_NONE || act.kind == GRT_ACT_RELU || act.kind == GRT_ACT_CLIP || !quantised;
     if (has(node, QP_X, BYTES) && has(node, QP_W, BYTES) && has(node, QP_X_SCALE, GRT_BIT(FLOAT)) &&
@@ -31,7 +36,8 @@ bool cpu_qproduct_supports(const grt_kernel_node *node, grt_text *why)
         omitted_or(node, QP_W_ZERO, BYTES) && omitted_or(node, QP_Y_SCALE, GRT_BIT(FLOAT)) &&
         omitted_or(node, QP_Y_ZERO, BYTES) && omitted_or(node, QP_BIAS, GRT_BIT(FLOAT) | GRT_BIT(INT32)) &&
         omitted_or(node, QP_RESIDUAL, BYTES) && omitted_or(node, QP_R_SCALE, GRT_BIT(FLOAT)) &&
-        omitted_or(node, QP_R_ZERO, BYTES) && bounded)
+        omitted_or(node, QP_R_ZERO, BYTES) && bounded &&
+        grt_attr_int(node->desc, "output_dtype", GRT_DTYPE_FLOAT) == GRT_DTYPE_FLOAT)
         return true;
     if (why)
         grt_text_add(why, "8-bit tensors with float32 scales are needed, and Relu, Clip or no activation in "

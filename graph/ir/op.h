@@ -119,6 +119,9 @@ typedef enum op_precision {
     OP_NARROW_TABLE,  /* narrow if input 0 is a constant, else as input 0; the others keep their type */
     OP_FOLLOWS,       /* as its inputs, so that no cast lies between two ops of the same kind */
     OP_FOLLOWS_FIRST, /* as input 0; the others keep their type */
+    OP_NARROW_RESULT, /* graphrt::Q* products: only the residual and the result, as attribute output_dtype
+                         says */
+    OP_READS_NARROW,  /* input 0 as it is, computed in float32, as attribute precision says */
 } op_precision;
 
 /* How the op goes with channels last, where a region of the graph is laid out so (pass `layout`).

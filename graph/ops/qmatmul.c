@@ -10,6 +10,8 @@ grt_status infer_as_qlinear(infer *inf, const char *op, int32_t n_in, const ir_t
 {
     const op_row *row = op_find("", op);
     const ir_type *in[QPRODUCT_INPUTS];
+    grt_dtype result = GRT_DTYPE_FLOAT;
+    GRT_TRY(infer_dtype_attr(inf, "output_dtype", GRT_SET_FLOATS, GRT_DTYPE_FLOAT, &result));
     ir_type scale = {.kind = GRT_KIND_TENSOR, .dtype = GRT_DTYPE_FLOAT};
     infer plain = *inf;
     if (!row || !row->infer)
@@ -23,7 +25,12 @@ grt_status infer_as_qlinear(infer *inf, const char *op, int32_t n_in, const ir_t
         in[QPRODUCT_Y_SCALE] = in[QPRODUCT_Y_ZERO] = &scale; /* the result's type is the zero point's */
     plain.in = in;
     plain.n_in = n_in;
-    return op_infer_types(row, &plain);
+    GRT_TRY(op_infer_types(row, &plain));
+    if (!infer_has(inf, QPRODUCT_Y_SCALE))
+        inf->out[0].dtype = result;
+    if (infer_has(inf, QPRODUCT_SUM_ZERO))
+        inf->out[0].dtype = inf->in[QPRODUCT_SUM_ZERO]->dtype;
+    return GRT_OK;
 }
 
 static grt_status infer_qmatmul(infer *inf)

@@ -187,7 +187,7 @@ static bool gains(const layout *l, const ir_node *node)
 
 static bool switch_window(layout *l, ir_node *node, int32_t residual)
 {
-    enum { MOST = 12 };
+    enum { MOST = 14 };
     ir_value *in[MOST] = {NULL};
     if (!is_spatial(ir_in(node, 0)) || !is_spatial(node->out[0]) || node->n_in > MOST)
         return false;

@@ -3,15 +3,56 @@
  * is:
  *
  *   Attention(x Wq + bq, x Wk + bk, x Wv + bv)  ->  graphrt::Attention(x [Wq Wk Wv] + [bq bk bv])
+ *
+ * They are products of floats, or of 8-bit numbers with float results.
  */
-#include "graph/passes/rewrite.h"
+#include "graph/ir/constant.h"
+#include "graph/passes/quantised.h"
+
+#include <string.h>
 
 enum { Q, K, V, MASK, PARTS = 3, BIAS = 2 };
+
+static bool is_quantised(const ir_node *node)
+{
+    return grt_op_is(&node->desc, "graphrt", "QMatMul");
+}
+
+static const ir_value *weights_of(const ir_node *node)
+{
+    return ir_in(node, is_quantised(node) ? QIN_W : 1);
+}
+
+static ir_value *bias_of(const ir_node *node)
+{
+    return ir_in(node, is_quantised(node) ? QIN_BIAS : BIAS);
+}
 
 static bool is_plain_constant(const ir_value *value, int32_t rank)
 {
     return value && value->type.data && !value->producer && !value->is_input &&
            value->type.data->rank == rank;
+}
+
+/* None, or a constant: one number, or one for each column. */
+static bool is_level(const ir_value *value)
+{
+    return !value || is_plain_constant(value, 1) ||
+           (value->type.data && !value->producer && !value->is_input &&
+            grt_tensor_elements(value->type.data) == 1);
+}
+
+/* The same of 8-bit numbers, whose result is not rounded. */
+static bool is_quantised_projection(const ir_node *node)
+{
+    const ir_value *x = ir_in(node, QIN_X), *bias = ir_in(node, QIN_BIAS);
+    for (int32_t i = QIN_RESIDUAL; i < node->n_in; i++)
+        if (ir_in(node, i))
+            return false;
+    return !*grt_attr_string(&node->desc, "activation", "") && !grt_attr_int(&node->desc, "transB", 0) &&
+           !ir_in(node, QIN_Y_SCALE) && x->type.rank == 3 && is_plain_constant(ir_in(node, QIN_W), 2) &&
+           is_level(ir_in(node, QIN_W_SCALE)) && is_level(ir_in(node, QIN_W_ZERO)) &&
+           (!bias || is_plain_constant(bias, 1));
 }
 
 /* x * constant matrix (+ constant bias), nothing else; used by the attention alone. */
@@ -20,6 +61,8 @@ static bool is_projection(const ir_value *value)
     const ir_node *node = value ? value->producer : NULL;
     if (!node || value->n_uses != 1)
         return false;
+    if (is_quantised(node))
+        return is_quantised_projection(node);
     const bool fused = grt_op_is(&node->desc, "graphrt", "MatMul");
     if (!fused && !rewrite_is(node, "MatMul"))
         return false;
@@ -39,9 +82,16 @@ static bool fits(const ir_node *node, ir_node *const *parts)
                   kv_heads = grt_attr_int(&node->desc, "kv_num_heads", 0);
     const grt_tensor *w[PARTS];
     for (int i = 0; i < PARTS; i++) {
-        w[i] = ir_in(parts[i], 1)->type.data;
-        if (ir_in(parts[i], 0) != ir_in(parts[0], 0) || !ir_in(parts[i], BIAS) != !ir_in(parts[0], BIAS) ||
+        const ir_value *bias = bias_of(parts[i]), *first = bias_of(parts[0]);
+        w[i] = weights_of(parts[i])->type.data;
+        if (is_quantised(parts[i]) != is_quantised(parts[0]) || ir_in(parts[i], 0) != ir_in(parts[0], 0) ||
+            !bias != !first || (bias && bias->type.dtype != first->type.dtype) ||
             w[i]->dtype != w[0]->dtype || w[i]->dims[0] != w[0]->dims[0])
+            return false;
+        for (int32_t k = QIN_X_SCALE; is_quantised(parts[i]) && k <= QIN_X_ZERO; k++)
+            if (ir_in(parts[i], k) != ir_in(parts[0], k))
+                return false;
+        if (is_quantised(parts[i]) && !ir_in(parts[i], QIN_W_ZERO) != !ir_in(parts[0], QIN_W_ZERO))
             return false;
     }
     /* One size for all heads, so that the sum of the widths says everything. */
@@ -57,8 +107,50 @@ static ir_value *join(ir_node *const *parts, int32_t input)
     return rewrite_join(parts[0]->graph, tensors, PARTS, tensors[0]->rank - 1);
 }
 
+/* Scales or zero points of all columns; single ones are repeated. */
+static ir_value *join_levels(ir_node *const *parts, int32_t input)
+{
+    int64_t n = 0;
+    for (int i = 0; i < PARTS; i++)
+        n += weights_of(parts[i])->type.data->dims[1];
+    const grt_dtype dtype = ir_in(parts[0], input)->type.dtype;
+    grt_tensor *all = ir_constant_create(parts[0]->graph->module, dtype, 1, &n);
+    if (!all)
+        return NULL;
+    const size_t size = grt_dtype_size(dtype);
+    char *to = all->data;
+    for (int i = 0; i < PARTS; i++) {
+        const grt_tensor *from = ir_in(parts[i], input)->type.data;
+        for (int64_t k = 0; k < weights_of(parts[i])->type.data->dims[1]; k++, to += size)
+            memcpy(to, (const char *)from->data + (grt_tensor_elements(from) == 1 ? 0 : (size_t)k * size),
+                   size);
+    }
+    return ir_constant(parts[0]->graph, NULL, all);
+}
+
+static ir_node *make_quantised_product(ir_node *before, ir_node *const *parts)
+{
+    ir_value *in[QIN_BIAS + 1] = {NULL};
+    for (int32_t i = QIN_X; i <= QIN_X_ZERO; i++)
+        in[i] = ir_in(parts[0], i);
+    in[QIN_W] = join(parts, QIN_W);
+    for (int32_t i = QIN_W_SCALE; i <= QIN_W_ZERO; i++)
+        in[i] = ir_in(parts[0], i) ? join_levels(parts, i) : NULL;
+    in[QIN_BIAS] = ir_in(parts[0], QIN_BIAS) ? join(parts, QIN_BIAS) : NULL;
+    if (!in[QIN_W] || !in[QIN_W_SCALE] || (ir_in(parts[0], QIN_W_ZERO) && !in[QIN_W_ZERO]) ||
+        (ir_in(parts[0], QIN_BIAS) && !in[QIN_BIAS]))
+        return NULL;
+    ir_node *made = ir_node_create(before->graph, before, "graphrt", "QMatMul", parts[0]->desc.name,
+                                   in[QIN_BIAS] ? QIN_BIAS + 1 : QIN_W_ZERO + 1, in, 1);
+    for (int i = 1; made && i < PARTS; i++)
+        ir_node_absorb_name(made, parts[i]);
+    return made;
+}
+
 static ir_node *make_product(ir_node *before, ir_node *const *parts)
 {
+    if (is_quantised(parts[0]))
+        return make_quantised_product(before, parts);
     const bool bias = ir_in(parts[0], BIAS) != NULL;
     ir_value *in[PARTS] = {ir_in(parts[0], 0), join(parts, 1), bias ? join(parts, BIAS) : NULL};
     if (!in[1] || (bias && !in[BIAS]))

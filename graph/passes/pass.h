@@ -81,6 +81,7 @@ typedef struct pass_context {
     X(affine, 2, "put scales and shifts per channel into weights")                                 \
     X(phases, 2, "compute transposed convolutions as convolutions")                                \
     X(batch_branches, 2, "compute branches of one form as one batch")                              \
+    X(quantised_epilogues, 2, "let products of 8-bit numbers apply activations and add residuals") \
     X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
     X(merge_projections, 2, "make one product of the three in front of an attention")              \
     X(precision, 0, "narrow what gains by it to the precision that was asked for")                 \

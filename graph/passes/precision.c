@@ -9,6 +9,7 @@
  * by name. */
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
+#include "graph/ops/qproduct.h"
 
 #include "src/base/float.h"
 #include "src/base/grow.h"
@@ -211,7 +212,7 @@ static bool is_wide_mask(const ir_value *value)
 
 static bool may_narrow(const precision *p, const ir_node *node)
 {
-    return node->row && node->row->precision >= OP_NARROW &&
+    return node->row && node->row->precision >= OP_NARROW && node->row->precision != OP_READS_NARROW &&
            narrow_dtype(precision_of(p->context, node)) == p->narrow;
 }
 
@@ -219,6 +220,8 @@ static bool may_narrow(const precision *p, const ir_node *node)
 static int32_t narrow_inputs(const ir_node *node)
 {
     const op_precision role = node->row->precision;
+    if (role == OP_NARROW_RESULT)
+        return 0;
     const bool first_only = role == OP_FOLLOWS_FIRST || role == OP_NARROW_FIRST || role == OP_NARROW_TABLE;
     return first_only && node->n_in > 1 ? 1 : node->n_in;
 }
@@ -242,7 +245,7 @@ static bool wants(const precision *p, const ir_node *node)
     }
     if (role == OP_NARROW_TABLE)
         role = is_float(ir_in(node, 0)) && is_constant(ir_in(node, 0)) ? OP_NARROW : OP_FOLLOWS;
-    return role == OP_NARROW || role == OP_NARROW_FIRST || (narrow && !wide);
+    return role == OP_NARROW || role == OP_NARROW_FIRST || role == OP_NARROW_RESULT || (narrow && !wide);
 }
 
 /* ---- switching ---- */
@@ -275,8 +278,12 @@ static bool narrow_node(precision *p, ir_node *node)
         if (is_float(node->out[i]))
             node->out[i]->type.dtype = p->narrow;
     }
-    for (int32_t i = 0; i < last; i++) {
-        if (!is_float(was[i]) || is_wide_mask(was[i]))
+    const bool result_only = node->row->precision == OP_NARROW_RESULT;
+    if (result_only)
+        ir_attr_set_int(node, "output_dtype", p->narrow);
+    for (int32_t i = 0; i < node->n_in; i++) {
+        const bool narrows = result_only ? i == QPRODUCT_RESIDUAL : i < last;
+        if (!narrows || !is_float(was[i]) || is_wide_mask(was[i]))
             continue;
         ir_value *twin = twin_of(p, was[i]);
         if (twin)
@@ -286,6 +293,8 @@ static bool narrow_node(precision *p, ir_node *node)
         p->context->changed++;
         return true;
     }
+    if (result_only)
+        ir_attr_remove(node, "output_dtype");
     for (int32_t i = 0; i < node->n_in; i++)
         if (node->in[i].value != was[i])
             ir_node_set_input(node, i, was[i]);
@@ -325,9 +334,24 @@ static bool makes_float(const ir_node *node)
     return false;
 }
 
+/* True if the node takes the narrow input 0 that it has. */
+static bool reads_narrow(const precision *p, ir_node *node)
+{
+    if (!node->row || node->row->precision != OP_READS_NARROW || !is_narrow(p, ir_in(node, 0)) ||
+        grt_attr_find(&node->desc, "precision"))
+        return false;
+    ir_attr_set_int(node, "precision", GRT_DTYPE_FLOAT);
+    if (op_infer_node(node) == GRT_OK && rewrite_supported(p->context, node, NULL))
+        return true;
+    ir_attr_remove(node, "precision");
+    return false;
+}
+
 static void visit(precision *p, ir_node *node)
 {
     node->mark = 0;
+    if (reads_narrow(p, node))
+        return;
     if (may_narrow(p, node) && makes_float(node) && wants(p, node) && narrow_node(p, node)) {
         node->mark = 1;
         return;

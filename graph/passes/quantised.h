@@ -26,6 +26,8 @@ enum {
     QIN_RESIDUAL,
     QIN_R_SCALE,
     QIN_R_ZERO,
+    QIN_SUM_SCALE,
+    QIN_SUM_ZERO,
     QIN_COUNT
 };
 
@@ -63,6 +65,7 @@ grt_status quantised_products(pass_context *context, ir_graph *graph);
 grt_status quantised_weights(pass_context *context, ir_graph *graph);
 grt_status quantised_pointwise(pass_context *context, ir_graph *graph);
 grt_status quantised_tables(pass_context *context, ir_graph *graph);
+grt_status quantised_sums(pass_context *context, ir_graph *graph);
 /* Changes nothing: says why what is left reads dequantised numbers. */
 grt_status quantised_reasons(pass_context *context, ir_graph *graph);
 

@@ -104,6 +104,17 @@ static ir_value *requantise(ir_node *before, ir_value *value, const quantity *to
     return made && op_infer_node(made) == GRT_OK ? made->out[0] : NULL;
 }
 
+/* False behind a product whose factors are not quantised: it stays as it is, and moves of its result may
+ * become part of it. */
+static bool may_quantise(const ir_value *value)
+{
+    quantity x;
+    const ir_node *node = value->producer;
+    while (node && lays_out(node))
+        node = ir_in(node, 0)->producer;
+    return !rewrite_is(node, "MatMul") || quantised_read(ir_in(node, 0), &x);
+}
+
 /* QuantizeLinear of what was only laid out anew: bytes are moved instead, and what made the numbers sees its
  * QuantizeLinear. */
 static void raise_quantise(pass_context *context, ir_node *node)
@@ -115,7 +126,7 @@ static void raise_quantise(pass_context *context, ir_node *node)
         return;
     ir_node *move = to.data->producer;
     if (!move || to.data->n_uses != 1 || move->graph != node->graph || !lays_out(move) || move->n_in > MOST ||
-        ir_in(move, 0)->type.dtype != GRT_DTYPE_FLOAT)
+        ir_in(move, 0)->type.dtype != GRT_DTYPE_FLOAT || !may_quantise(ir_in(move, 0)))
         return;
     for (int32_t i = 0; i < move->n_in; i++)
         in[i] = ir_in(move, i);

@@ -101,15 +101,30 @@ static void take_followers(product *p, bool with_residual)
         p->y = (quantity){.axis = -1};
 }
 
+/* DequantizeLinear may omit it, the products' rules do not. */
+static ir_value *zero_of(const product *p, const quantity *q)
+{
+    return q->zero ? q->zero : quantised_zero(p->head->graph, q->data->type.dtype);
+}
+
 static bool make_product(product *p)
 {
-    ir_value *in[QIN_COUNT] = {p->x.data,  p->x.scale,       p->x.zero,         p->w.data,
-                               p->w.scale, p->w.zero,        p->y.scale,        p->y.zero,
-                               p->bias,    p->residual.data, p->residual.scale, p->residual.zero};
+    ir_value *in[QIN_COUNT] = {p->x.data,
+                               p->x.scale,
+                               zero_of(p, &p->x),
+                               p->w.data,
+                               p->w.scale,
+                               zero_of(p, &p->w),
+                               p->y.scale,
+                               p->y.zero,
+                               p->bias,
+                               p->residual.data,
+                               p->residual.scale,
+                               p->residual.data ? zero_of(p, &p->residual) : NULL};
     const bool conv = rewrite_is(p->head, "Conv");
     ir_node *made =
         ir_node_create(p->head->graph, p->last, "graphrt", conv ? "QConv" : "QMatMul", p->head->desc.name,
-                       p->residual.data ? QIN_COUNT
+                       p->residual.data ? QIN_SUM_SCALE
                        : p->bias        ? QIN_BIAS + 1
                        : p->y.scale     ? QIN_BIAS
                                         : QIN_Y_SCALE,

@@ -6,7 +6,7 @@
 
 #include <graphrt/graphrt.h>
 
-enum { MAX_INPUTS = 7, MAX_ATTRIBUTES = 10, MAX_INTS = 2 * GRT_MAX_RANK };
+enum { MAX_INPUTS = 9, MAX_ATTRIBUTES = 10, MAX_INTS = 2 * GRT_MAX_RANK };
 
 typedef struct attribute {
     const char *name, *text; /* text: a string */

@@ -36,6 +36,29 @@ START_TEST(biases_and_groups_of_heads)
 }
 END_TEST
 
+START_TEST(products_of_8_bit_numbers)
+{
+    ir_text_check("in f f32 2,3,8\n"
+                  "const s f32 - 0.0625\n"
+                  "const z u8 - 128\n"
+                  "const a i8 8,8 3 -7 100 -128 127 5\n"
+                  "const b i8 8,8 33 18 -2 77 -60\n"
+                  "const c i8 8,8 1 2 -100 64\n"
+                  "const one f32 - 0.03125\n"
+                  "const n i8 - 0\n"
+                  "const m i8 8 0 1 -2 3\n"
+                  "const each f32 8 0.5 0.25 0.125\n"
+                  "const d f32 8\n"
+                  "x = QuantizeLinear f s z\n"
+                  "q = graphrt::QMatMul x s z a one n _ _ d\n"
+                  "k = graphrt::QMatMul x s z b each m _ _ d\n"
+                  "v = graphrt::QMatMul x s z c one n _ _ d\n"
+                  "y = Attention q k v q_num_heads=2 kv_num_heads=2\n"
+                  "out y\n",
+                  "merge_projections", "QuantizeLinear graphrt::QMatMul graphrt::Attention");
+}
+END_TEST
+
 START_TEST(what_others_use_stays)
 {
     ir_text_check("in x f32 2,3,8\n"
@@ -60,4 +83,4 @@ START_TEST(what_others_use_stays)
 END_TEST
 
 UNIT_SUITE(test_pass_merge_projections, NULL, NULL, three_become_one, biases_and_groups_of_heads,
-           what_others_use_stays)
+           products_of_8_bit_numbers, what_others_use_stays)

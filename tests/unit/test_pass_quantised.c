@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantised models become integer steps. Scales are powers of two, so that both ways give the same numbers.
  */
+#include "graph/passes/quantised.h"
 #include "tests/unit/ir_text.h"
 #include "tests/unit/suite.h"
 
@@ -525,6 +526,112 @@ START_TEST(what_stays_in_float_says_why)
 }
 END_TEST
 
+/* A target with steps that the CPU has not: residuals, and rounding behind any activation. */
+static bool takes_products(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
+                           int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why)
+{
+    const grt_target plain = ir_text_target();
+    (void)target;
+    return grt_op_is(desc, "graphrt", "QConv") || grt_op_is(desc, "graphrt", "QMatMul") ||
+           plain.supports(&plain, desc, in, n_in, out, n_out, why);
+}
+
+static ir_module *compile_for_other(const char *text, grt_precision precision)
+{
+    ir_module *module = ir_text(text);
+    grt_target target = ir_text_target();
+    target.supports = target.runs = takes_products;
+    pass_context context = {.module = module, .target = &target, .level = 2, .precision = precision};
+    ck_assert_msg(pass_run_enabled(&context) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(ir_verify(module) == GRT_OK, "%s", grt_last_error());
+    return module;
+}
+
+START_TEST(zero_points_may_be_omitted)
+{
+    ir_text_check("in x f32 2,16\n"
+                  "const s f32 - 0.0078125\n"
+                  "const w i8 16,12" WEIGHTS "const ws f32 - 0.03125\n"
+                  "xq = QuantizeLinear x s\n"
+                  "xd = DequantizeLinear xq s\n"
+                  "wd = DequantizeLinear w ws\n"
+                  "y = MatMul xd wd\n"
+                  "out y\n",
+                  "quantised", "QuantizeLinear graphrt::QMatMul");
+}
+END_TEST
+
+START_TEST(sums_join_products_that_are_rounded)
+{
+    ir_module *module =
+        compile_for_other("in x f32 1,4,6,6\n" X_QUANTISED "const w i8 4,4,1,1" WEIGHTS "const u f32 - 0.25\n"
+                          "wd = DequantizeLinear w ws wz\n"
+                          "c = Conv xd wd\n"
+                          "cq = QuantizeLinear c u z\n"
+                          "cd = DequantizeLinear cq u z\n"
+                          "a = Add cd xd\n"
+                          "r = Relu a\n" Y_QUANTISED,
+                          GRT_PRECISION_MODEL);
+    const ir_node *conv = ir_text_node(module, "QConv", 0);
+    double scale;
+    ck_assert_ptr_null(strstr(ir_text_ops(module), "QAdd"));
+    ck_assert_str_eq(grt_attr_string(&conv->desc, "sum_activation", ""), "Relu");
+    ck_assert_str_eq(grt_attr_string(&conv->desc, "activation", ""), "");
+    ck_assert(ir_const_float(ir_in(conv, QIN_Y_SCALE), &scale) && scale == 0.25);
+    ck_assert(ir_const_float(ir_in(conv, QIN_SUM_SCALE), &scale) && scale == 0.5);
+    ck_assert(ir_const_float(ir_in(conv, QIN_R_SCALE), &scale) && scale == 0.0078125);
+    ir_module_release(module);
+}
+END_TEST
+
+START_TEST(activations_join_what_is_rounded_behind_them)
+{
+    const char *text =
+        "in x f32 2,16\n" X_QUANTISED "const w i8 16,12" WEIGHTS "wd = DequantizeLinear w ws wz\n"
+        "m = MatMul xd wd\n"
+        "r = Gelu m\n" Y_QUANTISED;
+    ir_module *module = compile_for_other(text, GRT_PRECISION_MODEL);
+    ck_assert_str_eq(ir_text_ops(module), "QuantizeLinear graphrt::QMatMul DequantizeLinear");
+    ck_assert_str_eq(grt_attr_string(&ir_text_node(module, "QMatMul", 0)->desc, "activation", ""), "Gelu");
+    ir_module_release(module);
+    /* The CPU's step does not round behind it. */
+    module = ir_text(text);
+    ir_text_pass(module, "");
+    ck_assert_ptr_nonnull(strstr(ir_text_ops(module), "Gelu"));
+    ir_module_release(module);
+}
+END_TEST
+
+START_TEST(float_products_add_residuals_and_are_narrow)
+{
+    ir_module *module = compile_for_other("in x f32 2,16\n"
+                                          "in o f32 2,12\n" X_QUANTISED "const w i8 16,12" WEIGHTS
+                                          "wd = DequantizeLinear w ws wz\n"
+                                          "e = Relu o\n"
+                                          "m = MatMul xd wd\n"
+                                          "y = Add e m\n"
+                                          "out y\n",
+                                          GRT_PRECISION_FLOAT16);
+    const ir_node *product = ir_text_node(module, "QMatMul", 0);
+    ck_assert_int_eq(product->out[0]->type.dtype, GRT_DTYPE_FLOAT16);
+    ck_assert_int_eq(ir_in(product, QIN_RESIDUAL)->type.dtype, GRT_DTYPE_FLOAT16);
+    ck_assert_ptr_null(strstr(ir_text_ops(module), "Add"));
+    ir_module_release(module);
+}
+END_TEST
+
+START_TEST(quantisation_stays_behind_float_products)
+{
+    ir_text_check("in x f32 2,3,4,8\n"
+                  "in v f32 2,3,8,8\n"
+                  "const t f32 - 0.5\n"
+                  "const z u8 - 128\n"
+                  "m = MatMul x v\n"
+                  "r = Transpose m perm=0,2,1,3\n" Y_QUANTISED,
+                  "quantised", "MatMul Transpose QuantizeLinear DequantizeLinear");
+}
+END_TEST
+
 UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_scales_of_channels_and_clip,
            conv_with_a_float_result, residual_without_a_rounding_before_it,
            residual_behind_a_rounding_stays_apart, matmul_with_bias, matmul_with_a_quantised_bias,
@@ -535,4 +642,6 @@ UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_s
            dynamic_quantisation, integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,
            large_weights_of_float_products_stay_small, other_forms_of_large_weights_stay_small,
            equal_zero_points_are_one, drawn_weights_are_never_widened, weights_of_float_steps_are_folded,
-           what_stays_in_float_says_why)
+           what_stays_in_float_says_why, sums_join_products_that_are_rounded,
+           activations_join_what_is_rounded_behind_them, float_products_add_residuals_and_are_narrow,
+           quantisation_stays_behind_float_products, zero_points_may_be_omitted)

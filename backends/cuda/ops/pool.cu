@@ -227,7 +227,7 @@ static grt_status pool_reshape(grt_reshape *r)
 
 template <class T> static void launch_pool(const pool_shape *s, const grt_run *r)
 {
-    if constexpr (sizeof(T) == 2 || sizeof(T) == 4) /* half, bfloat16, float */
+    if constexpr (sizeof(T) <= 4) /* all but double */
         if (launch_vectors<T>(s, r))
             return;
     int64_t *indices = r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL;
@@ -380,7 +380,10 @@ static const grt_kernel_row rows[] = {
     {.domain = "", .op = "GlobalAveragePool", GLOBAL},
     {.domain = "", .op = "GlobalMaxPool", GLOBAL},
     {.domain = "", .op = "GlobalLpPool", GLOBAL},
-    {.domain = "graphrt", .op = "MaxPool", .types = {GRT_SET_FLOATS}, WINDOW},
+    {.domain = "graphrt",
+     .op = "MaxPool",
+     .types = {GRT_SET_FLOATS | GRT_BIT(INT8) | GRT_BIT(UINT8)},
+     WINDOW},
     {.domain = "graphrt", .op = "AveragePool", .types = {GRT_SET_FLOATS}, WINDOW},
     {.domain = "graphrt", .op = "GlobalAveragePool", GLOBAL},
 };

@@ -7,6 +7,8 @@
 namespace
 {
 
+enum { PACK = 8 };
+
 struct quantize_state {
     int64_t axis;
 };
@@ -21,20 +23,42 @@ struct quantize_operands {
     int64_t n, inner, length;
 };
 
-template <typename S, typename Q>
-__global__ void __launch_bounds__(CUDA_BLOCK) quantize_kernel(quantize_operands o)
+/* Quotients are rounded to the scale's type. */
+template <typename S, typename Q> __device__ __forceinline__ Q quantized(float x, float scale, float zero)
 {
     constexpr float low = std::is_signed<Q>::value ? -(float)(1 << (8 * sizeof(Q) - 1)) : 0.0f;
     constexpr float high = low + (float)((1 << (8 * sizeof(Q))) - 1);
+    float q = x / scale;
+    if constexpr (sizeof(S) == 2)
+        q = pw_widen<S>(pw_narrow<S>(q));
+    q = rintf(q) + zero;
+    q = q > low ? q : low;
+    return (Q)(q < high ? q : high);
+}
+
+template <typename X, typename S, typename Q>
+__global__ void __launch_bounds__(CUDA_BLOCK) quantize_kernel(quantize_operands o)
+{
     CUDA_ITEMS (i, o.n) {
         int64_t k = o.length == 1 ? 0 : i / o.inner % o.length;
-        float x = pw_widen<S>(((const S *)o.in)[i]), scale = pw_widen<S>(((const S *)o.scale)[k]);
-        float q = x / scale;
-        if constexpr (sizeof(S) == 2)
-            q = pw_widen<S>(pw_narrow<S>(q));
-        q = rintf(q) + (o.zero ? (float)((const Q *)o.zero)[k] : 0.0f);
-        q = q > low ? q : low;
-        ((Q *)o.out)[i] = (Q)(q < high ? q : high);
+        ((Q *)o.out)[i] =
+            quantized<S, Q>(pw_widen<X>(((const X *)o.in)[i]), pw_widen<S>(((const S *)o.scale)[k]),
+                            o.zero ? (float)((const Q *)o.zero)[k] : 0.0f);
+    }
+}
+
+/* One scale, elements in packs. */
+template <typename X, typename S, typename Q>
+__global__ void __launch_bounds__(CUDA_BLOCK) quantize_packs(quantize_operands o)
+{
+    const float scale = pw_widen<S>(*(const S *)o.scale), zero = o.zero ? (float)*(const Q *)o.zero : 0.0f;
+    CUDA_ITEMS (i, o.n / PACK) {
+        const cuda_pack<X, PACK> x = ((const cuda_pack<X, PACK> *)o.in)[i];
+        cuda_pack<Q, PACK> y;
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            y.v[k] = quantized<S, Q>(pw_widen<X>(x.v[k]), scale, zero);
+        ((cuda_pack<Q, PACK> *)o.out)[i] = y;
     }
 }
 
@@ -49,29 +73,33 @@ __global__ void __launch_bounds__(CUDA_BLOCK) dequantize_kernel(quantize_operand
     }
 }
 
-template <typename S, typename Q>
+template <typename X, typename S, typename Q>
 grt_status quantize(const quantize_operands &o, bool back, cudaStream_t stream)
 {
+    const bool packs = o.length == 1 && o.n % PACK == 0 && cuda_aligned(o.in, sizeof(X) * PACK) &&
+                       cuda_aligned(o.out, sizeof(Q) * PACK);
     if (back)
         dequantize_kernel<S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
+    else if (packs)
+        quantize_packs<X, S, Q><<<cuda_grid(o.n / PACK), CUDA_BLOCK, 0, stream>>>(o);
     else
-        quantize_kernel<S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
+        quantize_kernel<X, S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
-template <typename S>
+template <typename X, typename S>
 grt_status quantize_to(const quantize_operands &o, grt_dtype q, bool back, cudaStream_t stream)
 {
     switch (q) {
     case GRT_DTYPE_INT8:
-        return quantize<S, int8_t>(o, back, stream);
+        return quantize<X, S, int8_t>(o, back, stream);
     case GRT_DTYPE_INT16:
-        return quantize<S, int16_t>(o, back, stream);
+        return quantize<X, S, int16_t>(o, back, stream);
     case GRT_DTYPE_UINT16:
-        return quantize<S, uint16_t>(o, back, stream);
+        return quantize<X, S, uint16_t>(o, back, stream);
     default:
-        return quantize<S, uint8_t>(o, back, stream);
+        return quantize<X, S, uint8_t>(o, back, stream);
     }
 }
 
@@ -86,12 +114,17 @@ grt_status run_either(const grt_run *r, bool back)
     grt_dtype q = back ? r->in[0]->dtype : r->out[0]->dtype;
     switch (r->in[1]->dtype) {
     case GRT_DTYPE_FLOAT16:
-        return quantize_to<__half>(o, q, back, cuda_stream(r));
+        return quantize_to<__half, __half>(o, q, back, cuda_stream(r));
     case GRT_DTYPE_BFLOAT16:
-        return quantize_to<__nv_bfloat16>(o, q, back, cuda_stream(r));
+        return quantize_to<__nv_bfloat16, __nv_bfloat16>(o, q, back, cuda_stream(r));
     default:
-        return quantize_to<float>(o, q, back, cuda_stream(r));
+        break;
     }
+    if (!back && r->in[0]->dtype == GRT_DTYPE_FLOAT16)
+        return quantize_to<__half, float>(o, q, back, cuda_stream(r));
+    if (!back && r->in[0]->dtype == GRT_DTYPE_BFLOAT16)
+        return quantize_to<__nv_bfloat16, float>(o, q, back, cuda_stream(r));
+    return quantize_to<float, float>(o, q, back, cuda_stream(r));
 }
 
 grt_status run_quantize(const grt_run *r)
@@ -114,8 +147,9 @@ bool supports_quantize(const grt_kernel_node *node, grt_text *why)
               level = back ? node->in[0].dtype : node->out[0].dtype;
     grt_dtype scale = grt_node_has(node, 1) ? node->in[1].dtype : GRT_DTYPE_NONE;
     int64_t precision = grt_attr_int(node->desc, "precision", 0);
-    if (real == scale && grt_dtype_in(level, LEVELS) &&
-        (!grt_node_has(node, 2) || node->in[2].dtype == level) &&
+    const bool fits = real == scale || (!back && scale == GRT_DTYPE_FLOAT && precision == GRT_DTYPE_FLOAT &&
+                                        grt_dtype_in(real, REALS));
+    if (fits && grt_dtype_in(level, LEVELS) && (!grt_node_has(node, 2) || node->in[2].dtype == level) &&
         (precision == 0 || precision == (int64_t)scale) && grt_attr_int(node->desc, "block_size", 0) == 0)
         return true;
     if (why)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QuantizeLinear and DequantizeLinear where 8-bit floats or elements of less than a byte take part, or blocks
- * of scales, or types that quantize.cu has no kernel for; DynamicQuantizeLinear. */
+ * of scales, or types that quantize.cu has no kernel for. */
 #include "backends/cuda/narrow.cuh"
 
 namespace
@@ -140,38 +140,6 @@ grt_status run_dequantize(const grt_run *r)
     });
 }
 
-/* ---- DynamicQuantizeLinear: the range by one block, the rest by all ---- */
-
-grt_status run_dynamic(const grt_run *r)
-{
-    const float *x = (const float *)r->in[0]->data;
-    uint8_t *y = (uint8_t *)r->out[0]->data;
-    float *scale = (float *)r->out[1]->data;
-    uint8_t *zero = (uint8_t *)r->out[2]->data;
-    int64_t n = grt_tensor_elements(r->in[0]);
-    GRT_TRY(cuda_each_block(r, 1, [=] __device__(int64_t, int thread, int threads) {
-        double low = 0, high = 0; /* the range always holds 0 */
-        for (int64_t i = thread; i < n; i += threads) {
-            low = x[i] < low ? x[i] : low;
-            high = x[i] > high ? x[i] : high;
-        }
-        low = -cuda_block_max(-low);
-        high = cuda_block_max(high);
-        float s = ((float)high - (float)low) / 255.0f;
-        s = s > 0.0f ? s : 1.0f; /* all zeros: any scale is right */
-        float z = rintf(-(float)low / s);
-        if (thread == 0) {
-            *scale = s;
-            *zero = (uint8_t)(z < 0.0f ? 0.0f : z > 255.0f ? 255.0f : z);
-        }
-    }));
-    return cuda_each(r, n, [=] __device__(int64_t i) {
-        float q = rintf(x[i] / *scale) + (float)*zero;
-        q = q > 0.0f ? q : 0.0f;
-        y[i] = (uint8_t)(q < 255.0f ? q : 255.0f);
-    });
-}
-
 const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "QuantizeLinear",
@@ -191,7 +159,6 @@ const grt_kernel_row rows[] = {
      .reshape = reshape_quantize,
      .release_shape = free,
      .run = run_dequantize},
-    {.domain = "", .op = "DynamicQuantizeLinear", .types = {GRT_BIT(FLOAT)}, .run = run_dynamic},
 };
 
 } // namespace

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphrt::QAdd, QMul and QTable: element-wise steps on bytes, sixteen a thread where they lie so. */
+#include "backends/cuda/qfinish.cuh"
+#include "backends/cuda/walk.h"
+#include "src/base/tensor.h"
+
+namespace
+{
+
+enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO, EACH = 16 };
+
+#define BYTES (GRT_BIT(UINT8) | GRT_BIT(INT8))
+
+struct binary {
+    const uint8_t *a, *b;
+    const float *a_scale, *b_scale, *y_scale;
+    const void *a_zero, *b_zero, *y_zero;
+    uint8_t *y;
+    bool multiplies, a_signed, b_signed, y_signed;
+    grt_act act;
+    int64_t n, repeat; /* elements of b */
+};
+
+__device__ __forceinline__ int32_t level_of(const void *zero, bool is_signed)
+{
+    return is_signed ? *(const int8_t *)zero : *(const uint8_t *)zero;
+}
+
+/* What a thread needs of the numbers that are equal for all elements. */
+struct levels {
+    float a_scale, b_scale;
+    int32_t a_zero, b_zero;
+    cuda_qhead head;
+
+    __device__ __forceinline__ void load(const binary &q)
+    {
+        const float y_scale = *q.y_scale;
+        head.y_zero = level_of(q.y_zero, q.y_signed);
+        a_zero = level_of(q.a_zero, q.a_signed);
+        b_zero = level_of(q.b_zero, q.b_signed);
+        a_scale = *q.a_scale / y_scale;
+        b_scale = *q.b_scale / y_scale;
+        if (q.multiplies)
+            a_scale *= *q.b_scale;
+        const float least = (float)((q.y_signed ? -128 : 0) - head.y_zero),
+                    most = (float)((q.y_signed ? 127 : 255) - head.y_zero);
+        const bool clip = q.act.kind == GRT_ACT_CLIP;
+        const float low = clip                         ? q.act.a / y_scale
+                          : q.act.kind == GRT_ACT_RELU ? 0.0f
+                                                       : -INFINITY,
+                    high = clip ? q.act.b / y_scale : INFINITY;
+        head.low = fminf(fmaxf(low, least), most);
+        head.high = fmaxf(fminf(high, most), least);
+    }
+    __device__ __forceinline__ uint32_t combine(const binary &q, uint32_t a, uint32_t b, int i) const
+    {
+        const float x = (float)(cuda_qwhole(a, i, q.a_signed) - a_zero),
+                    y = (float)(cuda_qwhole(b, i, q.b_signed) - b_zero);
+        return cuda_qlimits(head, false)
+                   .byte(q.multiplies ? __fmul_rn(__fmul_rn(x, y), a_scale)
+                                      : __fadd_rn(__fmul_rn(x, a_scale), __fmul_rn(y, b_scale))) &
+               0xFF;
+    }
+};
+
+__global__ void __launch_bounds__(CUDA_BLOCK) combine_all(const __grid_constant__ binary q)
+{
+    levels l;
+    l.load(q);
+    CUDA_ITEMS (i, q.n)
+        q.y[i] = (uint8_t)l.combine(q, q.a[i], q.b[q.repeat == q.n ? i : i % q.repeat], 0);
+}
+
+__global__ void __launch_bounds__(CUDA_BLOCK) combine_wide(const __grid_constant__ binary q)
+{
+    levels l;
+    l.load(q);
+    CUDA_ITEMS (i, q.n / EACH) {
+        const uint4 a = ((const uint4 *)q.a)[i];
+        uint4 b, y;
+        if (q.repeat == 1) {
+            const uint32_t word = q.b[0] * 0x01010101u;
+            b = make_uint4(word, word, word, word);
+        } else {
+            b = ((const uint4 *)q.b)[q.repeat == q.n ? i : i % (q.repeat / EACH)];
+        }
+        const uint32_t *wa = &a.x, *wb = &b.x;
+        uint32_t *wy = &y.x;
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+            uint32_t word = 0;
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                word |= l.combine(q, wa[w], wb[w], k) << (8 * k);
+            wy[w] = word;
+        }
+        ((uint4 *)q.y)[i] = y;
+    }
+}
+
+bool is_wide(const void *data)
+{
+    return cuda_aligned(data, EACH);
+}
+
+grt_status run_binary(const grt_run *r)
+{
+    const grt_tensor *const *in = r->in;
+    binary q = {};
+    q.a = (const uint8_t *)in[A]->data;
+    q.b = (const uint8_t *)in[B]->data;
+    q.y = (uint8_t *)r->out[0]->data;
+    q.a_scale = (const float *)in[A_SCALE]->data;
+    q.b_scale = (const float *)in[B_SCALE]->data;
+    q.y_scale = (const float *)in[Y_SCALE]->data;
+    q.a_zero = in[A_ZERO]->data;
+    q.b_zero = in[B_ZERO]->data;
+    q.y_zero = in[Y_ZERO]->data;
+    q.multiplies = !strcmp(r->desc->op, "QMul");
+    q.a_signed = in[A]->dtype == GRT_DTYPE_INT8;
+    q.b_signed = in[B]->dtype == GRT_DTYPE_INT8;
+    q.y_signed = r->out[0]->dtype == GRT_DTYPE_INT8;
+    q.n = grt_tensor_elements(r->out[0]);
+    q.repeat = grt_tensor_elements(in[B]);
+    grt_act_read(r->desc, &q.act, NULL);
+    if (q.n <= 0)
+        return GRT_OK;
+    const bool wide = q.n % EACH == 0 && (q.repeat == 1 || q.repeat % EACH == 0) && is_wide(q.a) &&
+                      is_wide(q.y) && (q.repeat == 1 || is_wide(q.b));
+    if (wide)
+        combine_wide<<<cuda_grid(q.n / EACH), CUDA_BLOCK, 0, cuda_stream(r)>>>(q);
+    else
+        combine_all<<<cuda_grid(q.n), CUDA_BLOCK, 0, cuda_stream(r)>>>(q);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+grt_status reshape_binary(grt_reshape *r)
+{
+    const grt_tensor *a = r->in[A], *b = r->in[B];
+    const int64_t n = grt_tensor_elements(b);
+    bool fits = n == 1 || n == 0;
+    int64_t trailing = 1;
+    for (int32_t i = a->rank; !fits && i > 0 && trailing < n; i--)
+        trailing *= a->dims[i - 1];
+    fits = fits || trailing == n;
+    for (int32_t i = 0; i < r->n_in; i++)
+        fits = fits && (i == A || i == B || grt_tensor_elements(r->in[i]) == 1);
+    return fits ? GRT_OK
+                : grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                              "the second input must be one element or the first one's trailing dims, and "
+                              "scales and zero points one element each");
+}
+
+bool supports_binary(const grt_kernel_node *node, grt_text *why)
+{
+    static const grt_dtype_set types[] = {BYTES,          GRT_BIT(FLOAT), BYTES,          BYTES,
+                                          GRT_BIT(FLOAT), BYTES,          GRT_BIT(FLOAT), BYTES};
+    grt_act act;
+    if (!grt_act_read(node->desc, &act, why))
+        return false;
+    bool fits = act.kind == GRT_ACT_NONE || act.kind == GRT_ACT_RELU || act.kind == GRT_ACT_CLIP;
+    for (int32_t i = 0; i <= Y_ZERO; i++)
+        fits = fits && i < node->n_in && grt_dtype_in(node->in[i].dtype, types[i]);
+    if (!fits && why)
+        grt_text_add(why, "8-bit tensors with float32 scales are needed, and Relu, Clip or no activation");
+    return fits;
+}
+
+/* ---- tables ---- */
+
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    look_up(const uint8_t *x, const uint8_t *table, uint8_t flip, uint8_t *y, int64_t words, int64_t n)
+{
+    __shared__ uint8_t t[256];
+    for (int i = threadIdx.x; i < 256; i += blockDim.x)
+        t[i] = table[i];
+    __syncthreads();
+    CUDA_ITEMS (i, words + n - words * 4) {
+        if (i < words) {
+            const uint32_t w = ((const uint32_t *)x)[i] ^ flip * 0x01010101u;
+            ((uint32_t *)y)[i] = t[w & 0xFF] | (uint32_t)t[w >> 8 & 0xFF] << 8 |
+                                 (uint32_t)t[w >> 16 & 0xFF] << 16 | (uint32_t)t[w >> 24] << 24;
+        } else {
+            const int64_t k = words * 4 + i - words;
+            y[k] = t[x[k] ^ flip];
+        }
+    }
+}
+
+grt_status reshape_table(grt_reshape *r)
+{
+    const int64_t n = grt_tensor_elements(r->in[1]);
+    if (n == 256)
+        return GRT_OK;
+    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the table has %lld elements; expected 256",
+                       (long long)n);
+}
+
+grt_status run_table(const grt_run *r)
+{
+    const uint8_t *x = (const uint8_t *)r->in[0]->data, *table = (const uint8_t *)r->in[1]->data;
+    uint8_t *y = (uint8_t *)r->out[0]->data;
+    const int64_t n = grt_tensor_elements(r->out[0]),
+                  words = cuda_aligned(x, 4) && cuda_aligned(y, 4) ? n / 4 : 0;
+    if (n <= 0)
+        return GRT_OK;
+    look_up<<<cuda_grid(n - 3 * words), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+        x, table, r->in[0]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0, y, words, n);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+#define BINARY \
+    .flags = GRT_KERNEL_IN_PLACE(A), .supports = supports_binary, .reshape = reshape_binary, .run = run_binary
+
+const grt_kernel_row rows[] = {
+    {.domain = "graphrt", .op = "QAdd", BINARY},
+    {.domain = "graphrt", .op = "QMul", BINARY},
+    {.domain = "graphrt",
+     .op = "QTable",
+     .types = {BYTES, BYTES},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .reshape = reshape_table,
+     .run = run_table},
+};
+
+} // namespace
+CUDA_KERNELS(qpointwise, rows);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pass `quantised`: products and convolutions that add a residual to their rounded result, for targets whose
+ * steps do. The model's rounding between the two stays, so the results are the same. */
+#include "graph/passes/quantised.h"
+
+#include <string.h>
+
+/* Inputs of graphrt::QAdd. */
+enum { A, B = 3, SUM_SCALE = 6, SUM_ZERO };
+
+/* The product that makes `value` for the sum alone; NULL: there is none. */
+static ir_node *product_of(const ir_value *value)
+{
+    ir_node *node = value ? value->producer : NULL;
+    if (!node || value->n_uses != 1 || strcmp(node->desc.domain, "graphrt") != 0 ||
+        (strcmp(node->desc.op, "QConv") != 0 && strcmp(node->desc.op, "QMatMul") != 0))
+        return NULL;
+    return ir_in(node, QIN_Y_SCALE) && !ir_in(node, QIN_RESIDUAL) ? node : NULL;
+}
+
+static void copy_activation(ir_node *to, const ir_node *sum)
+{
+    const char *name = grt_attr_string(&sum->desc, "activation", "");
+    if (!*name)
+        return;
+    ir_attr_set_string(to, "sum_activation", name);
+    ir_attr_set_float(to, "sum_alpha", grt_attr_float(&sum->desc, "alpha", 0));
+    ir_attr_set_float(to, "sum_beta", grt_attr_float(&sum->desc, "beta", 0));
+}
+
+/* Does the product whose result is input `at` of the sum take the sum over? */
+static bool take_sum(pass_context *context, ir_node *sum, int32_t at)
+{
+    const int32_t other = at == A ? B : A;
+    ir_node *product = product_of(ir_in(sum, at));
+    ir_value *in[QIN_COUNT] = {NULL};
+    if (!product || !rewrite_same_shape(&ir_in(sum, A)->type, &ir_in(sum, B)->type))
+        return false;
+    for (int32_t i = 0; i <= QIN_BIAS; i++)
+        in[i] = ir_in(product, i);
+    for (int32_t i = 0; i < B - A; i++)
+        in[QIN_RESIDUAL + i] = ir_in(sum, other + i);
+    in[QIN_SUM_SCALE] = ir_in(sum, SUM_SCALE);
+    in[QIN_SUM_ZERO] = ir_in(sum, SUM_ZERO);
+    ir_node *made =
+        ir_node_create(sum->graph, sum, "graphrt", product->desc.op, product->desc.name, QIN_COUNT, in, 1);
+    if (!made)
+        return false;
+    ir_attrs_copy(made, product);
+    copy_activation(made, sum);
+    if (!quantised_offer(context, made, sum->out[0]))
+        return false;
+    if (!rewrite_replace(sum->out[0], made->out[0])) {
+        ir_node_remove(made);
+        return false;
+    }
+    context->changed++;
+    return true;
+}
+
+grt_status quantised_sums(pass_context *context, ir_graph *graph)
+{
+    IR_FOR_EACH_NODE (node, graph)
+        if (!strcmp(node->desc.domain, "graphrt") && !strcmp(node->desc.op, "QAdd") && node->out[0]->n_uses &&
+            !take_sum(context, node, A))
+            take_sum(context, node, B);
+    return GRT_OK;
+}
