@@ -49,7 +49,7 @@ static void take_warning(void *user, const grt_finding *finding)
     tool_error("warning: %s%s", report_place(finding, place, sizeof place), finding->message);
 }
 
-static void show_progress(void *user, const char *phase, double fraction)
+static void optimize_show_progress(void *user, const char *phase, double fraction)
 {
     (void)user;
     progress_show(fraction, phase);
@@ -205,7 +205,7 @@ static bool choose_precision(request *r)
     return r->precision != NULL;
 }
 
-static bool is_use_possible(const request *r)
+static bool optimize_is_use_possible(const request *r)
 {
     const bool streams = r->output && !strcmp(r->output, "-");
     const char *other = r->json ? "--json" : r->options.external_weights ? "--external-weights" : NULL;
@@ -318,7 +318,7 @@ const tool_option optimize_options[] = {
 int optimize_command(const tool_command *command, int argc, char **argv)
 {
     request r = {.options = {.struct_size = sizeof r.options,
-                             .progress = show_progress,
+                             .progress = optimize_show_progress,
                              .cancel = interrupt_asked,
                              .warning = take_warning},
                  .level = -1};
@@ -327,7 +327,7 @@ int optimize_command(const tool_command *command, int argc, char **argv)
         r.options.optimization = (grt_optimization)(GRT_OPTIMIZATION_NONE + r.level); /* -1: the default */
         if (r.list_passes)
             code = list_passes();
-        else if (option_given(command, r.model) && is_use_possible(&r) && is_auto_possible(&r) &&
+        else if (option_given(command, r.model) && optimize_is_use_possible(&r) && is_auto_possible(&r) &&
                  take_shapes(&r)) {
             targets_set(&r.targets, &r.options);
             r.options.user = &r;

@@ -33,7 +33,7 @@ struct cuda_libraries {
 /* The one that the program has open already comes first: two copies in one process would not know of each
  * other. Then wheels beside this module, the loader's path, the toolkit's directory. Libraries stay open for
  * other devices. */
-static grt_status open_library(const char *what, const char *const *names, void **out_library)
+static grt_status open_any_library(const char *what, const char *const *names, void **out_library)
 {
     const char *home = secure_getenv("CUDA_HOME"), *first = NULL;
     const char *roots[] = {home, "/usr/local/cuda"};
@@ -100,14 +100,14 @@ static cuda_library blas_library = {"cuBLASLt 13 or 12", blas_names, find_blas, 
                                     false};
 static cuda_library dnn_library = {"cuDNN 9", dnn_names, find_dnn, PTHREAD_MUTEX_INITIALIZER, false};
 
-grt_status cuda_library_open(cuda_library *l)
+grt_status open_any_library(cuda_library *l)
 {
     grt_status status = GRT_OK;
     pthread_mutex_lock(&l->lock);
     if (!l->open) {
         void *opened;
         const char *missing = NULL;
-        status = open_library(l->what, l->names, &opened);
+        status = open_any_library(l->what, l->names, &opened);
         if (status == GRT_OK)
             l->find(opened, &missing);
         if (missing)
@@ -149,9 +149,9 @@ static void *load_wanted(void *unused)
     (void)unused;
     /* Errors are reported when a kernel needs them. */
     if (atomic_load(&wants_blas))
-        (void)cuda_library_open(&blas_library);
+        (void)open_any_library(&blas_library);
     if (atomic_load(&wants_dnn))
-        (void)cuda_library_open(&dnn_library);
+        (void)open_any_library(&dnn_library);
     count_loading(-1);
     return NULL;
 }
@@ -263,7 +263,7 @@ static grt_status no_handle(const cuda_libraries *libraries, const char *name, b
 grt_status cuda_blas_get(cuda_libraries *libraries, const cuda_blas **out_blas)
 {
     *out_blas = NULL;
-    GRT_TRY(cuda_library_open(&blas_library));
+    GRT_TRY(open_any_library(&blas_library));
     grt_status status = GRT_OK;
     pthread_mutex_lock(&libraries->lock);
     if (!libraries->blas.handle) {
@@ -290,7 +290,7 @@ grt_status cuda_dnn_get(cuda_libraries *libraries, const cuda_dnn **out_dnn)
 {
     (void)libraries;
     *out_dnn = NULL;
-    GRT_TRY(cuda_library_open(&dnn_library));
+    GRT_TRY(open_any_library(&dnn_library));
     *out_dnn = &dnn_functions;
     return GRT_OK;
 }
@@ -338,7 +338,7 @@ static grt_status fail_dnn(cudnnStatus_t status, const char *what, const char *n
                     *reason ? ")" : "");
 }
 
-static grt_status read_properties(const cuda_dnn *dnn, cudnnHandle_t handle, char **out_text)
+static grt_status cuda_library_properties(const cuda_dnn *dnn, cudnnHandle_t handle, char **out_text)
 {
     const cudnnBackendAttributeName_t json = CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION;
     cudnnBackendDescriptor_t d = NULL;
@@ -372,7 +372,7 @@ grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out)
     char *text = NULL;
     GRT_TRY(cuda_dnn_get(libraries, &dnn));
     GRT_TRY(cuda_dnn_take(libraries, &handle));
-    const grt_status status = read_properties(dnn, handle, &text);
+    const grt_status status = cuda_library_properties(dnn, handle, &text);
     cuda_dnn_give(libraries, handle);
     if (status == GRT_OK)
         grt_text_add(out, "%s", text);
@@ -385,7 +385,7 @@ const char *cuda_dnn_profile(cuda_libraries *libraries, cudnnHandle_t handle)
     if (libraries->description)
         return NULL;
     pthread_mutex_lock(&libraries->lock);
-    if (!libraries->profile && read_properties(&dnn_functions, handle, &libraries->profile) != GRT_OK)
+    if (!libraries->profile && cuda_library_properties(&dnn_functions, handle, &libraries->profile) != GRT_OK)
         libraries->profile = NULL; /* plans are then taken as they are, or made anew */
     const char *profile = libraries->profile;
     pthread_mutex_unlock(&libraries->lock);

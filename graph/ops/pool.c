@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-static grt_status check_rank(const infer *inf)
+static grt_status pool_check_rank(const infer *inf)
 {
     const ir_type *x = inf->in[0];
     if (x->rank >= 0 && x->rank < 3)
@@ -17,7 +17,7 @@ static grt_status check_rank(const infer *inf)
 static grt_status infer_pool(infer *inf)
 {
     const ir_type *x = inf->in[0];
-    GRT_TRY(check_rank(inf));
+    GRT_TRY(pool_check_rank(inf));
     if (x->rank < 0) {
         infer_set_unknown(inf, 0, x->dtype);
         infer_set_unknown(inf, 1, GRT_DTYPE_INT64);
@@ -44,7 +44,7 @@ static grt_status infer_pool(infer *inf)
 static grt_status infer_global(infer *inf)
 {
     const ir_type *x = inf->in[0];
-    GRT_TRY(check_rank(inf));
+    GRT_TRY(pool_check_rank(inf));
     if (x->rank < 0) {
         infer_set_unknown(inf, 0, x->dtype);
         return GRT_OK;
@@ -102,6 +102,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 2,
      .attrs = max_attrs,
+     .flags = OP_PICKS,
      .precision = OP_FOLLOWS,
      .layout = OP_LAYOUT_FORM,
      .infer = infer_pool},

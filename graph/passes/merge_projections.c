@@ -28,7 +28,7 @@ static ir_value *bias_of(const ir_node *node)
     return ir_in(node, is_quantised(node) ? QIN_BIAS : BIAS);
 }
 
-static bool is_plain_constant(const ir_value *value, int32_t rank)
+static bool merge_projections_is_plain_constant(const ir_value *value, int32_t rank)
 {
     return value && value->type.data && !value->producer && !value->is_input &&
            value->type.data->rank == rank;
@@ -37,7 +37,7 @@ static bool is_plain_constant(const ir_value *value, int32_t rank)
 /* None, or a constant: one number, or one for each column. */
 static bool is_level(const ir_value *value)
 {
-    return !value || is_plain_constant(value, 1) ||
+    return !value || merge_projections_is_plain_constant(value, 1) ||
            (value->type.data && !value->producer && !value->is_input &&
             grt_tensor_elements(value->type.data) == 1);
 }
@@ -50,9 +50,9 @@ static bool is_quantised_projection(const ir_node *node)
         if (ir_in(node, i))
             return false;
     return !*grt_attr_string(&node->desc, "activation", "") && !grt_attr_int(&node->desc, "transB", 0) &&
-           !ir_in(node, QIN_Y_SCALE) && x->type.rank == 3 && is_plain_constant(ir_in(node, QIN_W), 2) &&
+           !ir_in(node, QIN_Y_SCALE) && x->type.rank == 3 && merge_projections_is_plain_constant(ir_in(node, QIN_W), 2) &&
            is_level(ir_in(node, QIN_W_SCALE)) && is_level(ir_in(node, QIN_W_ZERO)) &&
-           (!bias || is_plain_constant(bias, 1));
+           (!bias || merge_projections_is_plain_constant(bias, 1));
 }
 
 /* x * constant matrix (+ constant bias), nothing else; used by the attention alone. */
@@ -71,12 +71,12 @@ static bool is_projection(const ir_value *value)
                   grt_attr_float(&node->desc, "scale", 1.0f) != 1.0f || ir_in(node, 3)))
         return false;
     const ir_value *bias = ir_in(node, BIAS), *x = ir_in(node, 0);
-    return x && x->type.rank == 3 && is_plain_constant(ir_in(node, 1), 2) &&
+    return x && x->type.rank == 3 && merge_projections_is_plain_constant(ir_in(node, 1), 2) &&
            (!bias ||
-            (is_plain_constant(bias, 1) && bias->type.data->dims[0] == ir_in(node, 1)->type.data->dims[1]));
+            (merge_projections_is_plain_constant(bias, 1) && bias->type.data->dims[0] == ir_in(node, 1)->type.data->dims[1]));
 }
 
-static bool fits(const ir_node *node, ir_node *const *parts)
+static bool merge_projections_fits(const ir_node *node, ir_node *const *parts)
 {
     const int64_t q_heads = grt_attr_int(&node->desc, "q_num_heads", 0),
                   kv_heads = grt_attr_int(&node->desc, "kv_num_heads", 0);
@@ -99,7 +99,7 @@ static bool fits(const ir_node *node, ir_node *const *parts)
            w[Q]->dims[1] / q_heads * kv_heads == w[K]->dims[1] && w[V]->dims[1] == w[K]->dims[1];
 }
 
-static ir_value *join(ir_node *const *parts, int32_t input)
+static ir_value *merge_projections_join(ir_node *const *parts, int32_t input)
 {
     const grt_tensor *tensors[PARTS];
     for (int i = 0; i < PARTS; i++)
@@ -133,10 +133,10 @@ static ir_node *make_quantised_product(ir_node *before, ir_node *const *parts)
     ir_value *in[QIN_BIAS + 1] = {NULL};
     for (int32_t i = QIN_X; i <= QIN_X_ZERO; i++)
         in[i] = ir_in(parts[0], i);
-    in[QIN_W] = join(parts, QIN_W);
+    in[QIN_W] = merge_projections_join(parts, QIN_W);
     for (int32_t i = QIN_W_SCALE; i <= QIN_W_ZERO; i++)
         in[i] = ir_in(parts[0], i) ? join_levels(parts, i) : NULL;
-    in[QIN_BIAS] = ir_in(parts[0], QIN_BIAS) ? join(parts, QIN_BIAS) : NULL;
+    in[QIN_BIAS] = ir_in(parts[0], QIN_BIAS) ? merge_projections_join(parts, QIN_BIAS) : NULL;
     if (!in[QIN_W] || !in[QIN_W_SCALE] || (ir_in(parts[0], QIN_W_ZERO) && !in[QIN_W_ZERO]) ||
         (ir_in(parts[0], QIN_BIAS) && !in[QIN_BIAS]))
         return NULL;
@@ -147,12 +147,12 @@ static ir_node *make_quantised_product(ir_node *before, ir_node *const *parts)
     return made;
 }
 
-static ir_node *make_product(ir_node *before, ir_node *const *parts)
+static ir_node *merge_projections_make_product(ir_node *before, ir_node *const *parts)
 {
     if (is_quantised(parts[0]))
         return make_quantised_product(before, parts);
     const bool bias = ir_in(parts[0], BIAS) != NULL;
-    ir_value *in[PARTS] = {ir_in(parts[0], 0), join(parts, 1), bias ? join(parts, BIAS) : NULL};
+    ir_value *in[PARTS] = {ir_in(parts[0], 0), merge_projections_join(parts, 1), bias ? merge_projections_join(parts, BIAS) : NULL};
     if (!in[1] || (bias && !in[BIAS]))
         return NULL;
     ir_node *made = ir_node_create(before->graph, before, bias ? "graphrt" : "", "MatMul",
@@ -162,9 +162,9 @@ static ir_node *make_product(ir_node *before, ir_node *const *parts)
     return made;
 }
 
-static bool merge(pass_context *context, ir_node *node, ir_node *const *parts)
+static bool merge_projections_merge(pass_context *context, ir_node *node, ir_node *const *parts)
 {
-    ir_node *product = make_product(node, parts);
+    ir_node *product = merge_projections_make_product(node, parts);
     if (!product || op_infer_node(product) != GRT_OK)
         return false;
     ir_value *in[MASK + 1] = {product->out[0], NULL, NULL, ir_in(node, MASK)};
@@ -187,7 +187,7 @@ static bool merge(pass_context *context, ir_node *node, ir_node *const *parts)
     return true;
 }
 
-static grt_status visit_graph(pass_context *context, ir_graph *graph)
+static grt_status merge_projections_visit_graph(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph) {
         bool plain = rewrite_is(node, "Attention") && node->out[0];
@@ -201,13 +201,13 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
             continue;
         ir_node *parts[PARTS] = {ir_in(node, Q)->producer, ir_in(node, K)->producer,
                                  ir_in(node, V)->producer};
-        if (fits(node, parts))
-            merge(context, node, parts);
+        if (merge_projections_fits(node, parts))
+            merge_projections_merge(context, node, parts);
     }
     return GRT_OK;
 }
 
 grt_status pass_merge_projections(pass_context *context)
 {
-    return rewrite_each_graph(context, visit_graph);
+    return rewrite_each_graph(context, merge_projections_visit_graph);
 }

@@ -23,7 +23,7 @@ static bool fits_channels(const ir_node *head, const quantity *w)
     return w->axis < 0 || w->axis == rank - (transposed ? 2 : 1);
 }
 
-static bool is_vector(const ir_value *value, const ir_type *y)
+static bool quantised_products_is_vector(const ir_value *value, const ir_type *y)
 {
     return value->type.dtype == GRT_DTYPE_FLOAT && value->type.rank == 1 && y->rank >= 1 &&
            value->type.dims[0] == y->dims[y->rank - 1];
@@ -41,11 +41,11 @@ static bool read_head(product *p)
         return true;
     return !grt_attr_int(&node->desc, "transA", 0) && grt_attr_float(&node->desc, "alpha", 1) == 1 &&
            (!p->bias ||
-            (grt_attr_float(&node->desc, "beta", 1) == 1 && is_vector(p->bias, &node->out[0]->type)));
+            (grt_attr_float(&node->desc, "beta", 1) == 1 && quantised_products_is_vector(p->bias, &node->out[0]->type)));
 }
 
 /* A constant, or numbers that DequantizeLinear makes one of. */
-static bool is_constant(const ir_value *value)
+static bool quantised_products_is_constant(const ir_value *value)
 {
     const ir_node *node = rewrite_producer(value, "DequantizeLinear");
     for (int32_t i = 0; node && i < node->n_in; i++)
@@ -61,7 +61,7 @@ static void take_bias(product *p)
     if (p->bias || !rewrite_is(p->head, "MatMul") || !rewrite_is(add, "Add"))
         return;
     ir_value *other = ir_in(add, ir_in(add, 0) == p->last->out[0] ? 1 : 0);
-    if (!other || !is_constant(other) || !is_vector(other, &p->last->out[0]->type) ||
+    if (!other || !quantised_products_is_constant(other) || !quantised_products_is_vector(other, &p->last->out[0]->type) ||
         !rewrite_same_shape(&add->out[0]->type, &p->last->out[0]->type))
         return;
     p->bias = other;
@@ -77,7 +77,7 @@ static void take_residual(product *p)
         return;
     ir_value *other = ir_in(add, ir_in(add, 0) == y ? 1 : 0);
     quantity r;
-    if (!other || is_constant(other) || !quantised_read_single(other, &r) ||
+    if (!other || quantised_products_is_constant(other) || !quantised_read_single(other, &r) ||
         !rewrite_same_shape(&other->type, &y->type))
         return;
     p->residual = r;
@@ -107,7 +107,7 @@ static ir_value *zero_of(const product *p, const quantity *q)
     return q->zero ? q->zero : quantised_zero(p->head->graph, q->data->type.dtype);
 }
 
-static bool make_product(product *p)
+static bool quantised_products_make_product(product *p)
 {
     ir_value *in[QIN_COUNT] = {p->x.data,
                                p->x.scale,
@@ -154,10 +154,10 @@ grt_status quantised_products(pass_context *context, ir_graph *graph)
         if (node->n_out != 1 || !node->out[0]->n_uses || !read_head(&p))
             continue;
         take_followers(&p, true);
-        if (make_product(&p) || !p.residual.data)
+        if (quantised_products_make_product(&p) || !p.residual.data)
             continue;
         take_followers(&p, false); /* the target adds none */
-        make_product(&p);
+        quantised_products_make_product(&p);
     }
     return GRT_OK;
 }

@@ -4,14 +4,14 @@
 
 #include <stdlib.h>
 
-static grt_status alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims)
+static grt_status executor_alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims)
 {
     const grt_executor *executor = run->hooks->executor;
     grt_value *value = (grt_value *)run->out[i];
     return grt_device_value_alloc(run->device, executor->pool, value, value->t.dtype, rank, dims);
 }
 
-static char *alloc_bytes(const grt_run *run, size_t bytes)
+static char *executor_alloc_bytes(const grt_run *run, size_t bytes)
 {
     const grt_executor *executor = run->hooks->executor;
     return grt_arena_alloc(executor->strings, bytes);
@@ -47,8 +47,8 @@ grt_status grt_executor_create(grt_session *session, grt_executor *executor)
     executor->arena.kind = GRT_ACCOUNT_ACTIVATIONS;
     executor->workspace.kind = GRT_ACCOUNT_WORKSPACES;
     executor->debug = grt_executor_debugs();
-    executor->hooks = (grt_run_hooks){.alloc_output = alloc_output,
-                                      .alloc_bytes = alloc_bytes,
+    executor->hooks = (grt_run_hooks){.alloc_output = executor_alloc_output,
+                                      .alloc_bytes = executor_alloc_bytes,
                                       .executor = executor,
                                       .local = &executor->local};
     const size_t n_bodies = (size_t)grt_executor_plan(executor)->n_bodies;
@@ -137,7 +137,7 @@ grt_status grt_executor_drop_region(grt_executor *executor, grt_region *region)
 
 /* No run is in flight. Where there is no room for both, the old one goes first; frames that it was enough for
  * ask for theirs again. */
-static grt_status reserve(grt_executor *executor, size_t bytes, grt_region *region)
+static grt_status executor_reserve(grt_executor *executor, size_t bytes, grt_region *region)
 {
     if (bytes <= region->bytes)
         return GRT_OK;
@@ -162,12 +162,12 @@ static grt_status reserve(grt_executor *executor, size_t bytes, grt_region *regi
 
 grt_status grt_executor_reserve_arena(grt_executor *executor, size_t bytes)
 {
-    return reserve(executor, bytes, &executor->arena);
+    return executor_reserve(executor, bytes, &executor->arena);
 }
 
 grt_status grt_executor_reserve_workspace(grt_executor *executor, size_t bytes)
 {
-    return reserve(executor, bytes, &executor->workspace);
+    return executor_reserve(executor, bytes, &executor->workspace);
 }
 
 grt_status grt_executor_reserve_host_workspace(grt_executor *executor, size_t bytes)

@@ -73,7 +73,7 @@ static double fraction(const group *g)
     return all < 1 ? all : 1;
 }
 
-static void tell(group *g, const item *it, const char *phase)
+static void group_tell(group *g, const item *it, const char *phase)
 {
     bool go_on = true;
     g->told = fraction(g);
@@ -89,13 +89,13 @@ static void tell(group *g, const item *it, const char *phase)
 }
 
 /* CANCELLED: the caller wants to stop. */
-static grt_status begin(item *it, const char *phase)
+static grt_status group_begin(item *it, const char *phase)
 {
     group *g = it->group;
     grt_phases_next(&it->session->phases, phase);
     pthread_mutex_lock(&g->progress);
     g->reached += strcmp(phase, "weights") && strcmp(phase, "create kernels") ? 0 : 0.5;
-    tell(g, it, phase);
+    group_tell(g, it, phase);
     const bool asked = g->asked_to_stop;
     pthread_mutex_unlock(&g->progress);
     if (asked)
@@ -109,7 +109,7 @@ static void on_moved(void *user, size_t bytes)
     pthread_mutex_lock(&g->progress);
     g->moved += bytes;
     if (fraction(g) - g->told >= 0.01)
-        tell(g, &g->items[0], "weights");
+        group_tell(g, &g->items[0], "weights");
     const bool asked = g->asked_to_stop && !atomic_load(&g->cancel);
     pthread_mutex_unlock(&g->progress);
     if (asked)
@@ -194,7 +194,7 @@ static grt_status get_source(group *g, const grt_backend *backend, source **out_
     return status;
 }
 
-static grt_status fill(item *it, void *block)
+static grt_status group_fill(item *it, void *block)
 {
     source *s;
     GRT_TRY(get_source(it->group, it->backend, &s));
@@ -218,7 +218,7 @@ static void *move_weights(void *arg)
 {
     mover *m = arg;
     grt_session *session = m->it->session;
-    m->status = fill(m->it, m->block);
+    m->status = group_fill(m->it, m->block);
     if (m->status != GRT_OK)
         m->error = strdup(grt_last_error());
     grt_resident_settle(session->resident, m->status);
@@ -277,10 +277,10 @@ static grt_status make_kernels(item *it)
 {
     const group *g = it->group;
     const int32_t share = g->options.threads / (int32_t)g->n;
-    GRT_TRY(begin(it, "create kernels"));
+    GRT_TRY(group_begin(it, "create kernels"));
     GRT_TRY(grt_session_create_kernels(it->session, share > 1 ? share : 1));
     if (it->backend->traits.loads_code) {
-        GRT_TRY(begin(it, "prepare"));
+        GRT_TRY(group_begin(it, "prepare"));
         g->warm(it->session);
     }
     return GRT_OK;
@@ -292,12 +292,12 @@ static grt_status make_session(item *it)
     mover m = {.it = it};
     GRT_TRY(grt_session_start(g->model, &g->options, g->start_ms, &it->session));
     if (it->backend->traits.own_memory) {
-        GRT_TRY(begin(it, "start driver"));
+        GRT_TRY(group_begin(it, "start driver"));
         (void)it->backend->device_count(); /* a failure is met again below */
     }
-    GRT_TRY(begin(it, "open device"));
+    GRT_TRY(group_begin(it, "open device"));
     GRT_TRY(grt_session_open_device(it->session, it->backend, it->number));
-    GRT_TRY(begin(it, "weights"));
+    GRT_TRY(group_begin(it, "weights"));
     GRT_TRY(start_moving(&m));
     grt_status status = make_kernels(it);
     grt_phases_next(&it->session->phases, NULL);
@@ -328,7 +328,7 @@ static void work_at(item *it)
     }
     grt_session_save_choices(it->session);
     pthread_mutex_lock(&g->progress);
-    tell(g, it, "ready");
+    group_tell(g, it, "ready");
     pthread_mutex_unlock(&g->progress);
 }
 

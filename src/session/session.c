@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* A tensor as a kernel sees it before the run: dims -1 where they are not constant. */
-static grt_tensor describe(const grt_session *session, const grt_plan_body *body, int32_t value,
+static grt_tensor session_describe(const grt_session *session, const grt_plan_body *body, int32_t value,
                            grt_packing *packing)
 {
     const grt_plan *plan = session->model->plan;
@@ -56,7 +56,7 @@ static void forget_copied(const grt_session *session, const grt_plan_body *body,
 {
     for (int32_t i = 0; i < step->n_in; i++) {
         grt_packing packing;
-        const grt_tensor t = describe(session, body, step->in[i], &packing);
+        const grt_tensor t = session_describe(session, body, step->in[i], &packing);
         const size_t bytes = copied_bytes(&t, grt_is_packed(&packing));
         if (bytes)
             grt_model_forget(session->model, t.data, bytes);
@@ -140,7 +140,7 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     for (size_t i = 0; i < n; i++) {
         const size_t k = i - (size_t)step->n_in;
         tensors[i] =
-            describe(session, body, i < (size_t)step->n_in ? step->in[i] : step->out[k], &packings[i]);
+            session_describe(session, body, i < (size_t)step->n_in ? step->in[i] : step->out[k], &packings[i]);
     }
     grt_kernel_node node = {.desc = &step->desc,
                             .n_in = step->n_in,
@@ -282,7 +282,7 @@ grt_status grt_session_place_weights(grt_session *session, void **out_block)
 }
 
 /* Lets the backend begin, while its device is opened, with what these ops will need. */
-static grt_status announce(const grt_session *session, const grt_backend *backend)
+static grt_status session_announce(const grt_session *session, const grt_backend *backend)
 {
     const grt_plan *plan = session->model->plan;
     size_t n = 0, total = 0;
@@ -306,7 +306,7 @@ grt_status grt_session_open_device(grt_session *session, const grt_backend *back
 {
     grt_runtime *runtime = session->model->runtime;
     snprintf(session->name, sizeof session->name, "%s:%d", backend->name, index);
-    GRT_TRY(announce(session, backend));
+    GRT_TRY(session_announce(session, backend));
     GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
     session->on_device = !grt_device_is_host(session->device);
     if (session->device->algos) {

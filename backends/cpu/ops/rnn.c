@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum rnn_kind { LSTM, GRU, RNN } rnn_kind;
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 
 enum {
@@ -24,10 +23,8 @@ enum {
 };
 
 typedef struct rnn_state {
-    rnn_kind kind;
-    int32_t gates, directions;
-    bool reverse, batch_first, linear_before_reset, bytes;
-    cpu_rnn_cell cell[2]; /* hidden is filled per shape */
+    grt_rnn_layer layer;
+    bool bytes;
     /* Constant weights, packed per direction: input, recurrent, and GRU's hidden gate apart. NULL where not
      * constant. */
     float *input[2], *recurrent[2], *hidden_gate[2];
@@ -45,26 +42,10 @@ typedef struct rnn_shape {
 
 /* ---- create ---- */
 
-static rnn_kind kind_of(const grt_op_desc *desc)
-{
-    return !strcmp(desc->op, "GRU") ? GRU : !strcmp(desc->op, "RNN") ? RNN : LSTM;
-}
-
-static bool read_activations(const grt_op_desc *desc, rnn_kind kind, int32_t directions, cpu_rnn_cell *cells,
-                             grt_text *why)
-{
-    static const char *const gated[] = {"Sigmoid", "Tanh", "Tanh"}, *const plain[] = {"Tanh"};
-    return cpu_rnn_cells_read(desc, kind == RNN ? plain : gated,
-                              kind == LSTM  ? 3
-                              : kind == GRU ? 2
-                                            : 1,
-                              directions, cells, why);
-}
-
 static bool rnn_supports(const grt_kernel_node *node, grt_text *why)
 {
-    cpu_rnn_cell cells[2];
-    return read_activations(node->desc, kind_of(node->desc), 1, cells, why);
+    grt_rnn_layer layer;
+    return grt_rnn_layer_read(node->desc, &layer, why);
 }
 
 /* Inputs beyond the fourth are not covered by a row's types. */
@@ -113,7 +94,7 @@ static float *pack_rows(const float *rows, int64_t n, int64_t k)
 static bool pack_weights(const grt_kernel_node *node, rnn_state *state)
 {
     const grt_tensor *w = &node->in[W], *r = &node->in[R];
-    for (int32_t d = 0; d < state->directions; d++) {
+    for (int32_t d = 0; d < state->layer.directions; d++) {
         if (w->data && w->rank == 3) {
             const int64_t n = w->dims[1], k = w->dims[2];
             state->input[d] = pack_rows((const float *)w->data + d * n * k, n, k);
@@ -122,12 +103,12 @@ static bool pack_weights(const grt_kernel_node *node, rnn_state *state)
         }
         if (!r->data || r->rank != 3)
             continue;
-        const int64_t h = r->dims[2], n = state->kind == GRU ? 2 * h : r->dims[1];
+        const int64_t h = r->dims[2], n = state->layer.kind == GRT_RNN_GRU ? 2 * h : r->dims[1];
         const float *rows = (const float *)r->data + d * r->dims[1] * h;
         state->recurrent[d] = pack_rows(rows, n, h);
-        if (state->kind == GRU)
+        if (state->layer.kind == GRT_RNN_GRU)
             state->hidden_gate[d] = pack_rows(rows + n * h, h, h);
-        if (!state->recurrent[d] || (state->kind == GRU && !state->hidden_gate[d]))
+        if (!state->recurrent[d] || (state->layer.kind == GRT_RNN_GRU && !state->hidden_gate[d]))
             return false;
     }
     return true;
@@ -145,34 +126,23 @@ static bool pack_bytes(const grt_tensor *weights, int32_t directions, uint8_t **
     return true;
 }
 
-static bool pack(const grt_kernel_node *node, rnn_state *state)
+static bool rnn_pack(const grt_kernel_node *node, rnn_state *state)
 {
     if (!state->bytes)
         return pack_weights(node, state);
-    return pack_bytes(&node->in[W], state->directions, state->input_bytes) &&
-           pack_bytes(&node->in[R], state->directions, state->recurrent_bytes);
+    return pack_bytes(&node->in[W], state->layer.directions, state->input_bytes) &&
+           pack_bytes(&node->in[R], state->layer.directions, state->recurrent_bytes);
 }
 
 static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
 {
     const grt_op_desc *desc = node->desc;
-    const char *direction = grt_attr_string(desc, "direction", "forward");
     rnn_state *state = calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
-    state->kind = kind_of(desc);
-    state->gates = state->kind == LSTM ? 4 : state->kind == GRU ? 3 : 1;
-    state->directions = !strcmp(direction, "bidirectional") ? 2 : 1;
-    state->reverse = !strcmp(direction, "reverse");
-    state->batch_first = grt_attr_int(desc, "layout", 0) != 0;
-    state->linear_before_reset = grt_attr_int(desc, "linear_before_reset", 0) != 0;
+    grt_rnn_layer_read(desc, &state->layer, NULL);
     state->bytes = !strcmp(desc->op, "DynamicQuantizeLSTM");
-    read_activations(desc, state->kind, state->directions, state->cell, NULL);
-    for (int d = 0; d < 2; d++) {
-        state->cell[d].clip = grt_attr_float(desc, "clip", 0.0f);
-        state->cell[d].coupled = grt_attr_int(desc, "input_forget", 0) != 0;
-    }
-    if (!pack(node, state)) {
+    if (!rnn_pack(node, state)) {
         rnn_destroy(state);
         return grt_fail_memory(0);
     }
@@ -182,7 +152,7 @@ static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
 
 /* ---- reshape ---- */
 
-static grt_gemm product(int64_t m, int64_t n, int64_t k, bool packed)
+static grt_gemm rnn_product(int64_t m, int64_t n, int64_t k, bool packed)
 {
     return (grt_gemm){.batch = 1,
                       .m = m,
@@ -196,7 +166,7 @@ static grt_gemm product(int64_t m, int64_t n, int64_t k, bool packed)
                       .alpha = 1.0f};
 }
 
-static bool scratch_of(const grt_gemm *g, int threads, size_t *largest)
+static bool rnn_scratch_of(const grt_gemm *g, int threads, size_t *largest)
 {
     size_t bytes;
     if (!grt_gemm_scratch_bytes(g, threads, &bytes))
@@ -205,14 +175,14 @@ static bool scratch_of(const grt_gemm *g, int threads, size_t *largest)
     return true;
 }
 
-static const grt_tensor *given(const grt_tensor *const *in, int32_t n_in, int32_t i)
+static const grt_tensor *rnn_given(const grt_tensor *const *in, int32_t n_in, int32_t i)
 {
     return i < n_in ? in[i] : NULL;
 }
 
 static bool has_elements(const grt_reshape *r, int32_t i, int64_t n)
 {
-    const grt_tensor *t = given(r->in, r->n_in, i);
+    const grt_tensor *t = rnn_given(r->in, r->n_in, i);
     return !t || grt_tensor_elements(t) == n;
 }
 
@@ -221,10 +191,10 @@ static grt_status check_bytes(const grt_reshape *r)
 {
     const rnn_state *state = r->state;
     const grt_tensor *x = r->in[X], *w = r->in[W], *rec = r->in[R];
-    const int64_t d = state->directions, h = rec->rank == 3 ? rec->dims[1] : 0;
+    const int64_t d = state->layer.directions, h = rec->rank == 3 ? rec->dims[1] : 0;
     if (x->rank == 3 && rec->rank == 3 &&
-        cpu_rnn_bytes_fit(w, r->in[W_SCALE], given(r->in, r->n_in, W_ZERO), d, x->dims[2], 4 * h) &&
-        cpu_rnn_bytes_fit(rec, r->in[R_SCALE], given(r->in, r->n_in, R_ZERO), d, h, 4 * h) &&
+        cpu_rnn_bytes_fit(w, r->in[W_SCALE], rnn_given(r->in, r->n_in, W_ZERO), d, x->dims[2], 4 * h) &&
+        cpu_rnn_bytes_fit(rec, r->in[R_SCALE], rnn_given(r->in, r->n_in, R_ZERO), d, h, 4 * h) &&
         has_elements(r, B, d * 8 * h) && has_elements(r, LENGTHS, x->dims[1]) &&
         has_elements(r, INITIAL_H, d * x->dims[1] * h) && has_elements(r, INITIAL_C, d * x->dims[1] * h) &&
         has_elements(r, PEEPHOLES, d * 3 * h))
@@ -241,14 +211,14 @@ static grt_status check_bytes(const grt_reshape *r)
 static int32_t team_of(const rnn_state *state, const rnn_shape *s, int32_t threads)
 {
     /* In floating point: sizes that fit no memory are looked at before they are refused. */
-    const double step = (double)s->batch * (double)state->gates * (double)s->hidden * (double)s->hidden;
-    if (threads < state->directions || step * (double)s->steps < SHARED_RUN_OPS)
+    const double step = (double)s->batch * (double)state->layer.gates * (double)s->hidden * (double)s->hidden;
+    if (threads < state->layer.directions || step * (double)s->steps < SHARED_RUN_OPS)
         return 1;
     if (state->bytes || step < SHARED_STEP_OPS)
-        return state->directions;
-    const int64_t most = (s->hidden + GRT_GEMM_PANEL - 1) / GRT_GEMM_PANEL * state->directions;
-    const int32_t each = (int32_t)(threads < most ? threads : most) / state->directions;
-    return each * state->directions;
+        return state->layer.directions;
+    const int64_t most = (s->hidden + GRT_GEMM_PANEL - 1) / GRT_GEMM_PANEL * state->layer.directions;
+    const int32_t each = (int32_t)(threads < most ? threads : most) / state->layer.directions;
+    return each * state->layer.directions;
 }
 
 /* Room to pack recurrent weights that only a run knows. */
@@ -257,7 +227,8 @@ static bool add_packed(const rnn_state *state, rnn_shape *s, cpu_layout *part)
     size_t recurrent = 0, hidden_gate = 0;
     if (!state->bytes && !state->recurrent[0] &&
         (!grt_gemm_packed_b_floats(s->hidden, s->recur.n, &recurrent) ||
-         !grt_gemm_packed_b_floats(s->hidden, state->kind == GRU ? s->hidden : 0, &hidden_gate) ||
+         !grt_gemm_packed_b_floats(s->hidden, state->layer.kind == GRT_RNN_GRU ? s->hidden : 0,
+                                   &hidden_gate) ||
          recurrent > INT64_MAX || hidden_gate > INT64_MAX))
         return false;
     s->recurrent = cpu_layout_add(part, (int64_t)recurrent, sizeof(float));
@@ -274,25 +245,25 @@ static grt_status rnn_reshape(grt_reshape *r)
     rnn_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    s->steps = x->dims[state->batch_first ? 1 : 0];
-    s->batch = x->dims[state->batch_first ? 0 : 1];
+    s->steps = x->dims[state->layer.batch_first ? 1 : 0];
+    s->batch = x->dims[state->layer.batch_first ? 0 : 1];
     s->input = x->dims[2];
     s->hidden = r->in[R]->dims[state->bytes ? 1 : 2];
-    const int64_t h = s->hidden, stacked = state->gates * h, rows = s->steps * s->batch;
-    s->project = product(rows, stacked, s->input, state->input[0] != NULL);
-    s->recur = product(s->batch, state->kind == GRU ? 2 * h : stacked, h, true);
+    const int64_t h = s->hidden, stacked = state->layer.gates * h, rows = s->steps * s->batch;
+    s->project = rnn_product(rows, stacked, s->input, state->input[0] != NULL);
+    s->recur = rnn_product(s->batch, state->layer.kind == GRT_RNN_GRU ? 2 * h : stacked, h, true);
     s->recur.ldc = stacked;
     s->recur.beta = 1.0f; /* on top of the step's projected input */
-    s->recur_hidden = product(s->batch, h, h, true);
-    s->recur_hidden.ldc = state->linear_before_reset ? h : stacked;
-    s->recur_hidden.beta = state->linear_before_reset ? 0.0f : 1.0f;
+    s->recur_hidden = rnn_product(s->batch, h, h, true);
+    s->recur_hidden.ldc = state->layer.linear_before_reset ? h : stacked;
+    s->recur_hidden.beta = state->layer.linear_before_reset ? 0.0f : 1.0f;
     s->team = team_of(state, s, r->threads);
     cpu_layout part = {0};
     size_t scratch = 0;
     if (state->bytes)
         part.overflow = !cpu_rnn_bytes_scratch(s->input > h ? s->input : h, stacked, r->threads, &scratch);
     else
-        part.overflow = !scratch_of(&s->project, r->threads, &scratch);
+        part.overflow = !rnn_scratch_of(&s->project, r->threads, &scratch);
     part.overflow |= scratch > INT64_MAX || !add_packed(state, s, &part);
     s->projected = cpu_layout_add(&part, rows * stacked, sizeof(float));
     s->gates = cpu_layout_add(&part, s->batch * stacked, sizeof(float));
@@ -307,7 +278,7 @@ static grt_status rnn_reshape(grt_reshape *r)
         free(s);
         return grt_fail_memory(SIZE_MAX);
     }
-    r->workspace_bytes = s->part * (size_t)state->directions;
+    r->workspace_bytes = s->part * (size_t)state->layer.directions;
     r->shape = s;
     return GRT_OK;
 }
@@ -336,12 +307,12 @@ typedef struct member {
     bool waits;         /* for other members */
 } member;
 
-static const float *floats(const grt_run *r, int32_t i)
+static const float *rnn_floats(const grt_run *r, int32_t i)
 {
     return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
 }
 
-static float *output(const grt_run *r, int32_t i)
+static float *rnn_output(const grt_run *r, int32_t i)
 {
     return i < r->n_out && r->out[i] ? r->out[i]->data : NULL;
 }
@@ -350,16 +321,16 @@ static float *output(const grt_run *r, int32_t i)
 static int64_t state_at(const direction *d, int64_t b)
 {
     const int64_t row =
-        d->state->batch_first ? b * d->state->directions + d->index : d->index * d->s->batch + b;
+        d->state->layer.batch_first ? b * d->state->layer.directions + d->index : d->index * d->s->batch + b;
     return row * d->s->hidden;
 }
 
 static int64_t y_at(const direction *d, int64_t t, int64_t b)
 {
     const rnn_shape *s = d->s;
-    const int32_t n = d->state->directions;
+    const int32_t n = d->state->layer.directions;
     const int64_t row =
-        d->state->batch_first ? (b * s->steps + t) * n + d->index : (t * n + d->index) * s->batch + b;
+        d->state->layer.batch_first ? (b * s->steps + t) * n + d->index : (t * n + d->index) * s->batch + b;
     return row * s->hidden;
 }
 
@@ -376,9 +347,9 @@ static int64_t length_of(const direction *d, int64_t b)
  */
 static void gather_bias(const direction *d)
 {
-    const int64_t h = d->s->hidden, stacked = d->state->gates * h;
-    const float *all = floats(d->run, B);
-    const bool apart = d->state->kind == GRU && d->state->linear_before_reset;
+    const int64_t h = d->s->hidden, stacked = d->state->layer.gates * h;
+    const float *all = rnn_floats(d->run, B);
+    const bool apart = d->state->layer.kind == GRT_RNN_GRU && d->state->layer.linear_before_reset;
     if (!all) {
         memset(d->bias, 0, (size_t)stacked * sizeof *d->bias);
         return;
@@ -390,7 +361,7 @@ static void gather_bias(const direction *d)
 
 static void start_state(const direction *d, int32_t input, float *to)
 {
-    const float *from = floats(d->run, input);
+    const float *from = rnn_floats(d->run, input);
     for (int64_t b = 0; b < d->s->batch; b++)
         if (from)
             memcpy(to + b * d->s->hidden, from + state_at(d, b), (size_t)d->s->hidden * sizeof *to);
@@ -399,10 +370,11 @@ static void start_state(const direction *d, int32_t input, float *to)
 }
 
 /* Products with the weights at input `i`, whose scales are at input `scale`. */
-static cpu_rnn_bytes bytes_of(const direction *d, int32_t i, int32_t scale)
+static cpu_rnn_bytes rnn_bytes_of(const direction *d, int32_t i, int32_t scale)
 {
     const grt_run *r = d->run;
-    cpu_rnn_bytes b = cpu_rnn_bytes_of(r->in[i], r->in[scale], given(r->in, r->n_in, scale + 1), d->index);
+    cpu_rnn_bytes b =
+        cpu_rnn_bytes_of(r->in[i], r->in[scale], rnn_given(r->in, r->n_in, scale + 1), d->index);
     b.packed = (i == W ? d->state->input_bytes : d->state->recurrent_bytes)[d->index];
     return b;
 }
@@ -412,12 +384,12 @@ static cpu_rnn_bytes bytes_of(const direction *d, int32_t i, int32_t scale)
 static void project_bytes(const direction *d)
 {
     const rnn_shape *s = d->s;
-    const int64_t stacked = d->state->gates * s->hidden;
+    const int64_t stacked = d->state->layer.gates * s->hidden;
     int64_t longest = 0;
     for (int64_t b = 0; b < s->batch; b++)
         longest = length_of(d, b) > longest ? length_of(d, b) : longest;
     const int64_t rows = longest * s->batch, rest = (s->steps - longest) * s->batch;
-    const cpu_rnn_bytes b = bytes_of(d, W, W_SCALE);
+    const cpu_rnn_bytes b = rnn_bytes_of(d, W, W_SCALE);
     if (rows)
         cpu_rnn_bytes_run(&b, rows, d->run->in[X]->data, false, d->bias, d->projected, d->scratch,
                           d->run->threads);
@@ -434,7 +406,7 @@ static void project(const direction *d)
     grt_gemm g = s->project;
     g.bias = d->bias;
     const float *w = d->state->input[d->index];
-    grt_gemm_run(&g, d->run->in[X]->data, w ? w : floats(d->run, W) + d->index * g.n * g.k, d->projected,
+    grt_gemm_run(&g, d->run->in[X]->data, w ? w : rnn_floats(d->run, W) + d->index * g.n * g.k, d->projected,
                  d->scratch, d->run->threads);
 }
 
@@ -455,13 +427,13 @@ static void multiply_own(const grt_gemm *all, const float *packed, const float *
     }
 }
 
-static void recur(const direction *d, const member *m, bool backwards)
+static void rnn_recur(const direction *d, const member *m, bool backwards)
 {
     if (!d->state->bytes) {
         multiply_own(&d->s->recur, d->recurrent, d->h, d->gates, m->gates, backwards);
         return;
     }
-    const cpu_rnn_bytes b = bytes_of(d, R, R_SCALE);
+    const cpu_rnn_bytes b = rnn_bytes_of(d, R, R_SCALE);
     cpu_rnn_bytes_run(&b, d->s->batch, d->h, true, NULL, d->gates, d->scratch,
                       d->s->team > 1 ? 1 : d->run->threads);
 }
@@ -479,7 +451,7 @@ static void wait_for_others(const member *m)
 static void multiply_linear(const direction *d, const member *m, bool backwards)
 {
     grt_gemm g = d->s->recur_hidden;
-    const float *bias = floats(d->run, B);
+    const float *bias = rnn_floats(d->run, B);
     if (bias)
         g.bias = bias + d->index * 6 * g.n + 5 * g.n;
     multiply_own(&g, d->hidden_gate, d->h, d->linear, m->hidden, backwards);
@@ -492,7 +464,7 @@ static void reset_gru(const direction *d, const member *m, bool backwards)
     const int64_t h = s->hidden, n = m->hidden.end - m->hidden.first;
     for (int64_t b = 0; b < s->batch; b++)
         cpu_gru_reset(&d->cell, m->hidden.first, n, d->gates + b * 3 * h, d->h + b * h, d->rh + b * h);
-    if (d->state->linear_before_reset)
+    if (d->state->layer.linear_before_reset)
         return;
     wait_for_others(m);
     multiply_own(&s->recur_hidden, d->hidden_gate, d->rh, d->gates + 2 * h, m->hidden, backwards);
@@ -501,13 +473,13 @@ static void reset_gru(const direction *d, const member *m, bool backwards)
 static void run_cell(const direction *d, const member *m, int64_t b)
 {
     const int64_t h = d->s->hidden, first = m->hidden.first, n = m->hidden.end - first;
-    const float *p = floats(d->run, PEEPHOLES);
-    float *gates = d->gates + b * d->state->gates * h;
-    if (d->state->kind == LSTM)
+    const float *p = rnn_floats(d->run, PEEPHOLES);
+    float *gates = d->gates + b * d->state->layer.gates * h;
+    if (d->state->layer.kind == GRT_RNN_LSTM)
         cpu_lstm_cell(&d->cell, first, n, gates, p ? p + d->index * 3 * h : NULL, d->c + b * h, d->h + b * h);
-    else if (d->state->kind == GRU)
-        cpu_gru_cell(&d->cell, first, n, gates, d->state->linear_before_reset ? d->linear + b * h : NULL,
-                     d->h + b * h);
+    else if (d->state->layer.kind == GRT_RNN_GRU)
+        cpu_gru_cell(&d->cell, first, n, gates,
+                     d->state->layer.linear_before_reset ? d->linear + b * h : NULL, d->h + b * h);
     else
         cpu_rnn_plain_cell(&d->cell, first, n, gates, d->h + b * h);
 }
@@ -521,13 +493,13 @@ static void copy_span(float *to, const float *from, span own)
 static void start_gates(const direction *d, const member *m, int64_t i)
 {
     const rnn_shape *s = d->s;
-    const int64_t stacked = d->state->gates * s->hidden;
+    const int64_t stacked = d->state->layer.gates * s->hidden;
     for (int64_t b = 0; b < s->batch; b++) {
         const int64_t length = length_of(d, b), t = d->reverse && i < length ? length - 1 - i : i;
-        const int64_t row = d->state->batch_first ? b * s->steps + t : t * s->batch + b;
+        const int64_t row = d->state->layer.batch_first ? b * s->steps + t : t * s->batch + b;
         const float *from = d->projected + row * stacked;
         copy_span(d->gates + b * stacked, from, m->gates);
-        if (d->state->kind == GRU)
+        if (d->state->layer.kind == GRT_RNN_GRU)
             copy_span(d->gates + b * stacked + 2 * s->hidden, from + 2 * s->hidden, m->hidden);
     }
 }
@@ -538,13 +510,13 @@ static void run_step(const direction *d, const member *m, int64_t i)
     const rnn_shape *s = d->s;
     const int64_t h = s->hidden;
     const bool backwards = i % 2 != 0;
-    float *y = output(d->run, 0);
+    float *y = rnn_output(d->run, 0);
     start_gates(d, m, i);
-    recur(d, m, backwards);
-    if (d->state->kind == GRU && d->state->linear_before_reset)
+    rnn_recur(d, m, backwards);
+    if (d->state->layer.kind == GRT_RNN_GRU && d->state->layer.linear_before_reset)
         multiply_linear(d, m, backwards);
     wait_for_others(m);
-    if (d->state->kind == GRU)
+    if (d->state->layer.kind == GRT_RNN_GRU)
         reset_gru(d, m, backwards);
     for (int64_t b = 0; b < s->batch; b++) {
         const int64_t length = length_of(d, b), t = d->reverse && i < length ? length - 1 - i : i;
@@ -561,7 +533,7 @@ static void run_step(const direction *d, const member *m, int64_t i)
     wait_for_others(m);
 }
 
-static span share_of(int64_t n, int32_t index, int32_t members)
+static span rnn_share_of(int64_t n, int32_t index, int32_t members)
 {
     const int64_t panels = (n + GRT_GEMM_PANEL - 1) / GRT_GEMM_PANEL;
     const int64_t first = panels * index / members * GRT_GEMM_PANEL,
@@ -578,8 +550,8 @@ static void run_steps(const direction *directions, int32_t n, int32_t index, int
         const direction *d = &directions[i];
         member m = {.waits = members > 1};
         if (used)
-            m = (member){share_of(d->s->recur.n, index % members, members),
-                         share_of(d->s->hidden, index % members, members), members > 1};
+            m = (member){rnn_share_of(d->s->recur.n, index % members, members),
+                         rnn_share_of(d->s->hidden, index % members, members), members > 1};
         for (int64_t step = 0; step < d->s->steps && (used || m.waits); step++)
             run_step(d, &m, step);
     }
@@ -589,15 +561,16 @@ static void run_steps(const direction *directions, int32_t n, int32_t index, int
 static void pack_recurrent(direction *d, char *part)
 {
     const rnn_shape *s = d->s;
-    const int64_t stacked = d->state->gates * s->hidden;
+    const int64_t stacked = d->state->layer.gates * s->hidden;
     d->recurrent = d->state->recurrent[d->index];
     d->hidden_gate = d->state->hidden_gate[d->index];
     if (d->recurrent || d->state->bytes)
         return;
-    const float *rows = floats(d->run, R) + d->index * stacked * s->hidden;
-    float *recurrent = cpu_at(part, s->recurrent), *hidden_gate = cpu_at(part, s->hidden_gate);
+    const float *rows = rnn_floats(d->run, R) + d->index * stacked * s->hidden;
+    float *recurrent = cpu_workspace_at(part, s->recurrent),
+          *hidden_gate = cpu_workspace_at(part, s->hidden_gate);
     grt_gemm_pack_b(s->hidden, s->recur.n, rows, s->hidden, true, recurrent);
-    if (d->state->kind == GRU)
+    if (d->state->layer.kind == GRT_RNN_GRU)
         grt_gemm_pack_b(s->hidden, s->hidden, rows + s->recur.n * s->hidden, s->hidden, true, hidden_gate);
     d->recurrent = recurrent;
     d->hidden_gate = hidden_gate;
@@ -611,22 +584,22 @@ static direction start_direction(const grt_run *r, int32_t index)
     direction d = {.run = r,
                    .state = state,
                    .s = s,
-                   .cell = state->cell[index],
+                   .cell = cpu_rnn_cell_of(&state->layer, index),
                    .index = index,
-                   .reverse = state->reverse || index == 1,
-                   .projected = cpu_at(part, s->projected),
-                   .gates = cpu_at(part, s->gates),
-                   .linear = cpu_at(part, s->linear),
-                   .rh = cpu_at(part, s->rh),
-                   .h = cpu_at(part, s->h),
-                   .c = cpu_at(part, s->c),
-                   .bias = cpu_at(part, s->bias),
-                   .scratch = cpu_at(part, s->scratch)};
+                   .reverse = state->layer.reverse || index == 1,
+                   .projected = cpu_workspace_at(part, s->projected),
+                   .gates = cpu_workspace_at(part, s->gates),
+                   .linear = cpu_workspace_at(part, s->linear),
+                   .rh = cpu_workspace_at(part, s->rh),
+                   .h = cpu_workspace_at(part, s->h),
+                   .c = cpu_workspace_at(part, s->c),
+                   .bias = cpu_workspace_at(part, s->bias),
+                   .scratch = cpu_workspace_at(part, s->scratch)};
     d.cell.hidden = s->hidden;
     pack_recurrent(&d, part);
     gather_bias(&d);
     start_state(&d, INITIAL_H, d.h);
-    if (state->kind == LSTM)
+    if (state->layer.kind == GRT_RNN_LSTM)
         start_state(&d, INITIAL_C, d.c);
     project(&d);
     return d;
@@ -635,7 +608,7 @@ static direction start_direction(const grt_run *r, int32_t index)
 static void end_direction(const direction *d)
 {
     const rnn_shape *s = d->s;
-    float *last_h = output(d->run, 1), *last_c = output(d->run, 2);
+    float *last_h = rnn_output(d->run, 1), *last_c = rnn_output(d->run, 2);
     for (int64_t b = 0; b < s->batch; b++) {
         if (last_h)
             memcpy(last_h + state_at(d, b), d->h + b * s->hidden, (size_t)s->hidden * sizeof *last_h);
@@ -651,15 +624,15 @@ static grt_status rnn_run(const grt_run *r)
     direction directions[2];
     if (s->batch == 0 || s->hidden == 0)
         return GRT_OK;
-    for (int32_t i = 0; i < state->directions; i++)
+    for (int32_t i = 0; i < state->layer.directions; i++)
         directions[i] = start_direction(r, i);
     if (s->team == 1) {
-        run_steps(directions, state->directions, 0, 1);
+        run_steps(directions, state->layer.directions, 0, 1);
     } else {
 #pragma omp parallel num_threads(s->team)
-        run_steps(directions, state->directions, cpu_thread(), cpu_team());
+        run_steps(directions, state->layer.directions, cpu_thread(), cpu_team());
     }
-    for (int32_t i = 0; i < state->directions; i++)
+    for (int32_t i = 0; i < state->layer.directions; i++)
         end_direction(&directions[i]);
     return GRT_OK;
 }

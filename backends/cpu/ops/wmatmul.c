@@ -26,7 +26,7 @@ typedef struct wmatmul_state {
     float *row_scales, *row_zeros; /* k each; NULL: none */
 } wmatmul_state;
 
-static bool supports(const grt_kernel_node *node, grt_text *why)
+static bool wmatmul_supports(const grt_kernel_node *node, grt_text *why)
 {
     const grt_dtype_set numbers =
         GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT4) | GRT_BIT(INT4) | GRT_BIT(FLOAT8E4M3FN);
@@ -100,7 +100,7 @@ static void put_numbers(const grt_kernel_node *node, const grt_weights *s, int64
     }
 }
 
-static grt_status fill(const grt_kernel_node *node, const grt_weights *s, wmatmul_state *state)
+static grt_status wmatmul_fill(const grt_kernel_node *node, const grt_weights *s, wmatmul_state *state)
 {
     const int64_t rows = s->transposed ? s->n : s->k, cols = s->transposed ? s->k : s->n;
     const int32_t threads = s->transposed && node->threads > 1 ? node->threads : 1;
@@ -117,7 +117,7 @@ static grt_status fill(const grt_kernel_node *node, const grt_weights *s, wmatmu
     return put_rows(node, s, state);
 }
 
-static void destroy(void *data)
+static void wmatmul_destroy(void *data)
 {
     wmatmul_state *state = data;
     if (!state)
@@ -128,7 +128,7 @@ static void destroy(void *data)
     free(state);
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status wmatmul_create(const grt_kernel_node *node, void **out_state)
 {
     grt_weights s;
     wmatmul_state *state = calloc(1, sizeof *state);
@@ -141,9 +141,9 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     }
     state->w = (grt_wgemm){.k = s.k, .n = s.n, .block = s.block, .bits = s.bits, .is_float8 = s.is_float8};
     const grt_status status =
-        grt_wgemm_allocate(&state->w) ? fill(node, &s, state) : grt_fail_memory(SIZE_MAX);
+        grt_wgemm_allocate(&state->w) ? wmatmul_fill(node, &s, state) : grt_fail_memory(SIZE_MAX);
     if (status != GRT_OK) {
-        destroy(state);
+        wmatmul_destroy(state);
         return status;
     }
     *out_state = state;
@@ -160,7 +160,7 @@ static bool scaled_bytes(const wmatmul_state *state, int64_t m, size_t *out_byte
                                   grt_add_size(*out_bytes, 63, out_bytes));
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status wmatmul_reshape(grt_reshape *r)
 {
     const wmatmul_state *state = r->state;
     const grt_tensor *x = r->in[X];
@@ -198,7 +198,7 @@ static void take_off_zeros(const wmatmul_state *state, int64_t m, const float *x
     }
 }
 
-static grt_status run(const grt_run *r)
+static grt_status wmatmul_run(const grt_run *r)
 {
     const wmatmul_state *state = r->state;
     const grt_tensor *bias = grt_run_in(r, BIAS);
@@ -220,10 +220,10 @@ static grt_status run(const grt_run *r)
 static const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "WMatMul",
-     .supports = supports,
-     .create = create,
-     .destroy = destroy,
-     .reshape = reshape,
-     .run = run},
+     .supports = wmatmul_supports,
+     .create = wmatmul_create,
+     .destroy = wmatmul_destroy,
+     .reshape = wmatmul_reshape,
+     .run = wmatmul_run},
 };
 CPU_KERNELS(wmatmul, rows);
