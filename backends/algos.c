@@ -23,7 +23,7 @@ static void tell_use(grt_algo_trial *trial, const char *key)
         trial->uses(trial, key);
 }
 
-static void *copy_of(const void *data, size_t size)
+static void *algos_copy_of(const void *data, size_t size)
 {
     char *copy = malloc(size + 1);
     if (copy) {
@@ -45,7 +45,7 @@ void *grt_device_algo_find(grt_device *device, grt_algo_trial *trial, const char
     if (grt_algo_trial_lists(trial))
         return NULL;
     if (tries(trial, key)) {
-        data = trial->refused ? NULL : copy_of(trial->data, trial->size);
+        data = trial->refused ? NULL : algos_copy_of(trial->data, trial->size);
         *out_size = data ? trial->size : 0;
     } else if (device && device->algos)
         data = device->algos->find(device->algos, key, out_size);

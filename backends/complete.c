@@ -39,7 +39,7 @@ static const table tables[] = {
 };
 enum { N_TABLES = sizeof tables / sizeof *tables };
 
-static const void *table_of(const grt_device_api *api, const table *t)
+static const void *complete_table_of(const grt_device_api *api, const table *t)
 {
     const void *found;
     memcpy(&found, (const char *)api + t->at, sizeof found);
@@ -48,7 +48,7 @@ static const void *table_of(const grt_device_api *api, const table *t)
 
 static grt_status check_table(const grt_backend *backend, const grt_device_api *api, const table *t)
 {
-    const char *found = table_of(api, t);
+    const char *found = complete_table_of(api, t);
     for (size_t i = 0; found && i < t->n; i++) {
         function f;
         memcpy(&f, found + i * sizeof f, sizeof f);
@@ -62,7 +62,8 @@ static grt_status check_table(const grt_backend *backend, const grt_device_api *
 
 /* ---- what goes together ---- */
 
-static grt_status wants(const grt_backend *backend, const char *noun, bool has, const char *other, bool given)
+static grt_status complete_wants(const grt_backend *backend, const char *noun, bool has, const char *other,
+                                 bool given)
 {
     return !has || given ? GRT_OK
                          : grt_fail(GRT_STATUS_INTERNAL, "backend '%s' has %s, which want %s", backend->name,
@@ -75,12 +76,12 @@ static grt_status check_devices(const grt_backend *backend, const grt_device_api
         return grt_fail(GRT_STATUS_INTERNAL, "backend '%s' has devices without 'close'", backend->name);
     for (size_t i = 0; i < N_TABLES; i++)
         GRT_TRY(check_table(backend, api, &tables[i]));
-    GRT_TRY(wants(backend, "copies", api->copies, "streams", api->streams));
-    GRT_TRY(wants(backend, "streams", api->streams, "copies", api->copies));
-    GRT_TRY(wants(backend, "fences", api->fences, "streams", api->streams));
-    GRT_TRY(wants(backend, "graphs", api->graphs, "streams", api->streams));
-    GRT_TRY(wants(backend, "peers", api->peers, "fences", api->fences));
-    return wants(backend, "times", api->timer, "streams", api->streams);
+    GRT_TRY(complete_wants(backend, "copies", api->copies, "streams", api->streams));
+    GRT_TRY(complete_wants(backend, "streams", api->streams, "copies", api->copies));
+    GRT_TRY(complete_wants(backend, "fences", api->fences, "streams", api->streams));
+    GRT_TRY(complete_wants(backend, "graphs", api->graphs, "streams", api->streams));
+    GRT_TRY(complete_wants(backend, "peers", api->peers, "fences", api->fences));
+    return complete_wants(backend, "times", api->timer, "streams", api->streams);
 }
 
 grt_status grt_backend_check(const grt_backend *backend)
@@ -93,8 +94,8 @@ grt_status grt_backend_check(const grt_backend *backend)
     GRT_TRY(check_devices(backend, backend->api));
     if (!backend->api->memory)
         return grt_fail(GRT_STATUS_INTERNAL, "backend '%s' has devices without memory", backend->name);
-    GRT_TRY(wants(backend, "traits of its own memory", backend->traits.own_memory, "copies",
-                  backend->api->copies));
+    GRT_TRY(complete_wants(backend, "traits of its own memory", backend->traits.own_memory, "copies",
+                           backend->api->copies));
     const int described =
         !!backend->describe + !!backend->open_description + (backend->description_api != NULL);
     if (described % 3 != 0)

@@ -53,7 +53,7 @@ static grt_status run_custom(const grt_run *run, bool cuda)
         &view, (cuda ? state->op->run_cuda : state->op->run)(state->op->user, state->state, &shown));
 }
 
-static grt_status run_on_host(const grt_run *run)
+static grt_status custom_run_on_host(const grt_run *run)
 {
     return run_custom(run, false);
 }
@@ -63,8 +63,11 @@ static grt_status run_on_cuda(const grt_run *run)
     return run_custom(run, true);
 }
 
-static const grt_kernel_row host_row = {
-    .domain = "", .op = "custom", .create = create_custom, .destroy = destroy_custom, .run = run_on_host};
+static const grt_kernel_row host_row = {.domain = "",
+                                        .op = "custom",
+                                        .create = create_custom,
+                                        .destroy = destroy_custom,
+                                        .run = custom_run_on_host};
 static const grt_kernel_row cuda_row = {
     .domain = "", .op = "custom", .create = create_custom, .destroy = destroy_custom, .run = run_on_cuda};
 

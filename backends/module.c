@@ -98,7 +98,7 @@ static const void *search(const char *name, trace *t)
 }
 
 /* It becomes a part of a file's name and of a symbol's. */
-static bool is_plain(const char *name)
+static bool module_is_plain(const char *name)
 {
     size_t n = 0;
     while (isalnum((unsigned char)name[n]) || name[n] == '_')
@@ -109,7 +109,7 @@ static bool is_plain(const char *name)
 const void *grt_module_find(const char *name, const char *symbol, bool *out_there)
 {
     trace t = {.symbol = symbol};
-    const void *found = is_plain(name) ? search(name, &t) : NULL;
+    const void *found = module_is_plain(name) ? search(name, &t) : NULL;
     if (!found)
         grt_fail_lines(
             GRT_STATUS_DEVICE, grt_text_get(&t.places),

@@ -62,7 +62,7 @@ static const grt_backend *find_known(const char *name)
     return NULL;
 }
 
-static grt_status add(const grt_backend *backend)
+static grt_status registry_add(const grt_backend *backend)
 {
     GRT_TRY(grt_backend_check(backend));
     if (find_known(backend->name))
@@ -77,7 +77,7 @@ static grt_status add(const grt_backend *backend)
 grt_status grt_backend_register(const grt_backend *backend)
 {
     pthread_mutex_lock(&lock);
-    const grt_status status = add(backend);
+    const grt_status status = registry_add(backend);
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -102,7 +102,7 @@ static const grt_backend *find_new(const char *name)
         found = grt_backend_module(name, &there);
     if (!found && !there && i == N_LISTED)
         fail_unknown(name);
-    return found && add(found) == GRT_OK ? found : NULL;
+    return found && registry_add(found) == GRT_OK ? found : NULL;
 }
 
 const grt_backend *grt_backend_find(const char *name)

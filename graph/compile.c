@@ -43,7 +43,7 @@ grt_status compile_options_take(grt_compile_options *out, const grt_compile_opti
 }
 
 /* Level of passes: 0, 1 or 2. */
-static int32_t level_of(const grt_compile_options *options)
+static int32_t compile_level_of(const grt_compile_options *options)
 {
     return (int32_t)options->optimization - GRT_OPTIMIZATION_NONE;
 }
@@ -81,7 +81,7 @@ grt_cancel compile_cancel(const grt_compile_options *options)
 }
 
 /* CANCELLED if the caller does not want the next phase. */
-static grt_status report(const grt_compile_options *options, const char *phase, double fraction)
+static grt_status compile_report(const grt_compile_options *options, const char *phase, double fraction)
 {
     const grt_cancel cancel = compile_cancel(options);
     if (options->progress)
@@ -91,19 +91,19 @@ static grt_status report(const grt_compile_options *options, const char *phase, 
 
 static grt_status optimise(pass_context *context, const grt_compile_options *options)
 {
-    GRT_TRY(report(options, "infer", 0));
+    GRT_TRY(compile_report(options, "infer", 0));
     GRT_TRY(ir_infer(context->module));
-    GRT_TRY(report(options, "optimize", 0));
+    GRT_TRY(compile_report(options, "optimize", 0));
     return pass_run_enabled(context);
 }
 
-static grt_status start(ir_module *module, const grt_compile_options *options, const grt_target *target,
-                        pass_context *out_context)
+static grt_status compile_start(ir_module *module, const grt_compile_options *options,
+                                const grt_target *target, pass_context *out_context)
 {
     *out_context = (pass_context){.module = module,
                                   .target = target,
                                   .disabled = options->disable_passes,
-                                  .level = level_of(options),
+                                  .level = compile_level_of(options),
                                   .progress = options->progress,
                                   .near_misses = {.tell = options->near_miss, .user = options->user},
                                   .user = options->user};
@@ -113,7 +113,7 @@ static grt_status start(ir_module *module, const grt_compile_options *options, c
 }
 
 /* Each name is an input with a default now. */
-static grt_status check_kept(const ir_graph *graph, const char *list)
+static grt_status compile_check_kept(const ir_graph *graph, const char *list)
 {
     for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',') {
         const size_t size = strcspn(p, ",");
@@ -132,13 +132,13 @@ static grt_status check_kept(const ir_graph *graph, const char *list)
 grt_status grt_compile_plan(const compile_source *source, const grt_compile_options *options,
                             const grt_target *target, grt_plan **out_plan)
 {
-    GRT_TRY(report(options, "import", 0));
+    GRT_TRY(compile_report(options, "import", 0));
     ir_module *module = NULL;
     GRT_TRY(ir_import(source, &module));
     pass_context context;
-    grt_status status = start(module, options, target, &context);
+    grt_status status = compile_start(module, options, target, &context);
     if (status == GRT_OK)
-        status = check_kept(module->main, options->keep_weights);
+        status = compile_check_kept(module->main, options->keep_weights);
     if (status == GRT_OK && options->state)
         status = state_pairs_declare(module, options->state);
     if (status == GRT_OK)
@@ -146,7 +146,7 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     if (status == GRT_OK)
         status = pass_check_supported(&context);
     if (status == GRT_OK)
-        status = report(options, "lower", 0);
+        status = compile_report(options, "lower", 0);
     if (status != GRT_OK) {
         ir_module_release(module);
         return status;
@@ -154,13 +154,13 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
     const bool narrowed = context.precision != GRT_PRECISION_MODEL;
     const char *disabled = options->disable_passes ? options->disable_passes : "";
-    const char *text =
-        grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s", level_of(options), target->name,
-                         narrowed ? ", precision " : "", narrowed ? precisions[context.precision] : "",
-                         *disabled ? ", without " : "", disabled);
+    const char *text = grt_arena_printf(
+        (*out_plan)->arena, "level %d, target %s%s%s%s%s", compile_level_of(options), target->name,
+        narrowed ? ", precision " : "", narrowed ? precisions[context.precision] : "",
+        *disabled ? ", without " : "", disabled);
     if (text)
         (*out_plan)->options = text;
-    (void)report(options, "lower", 1); /* the next step asks again */
+    (void)compile_report(options, "lower", 1); /* the next step asks again */
     return GRT_OK;
 }
 
@@ -172,7 +172,7 @@ typedef struct checking {
     size_t n;
 } checking;
 
-static void count(void *user, const grt_finding *finding)
+static void compile_count(void *user, const grt_finding *finding)
 {
     checking *c = user;
     c->n++;
@@ -180,19 +180,19 @@ static void count(void *user, const grt_finding *finding)
 }
 
 /* A failing pass ends the search; unknown ops are reported all the same. */
-static grt_status tell_unknown(ir_graph *graph, void *user)
+static grt_status compile_tell_unknown(ir_graph *graph, void *user)
 {
     IR_FOR_EACH_NODE (node, graph) {
         if (node->row)
             continue;
         grt_text op = {0};
         grt_text_add(&op, "%s%s%s", node->desc.domain, *node->desc.domain ? "::" : "", node->desc.op);
-        count(user, &(grt_finding){.struct_size = sizeof(grt_finding),
-                                   .status = GRT_STATUS_UNSUPPORTED,
-                                   .node = node->desc.name,
-                                   .op = grt_text_get(&op),
-                                   .opset = node->opset,
-                                   .message = op_refused_why(node->desc.domain, node->desc.op)});
+        compile_count(user, &(grt_finding){.struct_size = sizeof(grt_finding),
+                                           .status = GRT_STATUS_UNSUPPORTED,
+                                           .node = node->desc.name,
+                                           .op = grt_text_get(&op),
+                                           .opset = node->opset,
+                                           .message = op_refused_why(node->desc.domain, node->desc.op)});
         const bool failed = op.failed;
         grt_text_release(&op);
         if (failed)
@@ -210,14 +210,14 @@ static grt_status tell_failure(checking *c, ir_module *module, grt_status status
     grt_text message = {0};
     grt_text_add(&message, "%s", grt_last_error());
     const bool failed = message.failed;
-    count(c, &(grt_finding){.struct_size = sizeof(grt_finding),
-                            .status = status,
-                            .node = "",
-                            .op = "",
-                            .opset = module->opset,
-                            .message = grt_text_get(&message)});
+    compile_count(c, &(grt_finding){.struct_size = sizeof(grt_finding),
+                                    .status = status,
+                                    .node = "",
+                                    .op = "",
+                                    .opset = module->opset,
+                                    .message = grt_text_get(&message)});
     grt_text_release(&message);
-    return failed ? grt_fail_memory(0) : ir_graph_walk(module->main, tell_unknown, c);
+    return failed ? grt_fail_memory(0) : ir_graph_walk(module->main, compile_tell_unknown, c);
 }
 
 /* The plan that would be written. Takes over the module. */
@@ -240,14 +240,14 @@ grt_status grt_compile_check(const compile_source *source, const grt_target *tar
     grt_compile_options defaults;
     pass_context context;
     GRT_TRY(compile_options_take(&defaults, NULL));
-    GRT_TRY(ir_import_check(source, count, &c, &module));
+    GRT_TRY(ir_import_check(source, compile_count, &c, &module));
     if (!module)
         return GRT_OK;
-    grt_status status = start(module, &defaults, target, &context);
+    grt_status status = compile_start(module, &defaults, target, &context);
     if (status == GRT_OK)
         status = optimise(&context, &defaults);
     if (status == GRT_OK)
-        status = pass_report_unsupported(&context, true, count, &c);
+        status = pass_report_unsupported(&context, true, compile_count, &c);
     else
         status = tell_failure(&c, module, status);
     if (status == GRT_OK && !c.n)

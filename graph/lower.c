@@ -117,7 +117,8 @@ static int32_t add_weight(lowering *low, const grt_tensor *tensor)
     return index;
 }
 
-static int32_t add_value(lowering *low, body_builder *body, const ir_value *value, grt_plan_value_role role)
+static int32_t lower_add_value(lowering *low, body_builder *body, const ir_value *value,
+                               grt_plan_value_role role)
 {
     if (!GROW(low, body->values, body->n_values, body->capacity))
         return 0;
@@ -173,11 +174,11 @@ static int32_t value_id(lowering *low, body_builder *body, const ir_value *value
     if (found)
         return found->index;
     if (value->type.data && !value->producer)
-        return add_value(low, body, value, GRT_VALUE_CONST);
+        return lower_add_value(low, body, value, GRT_VALUE_CONST);
     if (value->graph == body->graph || !body->outer)
-        return add_value(low, body, value, GRT_VALUE_STEP);
+        return lower_add_value(low, body, value, GRT_VALUE_STEP);
     int32_t outer = value_id(low, body->outer, value);
-    int32_t inner = add_value(low, body, value, GRT_VALUE_CAPTURE);
+    int32_t inner = lower_add_value(low, body, value, GRT_VALUE_CAPTURE);
     add_capture(low, body, outer, inner);
     return inner;
 }
@@ -275,7 +276,7 @@ static int32_t lower_graph(lowering *low, ir_graph *graph, body_builder *outer)
         return 0;
     }
     for (int32_t i = 0; i < graph->n_inputs; i++) {
-        inputs[i] = add_value(low, &body, graph->inputs[i], GRT_VALUE_INPUT);
+        inputs[i] = lower_add_value(low, &body, graph->inputs[i], GRT_VALUE_INPUT);
         ir_value *fallback = graph->defaults[i];
         if (fallback && fallback->type.data && !low->failed)
             body.values[inputs[i]].weight = add_weight(low, fallback->type.data);
@@ -318,7 +319,7 @@ static void find_static_symbols(lowering *low)
     }
 }
 
-static bool init(lowering *low)
+static bool lower_init(lowering *low)
 {
     int32_t n_dims = grt_dims_count(low->module->dims), n_symbols = grt_dims_symbols(low->module->dims);
     low->plan = GRT_ARENA_NEW(low->arena, grt_plan);
@@ -340,7 +341,7 @@ static void release_module(void *module)
     ir_module_release(module);
 }
 
-static void finish(lowering *low, const grt_target *target)
+static void lower_finish(lowering *low, const grt_target *target)
 {
     grt_plan *plan = low->plan;
     plan->arena = low->arena;
@@ -367,14 +368,14 @@ static void finish(lowering *low, const grt_target *target)
 grt_status ir_lower(ir_module *module, const grt_target *target, grt_plan **out_plan)
 {
     lowering low = {.arena = grt_arena_create(), .module = module};
-    if (!low.arena || !init(&low))
+    if (!low.arena || !lower_init(&low))
         goto memory;
     find_static_symbols(&low);
     lower_graph(&low, module->main, NULL);
     HASH_CLEAR(hh, low.weight_ids);
     if (low.failed || grt_arena_failed(low.arena))
         goto memory;
-    finish(&low, target);
+    lower_finish(&low, target);
     if (!grt_arena_defer(low.arena, release_module, module)) {
         grt_arena_release(low.arena);
         return grt_fail_memory(sizeof module); /* the module is gone already */

@@ -26,7 +26,7 @@ static bool is_input(const ir_graph *graph, const char *text, size_t size)
 }
 
 /* Names may have a '=', too. */
-static grt_status check_pair(const ir_graph *graph, const char *line, size_t size)
+static grt_status compile_check_pair(const ir_graph *graph, const char *line, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         if (line[i] == '=' && is_output(graph, line, i) && is_input(graph, line + i + 1, size - i - 1))
@@ -41,7 +41,7 @@ grt_status state_pairs_declare(ir_module *module, const char *pairs)
     for (const char *line = pairs; *line;) {
         const size_t size = strcspn(line, "\n");
         if (size)
-            GRT_TRY(check_pair(module->main, line, size));
+            GRT_TRY(compile_check_pair(module->main, line, size));
         line += size + (line[size] == '\n');
     }
     grt_metadata *metadata = &module->metadata;

@@ -177,7 +177,7 @@ static void explain_lookup(void *user, const grt_cache_lookup *lookup)
 }
 
 /* Algorithms are chosen when dims are known: run the model once. */
-static bool run_once(loaded *l, const request *r)
+static bool cache_run_once(loaded *l, const request *r)
 {
     const size_t n = grt_model_input_count(l->model);
     grt_value **values = calloc(n + 1, sizeof *values);
@@ -199,7 +199,7 @@ static int explain_lookups(const request *r)
         setenv("GRAPHRT_ALGO_CACHE", r->file, 1);
     if (loaded_open(&l, r->argument, r->device, r->fallback, 0, NULL) != GRT_OK)
         tool_fail();
-    else if (run_once(&l, r)) {
+    else if (cache_run_once(&l, r)) {
         if (grt_cache_lookups(l.runtime, explain_lookup, &e) != GRT_OK)
             code = tool_fail();
         else

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool is_directory(const char *path)
+static bool calibration_data_is_directory(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
@@ -44,7 +44,7 @@ static bool add_text(calibration_data *d, const char *name, const char *director
 /* "NAME=DIR", unless there is a directory of that whole name. */
 static bool names_input(const char *source)
 {
-    return strchr(source, '=') && !is_directory(source);
+    return strchr(source, '=') && !calibration_data_is_directory(source);
 }
 
 static bool has_source(const calibration_data *d, const char *name)
@@ -66,7 +66,7 @@ static bool find_directory(calibration_data *d, const char *name, size_t n_input
             tool_error("out of memory");
             return false;
         }
-        const bool is = is_directory(path);
+        const bool is = calibration_data_is_directory(path);
         free(path);
         if (is)
             return add_text(d, name, d->sources[i], name);
@@ -78,7 +78,7 @@ static bool find_directory(calibration_data *d, const char *name, size_t n_input
     return false;
 }
 
-static bool find_sources(calibration_data *d)
+static bool calibration_data_find_sources(calibration_data *d)
 {
     size_t wanted = 0;
     for (size_t i = 0; i < d->n_sources; i++)
@@ -127,7 +127,7 @@ bool calibration_data_open(calibration_data *d, const char *model, bool allow_sy
         grt_runtime_set_algo_cache(d->runtime, "off") != GRT_OK ||
         grt_model_open_with(d->runtime, model, &options, &d->model) != GRT_OK)
         return tool_fail() == EXIT_GOOD;
-    if (!find_sources(d) || !input_lists_open(&d->lists, &d->specs))
+    if (!calibration_data_find_sources(d) || !input_lists_open(&d->lists, &d->specs))
         return false;
     if (!d->lists.n_files) {
         tool_error("--data: there are no directories of files among %s", d->sources[0]);

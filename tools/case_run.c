@@ -43,8 +43,8 @@ static bool say_why(char *why, size_t size, const char *what, const char *name)
 }
 
 /* An omitted optional input has no file: its value stays unset, or empty if its type is optional. */
-static bool bind_input(loaded *l, size_t index, const grt_io_info *info, const char *path, grt_value **value,
-                       char *why, size_t size)
+static bool case_run_bind_input(loaded *l, size_t index, const grt_io_info *info, const char *path,
+                                grt_value **value, char *why, size_t size)
 {
     grt_status status;
     if (is_model_file(path))
@@ -70,8 +70,8 @@ static bool bind_set(loaded *l, const test_case *c, int set, grt_value **values,
             return say_why(why, size, "model", c->model);
         if (required_only && info.has_default)
             continue;
-        if (!bind_input(l, i, &info, data_path(c, set, "input", file++, path, sizeof path), &values[i], why,
-                        size))
+        if (!case_run_bind_input(l, i, &info, data_path(c, set, "input", file++, path, sizeof path),
+                                 &values[i], why, size))
             return false;
     }
     return true;

@@ -26,7 +26,7 @@ static void clear_description(description *d)
     *d = (description){0};
 }
 
-static char *text_of(const json_t *object, const char *name)
+static char *descriptions_text_of(const json_t *object, const char *name)
 {
     const char *text = json_string_value(json_object_get(object, name));
     return text && *text ? strdup(text) : NULL;
@@ -46,9 +46,9 @@ static bool read_description(const char *file, const char *id, description *out)
     *out =
         (description){.file = strdup(file),
                       .id = strdup(id),
-                      .kind = text_of(object, "kind"),
-                      .name = text_of(object, "name"),
-                      .source = text_of(object, "source"),
+                      .kind = descriptions_text_of(object, "kind"),
+                      .name = descriptions_text_of(object, "name"),
+                      .source = descriptions_text_of(object, "source"),
                       .properties = json_is_object(properties) ? json_dumps(properties, JSON_COMPACT) : NULL,
                       .sm = sm > 0 && sm < 10000 ? (int32_t)sm : 0};
     json_decref(object);
@@ -101,7 +101,7 @@ static bool add_directory(descriptions *all, const char *directory)
     return ok;
 }
 
-static bool add_path(descriptions *all, const char *path)
+static bool descriptions_add_path(descriptions *all, const char *path)
 {
     bool ok = true;
     while (ok && path && *path) {
@@ -145,8 +145,8 @@ static int by_id(const void *a, const void *b)
 bool descriptions_load(descriptions *out)
 {
     *out = (descriptions){0};
-    const bool ok = add_path(out, secure_getenv("GRAPHRT_DEVICE_PATH")) && add_beside_tool(out) &&
-                    add_directory(out, GRT_DATA_DIR "/devices");
+    const bool ok = descriptions_add_path(out, secure_getenv("GRAPHRT_DEVICE_PATH")) &&
+                    add_beside_tool(out) && add_directory(out, GRT_DATA_DIR "/devices");
     if (!ok)
         descriptions_release(out);
     else if (out->n)

@@ -120,7 +120,7 @@ double element_imaginary(const grt_tensor *t, int64_t i)
 }
 
 /* Bits of a float of 16 bits, rounded towards zero: for made-up inputs that is good enough. */
-static uint16_t to_half(double value)
+static uint16_t element_to_half(double value)
 {
     const int sign = signbit(value) ? 0x8000 : 0;
     const double size = fabs(value);
@@ -174,7 +174,7 @@ void element_set(grt_tensor *t, int64_t i, double value)
         STORE(uint8_t, value != 0);
         break;
     case GRT_DTYPE_FLOAT16:
-        STORE(uint16_t, to_half(value));
+        STORE(uint16_t, element_to_half(value));
         break;
     case GRT_DTYPE_BFLOAT16: {
         float f = (float)value;

@@ -87,7 +87,7 @@ static bool check_report(const char *model, const char *device, size_t n, json_t
 }
 
 /* What the library lacks is a failed check; what breaks the rules of ONNX is bad input. */
-static int check_model(const check_request *r)
+static int graphc_check_model(const check_request *r)
 {
     size_t n = 0;
     char kind[DEVICE_KIND_SIZE];
@@ -116,7 +116,7 @@ static int check_command(const tool_command *command, int argc, char **argv)
         return code;
     if (!option_given(command, r.model))
         return EXIT_BAD;
-    return r.quantised ? quantised_check(r.model, &r.options, r.json) : check_model(&r);
+    return r.quantised ? quantised_check(r.model, &r.options, r.json) : graphc_check_model(&r);
 }
 
 /* ---- inspect ---- */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool is_directory(const char *path)
+static bool input_lists_is_directory(const char *path)
 {
     struct stat st;
     return path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
@@ -47,7 +47,7 @@ static bool list_files(const char *directory, file_list *out)
     return ok;
 }
 
-static bool add_path(file_list *list, const char *path, size_t size)
+static bool input_lists_add_path(file_list *list, const char *path, size_t size)
 {
     char **grown = realloc(list->paths, (list->n + 1) * sizeof *grown);
     if (grown)
@@ -61,7 +61,7 @@ static bool add_path(file_list *list, const char *path, size_t size)
 }
 
 /* One path a line; empty lines are none. */
-static bool read_list(const char *path, file_list *out)
+static bool input_lists_read_list(const char *path, file_list *out)
 {
     FILE *f = fopen(path, "re");
     char *line = NULL;
@@ -71,7 +71,7 @@ static bool read_list(const char *path, file_list *out)
         tool_error("%s: %s", path, strerror(errno));
     for (ssize_t size; ok && (size = getline(&line, &room, f)) > 0;) {
         size -= line[size - 1] == '\n';
-        ok = !size || add_path(out, line, (size_t)size);
+        ok = !size || input_lists_add_path(out, line, (size_t)size);
     }
     if (ok && !out->n) {
         tool_error("%s: has no lines", path);
@@ -95,9 +95,10 @@ bool input_lists_open(input_lists *l, const input_specs *specs)
         tool_error("out of memory");
     for (size_t i = 0; l->lists && i < specs->n; i++) {
         const char *source = specs->items[i].source;
-        if (!is_list(source) && !is_directory(source))
+        if (!is_list(source) && !input_lists_is_directory(source))
             continue;
-        if (is_list(source) ? !read_list(source + 1, &l->lists[i]) : !list_files(source, &l->lists[i]))
+        if (is_list(source) ? !input_lists_read_list(source + 1, &l->lists[i])
+                            : !list_files(source, &l->lists[i]))
             return false;
         if (l->n_files && l->lists[i].n != l->n_files) {
             tool_error("%s has %zu files, another input's directory %zu", specs->items[i].source,

@@ -96,7 +96,7 @@ typedef struct found_name {
     char name[256];
 } found_name;
 
-static void take_name(void *user, const grt_device_description *d)
+static void list_devices_take_name(void *user, const grt_device_description *d)
 {
     found_name *f = user;
     f->sm = d->sm;
@@ -109,7 +109,7 @@ static void list_gpu(const char *kind, int32_t index, json_t *array)
     char device[DEVICE_KIND_SIZE + 16];
     found_name f = {0, ""};
     snprintf(device, sizeof device, "%s:%d", kind, index);
-    if (grt_device_describe(device, take_name, &f) != GRT_OK)
+    if (grt_device_describe(device, list_devices_take_name, &f) != GRT_OK)
         snprintf(f.name, sizeof f.name, "%.250s", grt_last_error());
     if (!array) {
         tool_print("%-10s %s%s", device, f.name, f.sm ? "" : "\n");

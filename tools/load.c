@@ -31,7 +31,7 @@ typedef struct shot {
 
 /* ---- samples ---- */
 
-static void add_sample(test *t, double ms)
+static void load_add_sample(test *t, double ms)
 {
     pthread_mutex_lock(&t->lock);
     if (t->n == t->capacity && t->n < MAX_SAMPLES) {
@@ -69,7 +69,7 @@ static void *ask_again_and_again(void *user)
         }
         now = grt_clock_ms();
         if (begin >= t->begin_ms)
-            add_sample(t, now - begin);
+            load_add_sample(t, now - begin);
     }
     return NULL;
 }
@@ -96,7 +96,7 @@ static void note_answer(void *user, grt_request *request)
     if (grt_request_wait_until(request, 0) != GRT_OK)
         fail_test(s->test);
     else if (s->due_ms >= s->test->begin_ms)
-        add_sample(s->test, grt_clock_ms() - s->due_ms);
+        load_add_sample(s->test, grt_clock_ms() - s->due_ms);
     grt_request_release(request);
     free(s);
 }
@@ -150,8 +150,8 @@ static json_t *report_of(test *t, int clients, double rate, int32_t contexts, do
 }
 
 /* A fifth of the time more, first, in which contexts prepare and captures are made. */
-static json_t *measure(grt_session *session, const grt_tensor *inputs, size_t n_inputs,
-                       const load_options *options, int clients)
+static json_t *measure_load(grt_session *session, const grt_tensor *inputs, size_t n_inputs,
+                            const load_options *options, int clients)
 {
     enum { QUEUE = 1 << 20 };
     const int32_t contexts = options->contexts ? options->contexts
@@ -223,10 +223,10 @@ json_t *load_measure(const grt_model *model, grt_session *session, grt_value *co
     for (const char *at = options->concurrency; ok && at && *at;) {
         int clients;
         ok = next_count(&at, &clients) &&
-             json_array_append_new(all, measure(session, inputs, n, options, clients)) == 0;
+             json_array_append_new(all, measure_load(session, inputs, n, options, clients)) == 0;
     }
     if (ok && options->rate > 0)
-        ok = json_array_append_new(all, measure(session, inputs, n, options, 0)) == 0;
+        ok = json_array_append_new(all, measure_load(session, inputs, n, options, 0)) == 0;
     free(inputs);
     if (ok)
         return all;

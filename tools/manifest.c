@@ -17,7 +17,7 @@
 
 enum { PATH_SIZE = 4096 };
 
-static bool fail_at(const char *path)
+static bool manifest_fail_at(const char *path)
 {
     tool_error("%s: %s", path, strerror(errno));
     return false;
@@ -54,7 +54,7 @@ static bool write_job(int fd, const char *path, const json_t *job)
     char *text = json_dumps(job, JSON_COMPACT);
     const bool ok = text && ftruncate(fd, 0) == 0 && write_fully(fd, text, strlen(text));
     free(text);
-    return ok || fail_at(path);
+    return ok || manifest_fail_at(path);
 }
 
 /* What is there must be this job; only its number of processes may change, while none is at work. */
@@ -84,17 +84,17 @@ static bool join_job(manifest *m, const char *directory, const char *model, cons
     snprintf(path, sizeof path, "%s/job.json", directory);
     m->job = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (m->job < 0)
-        return fail_at(path);
+        return manifest_fail_at(path);
     json_t *job = describe_job(model, s, m->n);
     const bool alone = flock(m->job, LOCK_EX | LOCK_NB) == 0;
     if (!alone && flock(m->job, LOCK_SH) != 0) {
         json_decref(job);
-        return fail_at(path);
+        return manifest_fail_at(path);
     }
     json_t *there = read_job(m->job);
     bool ok = same_job(there, job, alone, path) && (!alone || write_job(m->job, path, job));
     if (ok && alone && flock(m->job, LOCK_SH) != 0)
-        ok = fail_at(path);
+        ok = manifest_fail_at(path);
     json_decref(there);
     json_decref(job);
     return ok;
@@ -127,7 +127,7 @@ static bool note_file(manifest *m, const char *path, const input_lists *l)
     FILE *f = fopen(path, "re");
     char *line = NULL;
     size_t room = 0;
-    bool ok = f || fail_at(path);
+    bool ok = f || manifest_fail_at(path);
     for (ssize_t size; ok && (size = getline(&line, &room, f)) > 0;)
         ok = note_line(m, line, (size_t)size, l, path);
     free(line);
@@ -146,7 +146,7 @@ static bool note_files(manifest *m, const char *directory, const input_lists *l)
 {
     struct dirent **entries = NULL;
     const int n = scandir(directory, &entries, is_manifest, alphasort);
-    bool ok = n >= 0 || fail_at(directory);
+    bool ok = n >= 0 || manifest_fail_at(directory);
     for (int i = 0; i < n; i++) {
         char path[PATH_SIZE];
         snprintf(path, sizeof path, "%s/%s", directory, entries[i]->d_name);
@@ -165,17 +165,17 @@ static bool open_lines(manifest *m, const char *directory, const shard *s)
     snprintf(path, sizeof path, "%s/shard-%zu-of-%zu.jsonl", directory, s->index, s->count);
     m->lines = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (m->lines < 0)
-        return fail_at(path);
+        return manifest_fail_at(path);
     if (flock(m->lines, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK)
-            return fail_at(path);
+            return manifest_fail_at(path);
         tool_error("%s: another process works on shard %zu of %zu (this one was started by %s)", path,
                    s->index, s->count, s->launcher);
         return false;
     }
     const off_t end = lseek(m->lines, 0, SEEK_END);
     if (end > 0 && pread(m->lines, &last, 1, end - 1) == 1 && last != '\n' && !write_fully(m->lines, "\n", 1))
-        return fail_at(path);
+        return manifest_fail_at(path);
     return true;
 }
 
@@ -207,7 +207,7 @@ bool manifest_open(manifest *m, const char *directory, const char *model, const 
 {
     *m = (manifest){.job = -1, .lines = -1, .n = l->n_files};
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
-        return fail_at(directory);
+        return manifest_fail_at(directory);
     m->done = calloc(m->n + 1, sizeof *m->done);
     if (!m->done)
         tool_error("out of memory");

@@ -45,7 +45,7 @@ static void take_warning(void *user, const grt_finding *finding)
     tool_error("warning: %s%s", report_place(finding, place, sizeof place), finding->message);
 }
 
-static void show_progress(void *user, const char *phase, double fraction)
+static void optimize_show_progress(void *user, const char *phase, double fraction)
 {
     (void)user;
     progress_show(fraction, phase);
@@ -161,7 +161,7 @@ static int optimize_model(request *r)
     return code;
 }
 
-static bool is_use_possible(const request *r)
+static bool optimize_is_use_possible(const request *r)
 {
     const bool streams = r->output && !strcmp(r->output, "-");
     const char *other = r->json ? "--json" : r->options.external_weights ? "--external-weights" : NULL;
@@ -261,7 +261,7 @@ const tool_option optimize_options[] = {
 int optimize_command(const tool_command *command, int argc, char **argv)
 {
     request r = {.options = {.struct_size = sizeof r.options,
-                             .progress = show_progress,
+                             .progress = optimize_show_progress,
                              .cancel = interrupt_asked,
                              .warning = take_warning},
                  .level = -1};
@@ -270,7 +270,7 @@ int optimize_command(const tool_command *command, int argc, char **argv)
         r.options.optimization = (grt_optimization)(GRT_OPTIMIZATION_NONE + r.level); /* -1: the default */
         if (r.list_passes)
             code = list_passes();
-        else if (option_given(command, r.model) && is_use_possible(&r) && take_shapes(&r)) {
+        else if (option_given(command, r.model) && optimize_is_use_possible(&r) && take_shapes(&r)) {
             targets_set(&r.targets, &r.options);
             r.options.user = &r;
             code = optimize_model(&r);

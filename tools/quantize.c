@@ -134,7 +134,7 @@ static bool read_words(request *r)
     return true;
 }
 
-static bool is_use_possible(const request *r)
+static bool quantize_is_use_possible(const request *r)
 {
     const bool is_static = !r->dynamic && !r->weights;
     const char *other = r->calibration   ? "--calibration"
@@ -170,7 +170,7 @@ static bool give_sample(void *user, size_t index, grt_value **values)
     return calibration_data_sample(&((request *)user)->data, index, values);
 }
 
-static void show_progress(void *user, const char *phase, double fraction)
+static void quantize_show_progress(void *user, const char *phase, double fraction)
 {
     request *r = user;
     progress_show(fraction, phase);
@@ -329,13 +329,13 @@ int quantize_command(const tool_command *command, int argc, char **argv)
     request r = {.options = {.struct_size = sizeof r.options,
                              .measured = 16,
                              .sample = give_sample,
-                             .progress = show_progress,
+                             .progress = quantize_show_progress,
                              .cancel = interrupt_asked,
                              .layer = take_layer},
                  .block = 32};
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &r, take_model, &code) && option_given(command, r.model) &&
-        is_use_possible(&r) && read_words(&r)) {
+        quantize_is_use_possible(&r) && read_words(&r)) {
         r.options.measured = r.options.measured ? r.options.measured : -1;
         code = quantize_request(&r);
     }

@@ -221,7 +221,7 @@ json_t *json_io(const grt_io_info *info)
     return io;
 }
 
-static void add_phases(json_t *object, const grt_phase *phases, size_t n)
+static void report_add_phases(json_t *object, const grt_phase *phases, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         double ms = phases[i].end_ms - phases[i].begin_ms;
@@ -235,9 +235,9 @@ json_t *json_phases(const grt_model *model, const grt_session *session, double t
     json_t *object = json_object();
     const grt_phase *phases;
     size_t n = grt_model_phases(model, &phases);
-    add_phases(object, phases, n);
+    report_add_phases(object, phases, n);
     n = session ? grt_session_phases(session, &phases) : 0;
-    add_phases(object, phases, n);
+    report_add_phases(object, phases, n);
     json_object_set_new(object, "total", json_real(total_ms));
     return object;
 }

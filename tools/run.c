@@ -24,7 +24,7 @@ static bool take_run_shape(void *request, const char *value)
     return inputs_add_shape(&((run_request *)request)->inputs, value);
 }
 
-static bool take_device(void *request, const char *value)
+static bool run_take_device(void *request, const char *value)
 {
     run_request *r = request;
     devices_release(&r->devices);
@@ -62,7 +62,7 @@ const tool_option run_options[] = {
     OPTION_INT(run_request, seed, INT64_MIN, INT64_MAX, "--seed", "N", "of random inputs (default: 0)"),
     OPTION_TEXT(run_request, output_dir, "--output-dir", "DIR",
                 "save outputs as DIR/NAME.npy, or .pb where NumPy has no such type"),
-    OPTION_TAKE(take_device, "--device", "DEVICE",
+    OPTION_TAKE(run_take_device, "--device", "DEVICE",
                 "KIND or KIND:NUMBER, as graphc devices lists them (default: cpu); several: KIND:all,\n"
                 "KIND:0,2-3.\n"
                 "Inputs or repetitions are then split over them"),
@@ -259,7 +259,7 @@ int run_command(const tool_command *command, int argc, char **argv)
     run_request request = {.repeat = 1, .contexts = 1};
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &request, take_run_model, &code) &&
-        option_given(command, request.model) && (request.devices.n || take_device(&request, NULL)) &&
+        option_given(command, request.model) && (request.devices.n || run_take_device(&request, NULL)) &&
         trust_read(request.trust_option, &request.trust)) {
         if (request.shard.count && request.all_devices)
             shard_devices(&request.shard, &request.devices);

@@ -32,7 +32,7 @@ static void name_track(const track *t, int tid, const char *kind, const char *na
                                                t->pid, "tid", tid, "args", "name", json_text(name)));
 }
 
-static void add_phases(const track *t, const grt_phase *phases, size_t n)
+static void trace_add_phases(const track *t, const grt_phase *phases, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         add_event(t, HOST, "load", phases[i].name, (double[]){phases[i].begin_ms, phases[i].end_ms}, NULL);
@@ -80,7 +80,7 @@ static bool trace_session(json_t *events, const load_report *load, size_t index,
         name_track(&t, 0, "process_name", info.device);
         name_track(&t, HOST, "thread_name", "host");
         name_track(&t, DEVICE, "thread_name", "device, one step after the other");
-        add_phases(&t, phases, n);
+        trace_add_phases(&t, phases, n);
         t.shift_ms = load->total_ms - grt_clock_ms();
         ok = grt_context_create(load->sessions[index], &context) == GRT_OK &&
              trace_runs(&t, context, values, grt_model_input_count(load->model));
@@ -109,7 +109,7 @@ bool trace_write(const char *path, const load_report *load, grt_value *const *va
     bool ok = model.events != NULL;
     name_track(&model, 0, "process_name", "model");
     const size_t n = grt_model_phases(load->model, &phases);
-    add_phases(&model, phases, n);
+    trace_add_phases(&model, phases, n);
     for (size_t i = 0; ok && i < load->n; i++)
         ok = trace_session(model.events, load, i, values);
     ok = ok && write_events(path, model.events);

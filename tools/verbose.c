@@ -21,7 +21,7 @@ static void print_message(void *user, const grt_log_message *message)
     fprintf(stderr, "%s: %s: %s: %s\n", tool_name, levels[message->level], message->category, message->text);
 }
 
-static void ask(grt_log_level level)
+static void verbose_ask(grt_log_level level)
 {
     asked = level > asked ? level : asked;
     grt_log_set(asked, print_message, NULL);
@@ -34,7 +34,7 @@ bool verbose_read_environment(void)
         return true;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
         if (!strcmp(value, levels[i])) {
-            ask((grt_log_level)i);
+            verbose_ask((grt_log_level)i);
             return true;
         }
     tool_error("GRAPHRT_LOG is '%s'; it may be off, error, warning, info or debug", value);
@@ -43,5 +43,5 @@ bool verbose_read_environment(void)
 
 void verbose_switch_on(void)
 {
-    ask(GRT_LOG_INFO);
+    verbose_ask(GRT_LOG_INFO);
 }

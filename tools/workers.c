@@ -185,7 +185,7 @@ static bool is_reported(const worker *w, report_head *head)
     return w->size >= sizeof *head + head->size;
 }
 
-static void give_result(pool *p, worker *w, int code, const char *text, size_t size)
+static void workers_give_result(pool *p, worker *w, int code, const char *text, size_t size)
 {
     worker_result *r = &p->results[w->index];
     *r = (worker_result){.code = code, .text = calloc(size + 1, 1), .size = size};
@@ -200,9 +200,9 @@ static void give_report(pool *p, worker *w, int status)
 {
     report_head head = {0, 0};
     if (!is_reported(w, &head))
-        give_result(p, w, WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : -1, "", 0);
+        workers_give_result(p, w, WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : -1, "", 0);
     else
-        give_result(p, w, head.code & ~WORKER_ENDS, w->text + sizeof head, head.size);
+        workers_give_result(p, w, head.code & ~WORKER_ENDS, w->text + sizeof head, head.size);
     w->ends |= (head.code & WORKER_ENDS) != 0;
 }
 
@@ -222,7 +222,7 @@ static void reap_worker(pool *p, worker *w)
     else if (WIFSIGNALED(status))
         snprintf(why, sizeof why, "crashed: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (w->busy && why[0]) {
-        give_result(p, w, -1, why, strlen(why));
+        workers_give_result(p, w, -1, why, strlen(why));
     } else if (w->busy) {
         give_report(p, w, status);
         if (p->results[w->index].code == 0 && !exits) /* it fell over its own end */

@@ -11,7 +11,7 @@
 #include <float.h>
 #include <string.h>
 
-static double round_to(grt_dtype dtype, double value)
+static double attention_exact_round_to(grt_dtype dtype, double value)
 {
     switch (dtype) {
     case GRT_DTYPE_FLOAT:
@@ -41,7 +41,7 @@ typedef struct exact_scratch {
     double *tile;    /* keys, transposed: [size, TILE]; or values: [TILE, v_size], rows padded */
 } exact_scratch;
 
-static size_t lay_out(const attention_shape *shape, double *at, exact_scratch *out)
+static size_t attention_exact_lay_out(const attention_shape *shape, double *at, exact_scratch *out)
 {
     const size_t rows = (size_t)shape->block, size = (size_t)shape->dims.size,
                  total = (size_t)shape->dims.total;
@@ -55,7 +55,7 @@ size_t attention_exact_bytes(const attention_shape *shape)
 {
     double nothing;
     exact_scratch unused;
-    return lay_out(shape, &nothing, &unused) * sizeof(double);
+    return attention_exact_lay_out(shape, &nothing, &unused) * sizeof(double);
 }
 
 /* A tile of keys, scaled and rounded; those that do not exist are zeros. */
@@ -65,17 +65,19 @@ static void widen_keys(const attention_shape *shape, grt_dtype type, double root
     for (int64_t j = 0; j < TILE; j++)
         for (int64_t d = 0; d < shape->dims.size; d++)
             tile[d * TILE + j] =
-                j < n ? round_to(type, grt_element_load(type, k->data, k_at + j * k->row + d) * root) : 0;
+                j < n ? attention_exact_round_to(
+                            type, grt_element_load(type, k->data, k_at + j * k->row + d) * root)
+                      : 0;
 }
 
 /* Products of some query rows with all keys, both scaled by the root of the scale. */
 static void take_scores(const attention_shape *shape, grt_dtype type, int64_t rows, const attention_view *k,
                         int64_t k_at, const exact_scratch *s)
 {
-    const double root = round_to(type, sqrt(shape->dims.scale));
+    const double root = attention_exact_round_to(type, sqrt(shape->dims.scale));
     const int64_t size = shape->dims.size, total = shape->dims.total;
     for (int64_t i = 0; i < rows * size; i++)
-        s->q[i] = round_to(type, s->q[i] * root);
+        s->q[i] = attention_exact_round_to(type, s->q[i] * root);
     for (int64_t from = 0; from < total; from += TILE) {
         const int64_t n = total - from < TILE ? total - from : TILE;
         widen_keys(shape, type, root, k, k_at + from * k->row, n, s->tile);
@@ -88,14 +90,14 @@ static void take_scores(const attention_shape *shape, grt_dtype type, int64_t ro
                     sums[j] += q * keys[j];
             }
             for (int64_t j = 0; j < n; j++)
-                s->scores[r * total + from + j] = round_to(type, sums[j]);
+                s->scores[r * total + from + j] = attention_exact_round_to(type, sums[j]);
         }
     }
 }
 
 /* Values of all keys, weighted. */
-static void add_values(const attention_shape *shape, grt_dtype type, int64_t rows, const attention_view *v,
-                       int64_t v_at, const exact_scratch *s)
+static void attention_exact_add_values(const attention_shape *shape, grt_dtype type, int64_t rows,
+                                       const attention_view *v, int64_t v_at, const exact_scratch *s)
 {
     const int64_t total = shape->dims.total, size = shape->dims.v_size;
     const size_t stride = padded(size);
@@ -124,7 +126,9 @@ static void add_values(const attention_shape *shape, grt_dtype type, int64_t row
 static void row_softcap(double cap, grt_dtype type, double *scores, int64_t n)
 {
     for (int64_t j = 0; j < n; j++)
-        scores[j] = round_to(type, round_to(type, tanh(round_to(type, scores[j] / cap))) * cap);
+        scores[j] = attention_exact_round_to(
+            type,
+            attention_exact_round_to(type, tanh(attention_exact_round_to(type, scores[j] / cap))) * cap);
 }
 
 static double lowest(grt_dtype dtype)
@@ -139,7 +143,7 @@ static double lowest(grt_dtype dtype)
  * does not have: they stay finite, so that keys of a row that is hidden altogether have equal weights. */
 static double masked_score(grt_dtype type, double score, double bias, bool wide)
 {
-    const double sum = score + bias, rounded = round_to(type, sum);
+    const double sum = score + bias, rounded = attention_exact_round_to(type, sum);
     return wide && sum < 0 && isfinite(sum) && !isfinite(rounded) ? lowest(type) : rounded;
 }
 
@@ -171,19 +175,21 @@ static void row_softmax(grt_dtype type, double *scores, int64_t n, bool any)
 {
     double max = -INFINITY, sum = 0;
     for (int64_t j = 0; j < n; j++) {
-        scores[j] = round_to(type, scores[j]);
+        scores[j] = attention_exact_round_to(type, scores[j]);
         max = scores[j] > max ? scores[j] : max;
     }
     for (int64_t j = 0; j < n; j++) {
-        scores[j] = any && max != -INFINITY ? round_to(type, exp(round_to(type, scores[j] - max))) : 0;
-        sum = type == GRT_DTYPE_BFLOAT16 ? round_to(type, sum + scores[j]) : sum + scores[j];
+        scores[j] = any && max != -INFINITY
+                        ? attention_exact_round_to(type, exp(attention_exact_round_to(type, scores[j] - max)))
+                        : 0;
+        sum = type == GRT_DTYPE_BFLOAT16 ? attention_exact_round_to(type, sum + scores[j]) : sum + scores[j];
     }
-    sum = round_to(type, sum);
+    sum = attention_exact_round_to(type, sum);
     for (int64_t j = 0; j < n; j++)
-        scores[j] = sum != 0 ? round_to(type, scores[j] / sum) : 0;
+        scores[j] = sum != 0 ? attention_exact_round_to(type, scores[j] / sum) : 0;
 }
 
-static void emit(const grt_run *run, int mode, int64_t at, const double *scores)
+static void attention_exact_emit(const grt_run *run, int mode, int64_t at, const double *scores)
 {
     const attention_shape *shape = run->shape;
     grt_tensor *out = run->n_out > 3 ? run->out[3] : NULL;
@@ -198,16 +204,16 @@ static void finish_row(const grt_run *run, grt_dtype type, int64_t batch, int64_
     const attention_state *state = run->state;
     const attention_shape *shape = run->shape;
     const int64_t at = (batch * shape->dims.q_heads + head) * shape->dims.q_len + row;
-    emit(run, 0, at, scores);
+    attention_exact_emit(run, 0, at, scores);
     if (shape->dims.softcap > 0)
         row_softcap(shape->dims.softcap, type, scores, shape->dims.total);
-    emit(run, 1, at, scores);
+    attention_exact_emit(run, 1, at, scores);
     const bool any = row_mask(run, type, batch, head, row, scores);
-    emit(run, 2, at, scores);
+    attention_exact_emit(run, 2, at, scores);
     row_softmax(state->softmax ? state->softmax : type, scores, shape->dims.total, any);
-    emit(run, 3, at, scores);
+    attention_exact_emit(run, 3, at, scores);
     for (int64_t j = 0; j < shape->dims.total; j++)
-        scores[j] = round_to(type, scores[j]);
+        scores[j] = attention_exact_round_to(type, scores[j]);
 }
 
 void attention_exact_rows(const grt_run *run, const attention_view *q, const attention_view *k,
@@ -218,7 +224,7 @@ void attention_exact_rows(const grt_run *run, const attention_view *q, const att
     const grt_dtype type = run->in[0]->dtype;
     const int64_t kv_head = head / (shape->dims.q_heads / shape->dims.kv_heads), size = shape->dims.size;
     exact_scratch s;
-    (void)lay_out(shape, scratch, &s);
+    (void)attention_exact_lay_out(shape, scratch, &s);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t d = 0; d < size; d++)
             s.q[r * size + d] =
@@ -226,8 +232,8 @@ void attention_exact_rows(const grt_run *run, const attention_view *q, const att
     take_scores(shape, type, rows, k, batch * k->batch + kv_head * k->head, &s);
     for (int64_t r = 0; r < rows; r++)
         finish_row(run, type, batch, head, row + r, s.scores + r * shape->dims.total);
-    add_values(shape, run->in[shape->dims.joined ? 0 : ATTENTION_V]->dtype, rows, v,
-               batch * v->batch + kv_head * v->head, &s);
+    attention_exact_add_values(shape, run->in[shape->dims.joined ? 0 : ATTENTION_V]->dtype, rows, v,
+                               batch * v->batch + kv_head * v->head, &s);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t d = 0; d < shape->dims.v_size; d++)
             grt_element_put(run->out[0], batch * y->batch + head * y->head + (row + r) * y->row + d,

@@ -9,20 +9,20 @@
 
 #include <stdlib.h>
 
-static int32_t device_count(void)
+static int32_t cpu_device_count(void)
 {
     return 1;
 }
 
-static void close_device(grt_device *device)
+static void cpu_close_device(grt_device *device)
 {
     free(device);
 }
 
 /* Its memory is the host's, so there is nothing to copy, to enqueue or to wait for. */
-static const grt_device_api api = {.close = close_device, .memory = &grt_host_memory};
+static const grt_device_api api = {.close = cpu_close_device, .memory = &grt_host_memory};
 
-static grt_status open_device(int32_t index, grt_device **out_device)
+static grt_status cpu_open_device(int32_t index, grt_device **out_device)
 {
     if (index != 0)
         return grt_fail(GRT_STATUS_DEVICE, "there is no device cpu:%d; the only one is cpu:0", index);
@@ -35,7 +35,7 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     return GRT_OK;
 }
 
-static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
+static const grt_kernel_row *cpu_find_kernel(const grt_kernel_node *node, grt_text *why)
 {
     const grt_kernel_row *row;
     if (grt_custom_kernel(node, false, why, &row))
@@ -47,9 +47,9 @@ static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *
 const grt_backend grt_backend_cpu = {
     .name = "cpu",
     .traits = {.channels_last = true, .batch_limit = 1 << 20},
-    .device_count = device_count,
-    .device_open = open_device,
+    .device_count = cpu_device_count,
+    .device_open = cpu_open_device,
     .api = &api,
-    .find_kernel = find_kernel,
+    .find_kernel = cpu_find_kernel,
     .unpack = cpu_packing_unpack,
 };

@@ -15,8 +15,8 @@ static int64_t pixel_step(const cpu_conv *c)
 }
 
 /* Sums x over the taps that reach output pixel `o` of a convolution. */
-static double gather(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t image, const void *w,
-                     int64_t filter, const int64_t *o)
+static double conv_exact_gather(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t image,
+                                const void *w, int64_t filter, const int64_t *o)
 {
     const cpu_window *win = &c->w;
     const int64_t channels = c->in_channels / c->groups;
@@ -63,8 +63,8 @@ static double gather_transposed(const cpu_conv *c, grt_dtype dtype, const void *
     return sum;
 }
 
-static void run(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w, const void *bias, void *y,
-                int threads, bool transposed)
+static void conv_exact_run(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w, const void *bias,
+                           void *y, int threads, bool transposed)
 {
     const int64_t oc = c->out_channels / c->groups, ic = c->in_channels / c->groups;
 #pragma omp parallel for num_threads(threads)
@@ -81,7 +81,7 @@ static void run(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w
             const double sum =
                 transposed ? gather_transposed(c, dtype, x, image, w, (group * ic * oc + m % oc) * c->w.taps,
                                                oc * c->w.taps, o)
-                           : gather(c, dtype, x, image, w, m * ic * c->w.taps, o);
+                           : conv_exact_gather(c, dtype, x, image, w, m * ic * c->w.taps, o);
             const int64_t at = c->last ? (b * c->w.out_pixels + pixel) * c->out_channels + m
                                        : plane * c->w.out_pixels + pixel;
             grt_element_store(dtype, y, at, start + sum);
@@ -92,11 +92,11 @@ static void run(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w
 void cpu_conv_exact(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w, const void *bias,
                     void *y, int threads)
 {
-    run(c, dtype, x, w, bias, y, threads, false);
+    conv_exact_run(c, dtype, x, w, bias, y, threads, false);
 }
 
 void cpu_conv_transpose_exact(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w,
                               const void *bias, void *y, int threads)
 {
-    run(c, dtype, x, w, bias, y, threads, true);
+    conv_exact_run(c, dtype, x, w, bias, y, threads, true);
 }

@@ -38,7 +38,7 @@ typedef struct blocks {
     int32_t spread[LANES][LANES]; /* spread[i][lane]: which of the block's inputs is input i of its group */
 } blocks;
 
-static blocks blocks_of(const cpu_conv *c)
+static blocks conv_group_blocks_of(const cpu_conv *c)
 {
     blocks b = {.per_group = c->in_channels / c->groups,
                 .out_per_group = c->out_channels / c->groups,
@@ -66,7 +66,7 @@ bool cpu_conv_group_fits(const cpu_conv *c)
 
 bool cpu_conv_group_floats(const cpu_conv *c, size_t *out_floats)
 {
-    const blocks b = blocks_of(c);
+    const blocks b = conv_group_blocks_of(c);
     return grt_mul_size((size_t)(b.per_group * LANES), (size_t)b.taps, out_floats) &&
            grt_mul_size(*out_floats, (size_t)b.n, out_floats) && *out_floats <= SIZE_MAX / sizeof(float) / 2;
 }
@@ -74,7 +74,7 @@ bool cpu_conv_group_floats(const cpu_conv *c, size_t *out_floats)
 /* [block][tap][input of the group][lane] */
 void cpu_conv_group_pack(const cpu_conv *c, const float *w, float *packed)
 {
-    const blocks b = blocks_of(c);
+    const blocks b = conv_group_blocks_of(c);
     for (int64_t block = 0; block < b.n; block++)
         for (int64_t t = 0; t < b.taps; t++)
             for (int64_t i = 0; i < b.per_group; i++, packed += LANES)
@@ -189,7 +189,7 @@ TARGET static void pixels_avx2(const blocks *b, const tap *taps, int64_t n, cons
 }
 #endif
 
-static pixels_fn *pick(void)
+static pixels_fn *conv_group_pick(void)
 {
 #ifdef HAVE_AVX2
     if (cpu_isa_best() >= CPU_ISA_AVX2)
@@ -257,8 +257,8 @@ void cpu_conv_group_run(const cpu_conv *c, const float *x, const float *packed, 
                         const float *residual, float *y, void *workspace, int threads)
 {
     const cpu_window *w = &c->w;
-    const blocks b = blocks_of(c);
-    pixels_fn *pixels = pick();
+    const blocks b = conv_group_blocks_of(c);
+    pixels_fn *pixels = conv_group_pick();
     const int64_t width = w->out[w->spatial - 1], lines = width ? w->out_pixels / width : 0,
                   chunks = (width + CHUNK - 1) / CHUNK;
     const bool many =

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Steps an odometer over sizes; the last dim fastest. */
-static void step(int64_t *index, const int64_t *sizes, int32_t rank)
+static void conv_unfold_step(int64_t *index, const int64_t *sizes, int32_t rank)
 {
     for (int32_t i = rank - 1; i >= 0 && ++index[i] == sizes[i]; i--)
         index[i] = 0;
@@ -40,7 +40,7 @@ static void unfold_row(const cpu_window *w, const float *plane, int64_t tap, flo
                 row[x] = p >= 0 && p < w->in[last] ? from[p] : 0.0f;
             }
         }
-        step(o, w->out, last);
+        conv_unfold_step(o, w->out, last);
     }
 }
 
@@ -65,11 +65,11 @@ static void unfold_pixel(const cpu_conv *c, const float *image, int64_t first_ch
         const float *from = image + at * c->in_channels + first_channel;
         for (int64_t ch = 0; ch < channels; ch++)
             row[ch * w->taps + tap] = inside ? from[ch] : 0.0f;
-        step(k, w->kernel, w->spatial);
+        conv_unfold_step(k, w->kernel, w->spatial);
     }
 }
 
-static grt_gemm product(const cpu_conv *c)
+static grt_gemm conv_unfold_product(const cpu_conv *c)
 {
     const int64_t k = c->in_channels / c->groups * c->w.taps, oc = c->out_channels / c->groups,
                   pixels = c->w.out_pixels;
@@ -97,7 +97,7 @@ static size_t columns_floats(const cpu_conv *c, bool *overflow)
 
 bool cpu_conv_unfold_bytes(const cpu_conv *c, int threads, size_t *out_bytes)
 {
-    const grt_gemm g = product(c);
+    const grt_gemm g = conv_unfold_product(c);
     bool overflow;
     size_t columns = columns_floats(c, &overflow), scratch;
     return !overflow && grt_gemm_scratch_bytes(&g, threads, &scratch) &&
@@ -109,7 +109,7 @@ void cpu_conv_unfold_run(const cpu_conv *c, const float *x, const float *w, cons
 {
     const int64_t ic = c->in_channels / c->groups, oc = c->out_channels / c->groups, k = ic * c->w.taps;
     const int64_t pixels = c->w.out_pixels;
-    grt_gemm g = product(c);
+    grt_gemm g = conv_unfold_product(c);
     bool overflow;
     float *columns = workspace;
     void *scratch = (char *)workspace + columns_floats(c, &overflow);

@@ -86,7 +86,7 @@ static int use_threads(int threads)
     return grt_team_resize(threads);
 }
 
-static grt_status result(char *err, size_t n, const char *what, dnnl_status_t status)
+static grt_status dnnl_result(char *err, size_t n, const char *what, dnnl_status_t status)
 {
     if (status == dnnl_success)
         return GRT_OK;
@@ -196,7 +196,7 @@ static dnnl_status_t add_arg(grt_dnnl_op *op, slot at, int name, md_view desc)
 }
 
 /* From a finished primitive descriptor: the primitive, its stream and its argument list. */
-static dnnl_status_t finish(grt_dnnl_op *op, int residual_at)
+static dnnl_status_t dnnl_finish(grt_dnnl_op *op, int residual_at)
 {
     dnnl_status_t s = try_primitive_create(&op->primitive, op->pd);
     if (s == dnnl_success)
@@ -220,8 +220,8 @@ static dnnl_status_t finish(grt_dnnl_op *op, int residual_at)
     return s;
 }
 
-static bool check_window(int spatial, const int64_t *kernel, const int64_t *stride, const int64_t *dilation,
-                         const int64_t *begin, const int64_t *end, window *w)
+static bool dnnl_check_window(int spatial, const int64_t *kernel, const int64_t *stride,
+                              const int64_t *dilation, const int64_t *begin, const int64_t *end, window *w)
 {
     for (int i = 0; i < spatial; i++) {
         if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1)
@@ -380,7 +380,7 @@ static grt_status create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt
     int residual_at = -1;
     if (c->spatial < 1 || c->spatial > GRT_DNNL_MAX_SPATIAL || c->groups < 1 || c->in_channels % c->groups ||
         c->out_channels % c->groups || c->post_count < 0 || c->post_count > GRT_DNNL_MAX_POST ||
-        !check_window(c->spatial, c->kernel, c->stride, c->dilation, c->pad_begin, c->pad_end, &w))
+        !dnnl_check_window(c->spatial, c->kernel, c->stride, c->dilation, c->pad_begin, c->pad_end, &w))
         return refuse(err, n, "convolution: spatial dims, groups, window or epilogue out of range");
     op->weights =
         dnnl_weights_describe(&(grt_dnnl_filter){.spatial = c->spatial,
@@ -408,12 +408,12 @@ static grt_status create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt
             op, c, &w, &(tensors){md_of(&src), md_of(&weights), with_bias ? md_of(&bias) : NULL, md_of(&dst)},
             post, post_count, &residual_at);
     if (s == dnnl_success)
-        s = finish(op, residual_at);
+        s = dnnl_finish(op, residual_at);
     md_free(&src);
     md_free(&weights);
     md_free(&bias);
     md_free(&dst);
-    return result(err, n, c->transposed ? "creating a deconvolution" : "creating a convolution", s);
+    return dnnl_result(err, n, c->transposed ? "creating a deconvolution" : "creating a convolution", s);
 }
 
 static grt_status create_pool(grt_dnnl_op *op, const grt_dnnl_pool *p, char *err, size_t n)
@@ -425,7 +425,7 @@ static grt_status create_pool(grt_dnnl_op *op, const grt_dnnl_pool *p, char *err
     window w = {{0}, {0}, {0}, {0}, {0}};
     int none = -1;
     if (p->spatial < 1 || p->spatial > GRT_DNNL_MAX_SPATIAL || p->kind > GRT_DNNL_POOL_AVERAGE_WITH_PADDING ||
-        !check_window(p->spatial, p->kernel, p->stride, p->dilation, p->pad_begin, p->pad_end, &w))
+        !dnnl_check_window(p->spatial, p->kernel, p->stride, p->dilation, p->pad_begin, p->pad_end, &w))
         return refuse(err, n, "pooling: spatial dims or window out of range");
     dnnl_status_t s = make_data(&src, p->spatial, p->layout, p->batch, p->channels, p->in);
     if (s == dnnl_success)
@@ -435,12 +435,12 @@ static grt_status create_pool(grt_dnnl_op *op, const grt_dnnl_pool *p, char *err
     if (s == dnnl_success)
         s = pd_pool(&op->pd, engine(), algs[p->kind], md_of(&src), md_of(&dst), &w, attr);
     if (s == dnnl_success)
-        s = finish(op, -1);
+        s = dnnl_finish(op, -1);
     if (attr)
         dnnl_primitive_attr_destroy(attr);
     md_free(&src);
     md_free(&dst);
-    return result(err, n, "creating a pooling", s);
+    return dnnl_result(err, n, "creating a pooling", s);
 }
 
 static grt_status create_lrn(grt_dnnl_op *op, const grt_dnnl_lrn *l, char *err, size_t n)
@@ -456,11 +456,11 @@ static grt_status create_lrn(grt_dnnl_op *op, const grt_dnnl_lrn *l, char *err, 
     if (s == dnnl_success)
         s = pd_lrn(&op->pd, engine(), md_of(&data), l->size, l->alpha, l->beta, l->k, attr);
     if (s == dnnl_success)
-        s = finish(op, -1);
+        s = dnnl_finish(op, -1);
     if (attr)
         dnnl_primitive_attr_destroy(attr);
     md_free(&data);
-    return result(err, n, "creating a local response normalisation", s);
+    return dnnl_result(err, n, "creating a local response normalisation", s);
 }
 
 static grt_status new_op(int threads, grt_dnnl_op **out, char *err, size_t n)
@@ -471,7 +471,7 @@ static grt_status new_op(int threads, grt_dnnl_op **out, char *err, size_t n)
         return refuse(err, n, "oneDNN: GRAPHRT_CPU_ISA came after the process's first use of the library");
     *out = engine() ? calloc(1, sizeof **out) : NULL;
     if (!*out)
-        return result(err, n, "making an operation", dnnl_out_of_memory);
+        return dnnl_result(err, n, "making an operation", dnnl_out_of_memory);
     (*out)->threads = threads < 1 ? 1 : threads;
     return GRT_OK;
 }
@@ -580,7 +580,7 @@ static grt_status reorder(const dnnl_weights *weights, const char *format, const
     const dnnl_status_t s = dnnl_weights_reorder(engine(), weights, format, from, bytes, layout, to);
     dnnl_making_end();
     use_threads(before);
-    return result(err, n, what, s);
+    return dnnl_result(err, n, what, s);
 }
 
 grt_status grt_dnnl_op_prepack(const grt_dnnl_op *op, const char *format, const void *weights, size_t bytes,
@@ -596,11 +596,11 @@ grt_status grt_dnnl_unpack(const grt_dnnl_filter *filter, const char *format, co
 {
     const dnnl_weights w = dnnl_weights_describe(filter);
     if (!engine())
-        return result(err, n, "making the CPU engine", dnnl_out_of_memory);
+        return dnnl_result(err, n, "making the CPU engine", dnnl_out_of_memory);
     return reorder(&w, format, packed, bytes, NULL, weights, "unpacking weights", err, n);
 }
 
-static dnnl_status_t bind(grt_dnnl_op *op, slot at, const void *pointer)
+static dnnl_status_t dnnl_bind(grt_dnnl_op *op, slot at, const void *pointer)
 {
     void *p = (void *)(uintptr_t)pointer; /* oneDNN's handles are not const; it only writes dst and scratch */
     if (!op->memory[at] || op->bound[at] == p)
@@ -649,7 +649,7 @@ grt_status grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err
     for (int i = 0; s == dnnl_success && i < SLOT_COUNT; i++) {
         if (op->memory[i] && !pointers[i])
             return refuse(err, n, "oneDNN: an argument of the operation is missing (NULL)");
-        s = bind(op, (slot)i, pointers[i]);
+        s = dnnl_bind(op, (slot)i, pointers[i]);
     }
     if (missing_argument(op, args))
         return refuse(err, n, "oneDNN: an argument of the operation is missing (NULL)");
@@ -663,7 +663,7 @@ grt_status grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err
     if (s == dnnl_success && op->own_epilogue)
         finish_outside(op, args);
     use_threads(before);
-    return result(err, n, "running a primitive", s);
+    return dnnl_result(err, n, "running a primitive", s);
 }
 
 void grt_dnnl_version(char *out, size_t n)

@@ -23,7 +23,7 @@ struct cpu_fft {
 
 #define MAX_LENGTH ((int64_t)1 << 40)
 
-static void multiply(double *x, const double *y)
+static void fft_multiply(double *x, const double *y)
 {
     double re = x[0] * y[0] - x[1] * y[1], im = x[0] * y[1] + x[1] * y[0];
     x[0] = re;
@@ -55,7 +55,7 @@ static inline void twiddle(const cpu_fft *fft, int64_t k, double *out)
 }
 
 /* a, b = a + b, (a - b) w */
-static inline void split(double *a, double *b, const double *w)
+static inline void fft_split(double *a, double *b, const double *w)
 {
     const double re = a[0] - b[0], im = a[1] - b[1];
     a[0] += b[0];
@@ -65,7 +65,7 @@ static inline void split(double *a, double *b, const double *w)
 }
 
 /* a, b = a + b w, a - b w */
-static inline void join(double *a, double *b, const double *w)
+static inline void fft_join(double *a, double *b, const double *w)
 {
     const double re = b[0] * w[0] - b[1] * w[1], im = b[0] * w[1] + b[1] * w[0];
     b[0] = a[0] - re;
@@ -84,20 +84,20 @@ static void scatter(const cpu_fft *fft, double *x, int64_t m, int64_t stride)
             const double *table = fft->small + 2 * (h - 1);
             for (int64_t start = 0; start < m; start += 2 * h)
                 for (int64_t k = 0; k < h; k++)
-                    split(x + 2 * (start + k), x + 2 * (start + k + h), table + 2 * k);
+                    fft_split(x + 2 * (start + k), x + 2 * (start + k + h), table + 2 * k);
         }
         return;
     }
     for (int64_t k = 0; k < half; k++) {
         twiddle(fft, k * stride, w);
-        split(x + 2 * k, x + 2 * (k + half), w);
+        fft_split(x + 2 * k, x + 2 * (k + half), w);
     }
     scatter(fft, x, half, 2 * stride);
     scatter(fft, x + 2 * half, half, 2 * stride);
 }
 
 /* Places with their bits reversed; the result in order. */
-static void gather(const cpu_fft *fft, double *x, int64_t m, int64_t stride)
+static void fft_gather(const cpu_fft *fft, double *x, int64_t m, int64_t stride)
 {
     const int64_t half = m / 2;
     double w[2];
@@ -106,15 +106,15 @@ static void gather(const cpu_fft *fft, double *x, int64_t m, int64_t stride)
             const double *table = fft->small + 2 * (h - 1);
             for (int64_t start = 0; start < m; start += 2 * h)
                 for (int64_t k = 0; k < h; k++)
-                    join(x + 2 * (start + k), x + 2 * (start + k + h), table + 2 * k);
+                    fft_join(x + 2 * (start + k), x + 2 * (start + k + h), table + 2 * k);
         }
         return;
     }
-    gather(fft, x, half, 2 * stride);
-    gather(fft, x + 2 * half, half, 2 * stride);
+    fft_gather(fft, x, half, 2 * stride);
+    fft_gather(fft, x + 2 * half, half, 2 * stride);
     for (int64_t k = 0; k < half; k++) {
         twiddle(fft, k * stride, w);
-        join(x + 2 * k, x + 2 * (k + half), w);
+        fft_join(x + 2 * k, x + 2 * (k + half), w);
     }
 }
 
@@ -204,24 +204,24 @@ int64_t cpu_fft_scratch(const cpu_fft *fft)
     return fft->chirp ? 2 * fft->m : 0;
 }
 
-static void convolve(const cpu_fft *fft, double *x, double *scratch)
+static void fft_convolve(const cpu_fft *fft, double *x, double *scratch)
 {
     memset(scratch, 0, 2 * (size_t)fft->m * sizeof *scratch);
     for (int64_t k = 0; k < fft->n; k++) {
         memcpy(scratch + 2 * k, x + 2 * k, 2 * sizeof *x);
-        multiply(scratch + 2 * k, fft->chirp + 2 * k);
+        fft_multiply(scratch + 2 * k, fft->chirp + 2 * k);
     }
     scatter(fft, scratch, fft->m, 1);
     for (int64_t k = 0; k < fft->m; k++) {
-        multiply(scratch + 2 * k, fft->filter + 2 * k);
+        fft_multiply(scratch + 2 * k, fft->filter + 2 * k);
         scratch[2 * k + 1] =
             -scratch[2 * k + 1]; /* back by conjugates: the filter has divided by m already */
     }
-    gather(fft, scratch, fft->m, 1);
+    fft_gather(fft, scratch, fft->m, 1);
     for (int64_t k = 0; k < fft->n; k++) {
         x[2 * k] = scratch[2 * k];
         x[2 * k + 1] = -scratch[2 * k + 1];
-        multiply(x + 2 * k, fft->chirp + 2 * k);
+        fft_multiply(x + 2 * k, fft->chirp + 2 * k);
     }
 }
 
@@ -230,10 +230,10 @@ void cpu_fft_run(const cpu_fft *fft, double *x, bool inverse, double *scratch)
     if (inverse)
         conjugate(x, fft->n);
     if (fft->chirp) {
-        convolve(fft, x, scratch);
+        fft_convolve(fft, x, scratch);
     } else {
         bit_reverse(x, fft->m);
-        gather(fft, x, fft->m, 1);
+        fft_gather(fft, x, fft->m, 1);
     }
     for (int64_t k = 0; inverse && k < fft->n; k++) {
         x[2 * k] /= (double)fft->n;

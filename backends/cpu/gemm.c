@@ -62,12 +62,12 @@ const char *grt_gemm_kernel_name(void)
     return pick_kernel(false)->name;
 }
 
-static int64_t min64(int64_t a, int64_t b)
+static int64_t gemm_min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
+static int64_t gemm_ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
 }
@@ -75,14 +75,14 @@ static int64_t ceil_div(int64_t a, int64_t b)
 bool grt_gemm_packed_b_floats(int64_t k, int64_t n, size_t *out_floats)
 {
     int64_t cols, floats;
-    if (k < 0 || n < 0 || __builtin_mul_overflow(ceil_div(n, NR), (int64_t)NR, &cols) ||
+    if (k < 0 || n < 0 || __builtin_mul_overflow(gemm_ceil_div(n, NR), (int64_t)NR, &cols) ||
         __builtin_mul_overflow(cols, k, &floats) || (uint64_t)floats > SIZE_MAX / sizeof(float))
         return false;
     *out_floats = (size_t)floats;
     return true;
 }
 
-static void pack_panel(int64_t k, int64_t cols, const float *b, int64_t ldb, bool trans_b, float *out)
+static void gemm_pack_panel(int64_t k, int64_t cols, const float *b, int64_t ldb, bool trans_b, float *out)
 {
     if (trans_b)
         cpu_flip(sizeof *out, out, NR, b, ldb, k, cols);
@@ -96,20 +96,20 @@ static void pack_panels(int64_t first, int64_t last, int64_t k, int64_t n, const
                         bool trans_b, float *packed)
 {
     for (int64_t p = first; p < last; p++)
-        pack_panel(k, min64(NR, n - p * NR), b + p * NR * (trans_b ? ldb : 1), ldb, trans_b,
-                   packed + p * NR * k);
+        gemm_pack_panel(k, gemm_min64(NR, n - p * NR), b + p * NR * (trans_b ? ldb : 1), ldb, trans_b,
+                        packed + p * NR * k);
 }
 
 void grt_gemm_pack_b(int64_t k, int64_t n, const float *b, int64_t ldb, bool trans_b, float *packed)
 {
-    pack_panels(0, ceil_div(n, NR), k, n, b, ldb, trans_b, packed);
+    pack_panels(0, gemm_ceil_div(n, NR), k, n, b, ldb, trans_b, packed);
 }
 
 void grt_gemm_unpack_b(int64_t k, int64_t n, const float *packed, bool trans_b, float *b)
 {
-    for (int64_t p = 0; p < ceil_div(n, NR); p++)
+    for (int64_t p = 0; p < gemm_ceil_div(n, NR); p++)
         for (int64_t x = 0; x < k; x++)
-            for (int64_t j = p * NR; j < min64(n, (p + 1) * NR); j++)
+            for (int64_t j = p * NR; j < gemm_min64(n, (p + 1) * NR); j++)
                 b[trans_b ? j * k + x : x * n + j] = packed[(p * k + x) * NR + j - p * NR];
 }
 
@@ -118,7 +118,7 @@ static int64_t split_k(int64_t k)
 {
     if (k <= K_BLOCK)
         return k > 0 ? k : 1;
-    return (ceil_div(k, ceil_div(k, K_BLOCK)) + 7) / 8 * 8;
+    return (gemm_ceil_div(k, gemm_ceil_div(k, K_BLOCK)) + 7) / 8 * 8;
 }
 
 /* Tiles small enough to keep every thread busy to the end. */
@@ -128,15 +128,16 @@ static void choose_tiles(const grt_gemm *g, plan *p)
     const int mr = p->kernel->mr;
     /* Equal blocks: a short last one would read all of B for a few rows. */
     const int64_t blocks = (g->m + M_BLOCK / 2) / M_BLOCK;
-    p->m_block = ceil_div(ceil_div(g->m, blocks > 0 ? blocks : 1), mr) * mr;
+    p->m_block = gemm_ceil_div(gemm_ceil_div(g->m, blocks > 0 ? blocks : 1), mr) * mr;
     p->n_block = N_BLOCK;
     if (g->m <= p->few->most) {
         const int64_t unit = (int64_t)p->few->panels * NR;
-        p->n_block = ceil_div(ceil_div(g->n, want), unit) * unit;
+        p->n_block = gemm_ceil_div(gemm_ceil_div(g->n, want), unit) * unit;
         return;
     }
     /* In floating point: sizes that fit no memory are looked at before they are refused. */
-    while ((double)g->batch * (double)ceil_div(g->m, p->m_block) * (double)ceil_div(g->n, p->n_block) <
+    while ((double)g->batch * (double)gemm_ceil_div(g->m, p->m_block) *
+               (double)gemm_ceil_div(g->n, p->n_block) <
            (double)want) {
         if (p->n_block > 4 * NR)
             p->n_block /= 2;
@@ -213,7 +214,7 @@ static void pack_a(const grt_gemm *g, const float *a, int64_t row, int64_t rows,
                    int mr, float *out)
 {
     for (int64_t i = 0; i < rows; i += mr, out += len * mr) {
-        const int64_t now = min64(mr, rows - i);
+        const int64_t now = gemm_min64(mr, rows - i);
         for (int64_t y = 0; y < len; y++)
             memcpy(out + y * mr, a + (x + y) * g->lda + row + i, (size_t)now * sizeof *out);
     }
@@ -289,35 +290,35 @@ static next_block look_ahead(const grt_gemm *g, const plan *p, const operands *o
     if (p->mode == B_DIRECT || strips < AHEAD_STRIPS)
         return a;
     int64_t panel = col / NR;
-    a.panels = ceil_div(cols, NR);
+    a.panels = gemm_ceil_div(cols, NR);
     if (x >= g->k) {
         panel += a.panels;
         x = 0;
     }
     if (panel >= o->panels)
         return a;
-    a.panels = min64(a.panels, o->panels - panel);
+    a.panels = gemm_min64(a.panels, o->panels - panel);
     a.first = o->b + panel * o->panel_stride + x * NR;
-    a.lines = min64(p->k_block, g->k - x) * NR / GRT_GEMM_LINE;
-    a.share = ceil_div(a.lines, strips);
+    a.lines = gemm_min64(p->k_block, g->k - x) * NR / GRT_GEMM_LINE;
+    a.share = gemm_ceil_div(a.lines, strips);
     return a;
 }
 
 /* What a strip asks for while it multiplies `panels` panels at `b`. */
-static grt_gemm_ahead share_of(const next_block *a, const operands *o, int64_t strip, int64_t panel,
-                               int64_t panels, const float *b)
+static grt_gemm_ahead gemm_share_of(const next_block *a, const operands *o, int64_t strip, int64_t panel,
+                                    int64_t panels, const float *b)
 {
-    const int64_t first = strip * a->share, end = min64(first + a->share, a->lines);
+    const int64_t first = strip * a->share, end = gemm_min64(first + a->share, a->lines);
     if (!a->first || first >= end || panel + panels > a->panels)
         return (grt_gemm_ahead){b, b};
     const float *from = a->first + panel * o->panel_stride;
     return (grt_gemm_ahead){from + first * GRT_GEMM_LINE, from + (end - 1) * GRT_GEMM_LINE};
 }
 
-static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_t row, int64_t col,
-                     float *a_pack)
+static void gemm_run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_t row, int64_t col,
+                          float *a_pack)
 {
-    const int64_t rows = min64(p->m_block, g->m - row), cols = min64(p->n_block, g->n - col);
+    const int64_t rows = gemm_min64(p->m_block, g->m - row), cols = gemm_min64(p->n_block, g->n - col);
     const int mr = p->kernel->mr;
     if (g->m <= p->few->most) {
         stream_tile(g, p, o, col, cols);
@@ -325,24 +326,25 @@ static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_
     }
     int64_t x = 0;
     do { /* once for k == 0 too: the epilogue is due */
-        const int64_t len = min64(p->k_block, g->k - x);
+        const int64_t len = gemm_min64(p->k_block, g->k - x);
         const grt_gemm_store s = make_store(g, o, x == 0, x + len == g->k);
-        const next_block next = look_ahead(g, p, o, ceil_div(rows, mr), col, cols, x + len);
+        const next_block next = look_ahead(g, p, o, gemm_ceil_div(rows, mr), col, cols, x + len);
         if (g->trans_a)
             pack_a(g, o->a, row, rows, x, len, mr, a_pack);
         for (int64_t i = 0; i < rows; i += mr) {
-            const int strip = (int)min64(mr, rows - i);
+            const int strip = (int)gemm_min64(mr, rows - i);
             const float *at = g->trans_a ? a_pack + i * len : o->a + (row + i) * g->lda + x;
             const int64_t rsa = g->trans_a ? 1 : g->lda, csa = g->trans_a ? mr : 1;
             for (int64_t j = 0, now; j < cols; j += now) {
-                now = min64((int64_t)p->kernel->panels * NR, cols - j);
+                now = gemm_min64((int64_t)p->kernel->panels * NR, cols - j);
                 if (o->ragged && now % NR)
                     now = now > NR ? now / NR * NR : now; /* the last panel lies elsewhere */
                 const bool ragged = o->ragged && now < NR;
                 const int64_t ldb = ragged ? NR : o->ldb;
                 const float *b = (ragged ? o->ragged : o->b + (col + j) / NR * o->panel_stride) + x * ldb;
                 const grt_gemm_store t = shift_store(&s, row + i, col + j);
-                const grt_gemm_ahead ahead = share_of(&next, o, i / mr, j / NR, ceil_div(now, NR), b);
+                const grt_gemm_ahead ahead =
+                    gemm_share_of(&next, o, i / mr, j / NR, gemm_ceil_div(now, NR), b);
                 p->kernel->block(strip, now, len, at, rsa, csa, b, ldb, o->panel_stride, ahead, &t);
             }
         }
@@ -350,14 +352,15 @@ static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_
     } while (x < g->k);
 }
 
-static operands bind(const grt_gemm *g, const plan *p, int64_t item, const float *a, const float *b, float *c)
+static operands gemm_bind(const grt_gemm *g, const plan *p, int64_t item, const float *a, const float *b,
+                          float *c)
 {
     operands o = {.a = a + item * g->stride_a, .b = b + item * g->stride_b, .c = c + item * g->stride_c};
     o.bias = g->bias ? g->bias + item * g->stride_bias : NULL;
     o.residual = g->residual ? g->residual + item * g->stride_r : NULL;
     o.ldb = p->mode == B_DIRECT ? g->ldb : NR;
     o.panel_stride = p->mode == B_DIRECT ? NR : NR * g->k;
-    o.panels = ceil_div(g->n, NR);
+    o.panels = gemm_ceil_div(g->n, NR);
     return o;
 }
 
@@ -375,11 +378,11 @@ typedef struct job {
 /* B_PACK_THREAD: one batch item as a whole. */
 static void run_item(const job *w, int64_t item, float *a_pack, float *b_own)
 {
-    operands o = bind(w->g, w->p, item, w->a, w->b, w->c);
+    operands o = gemm_bind(w->g, w->p, item, w->a, w->b, w->c);
     pack_panels(0, w->panels, w->g->k, w->g->n, o.b, w->g->ldb, w->g->trans_b, b_own);
     o.b = b_own;
     for (int64_t t = 0; t < w->mt * w->nt; t++)
-        run_tile(w->g, w->p, &o, t / w->nt * w->p->m_block, t % w->nt * w->p->n_block, a_pack);
+        gemm_run_tile(w->g, w->p, &o, t / w->nt * w->p->m_block, t % w->nt * w->p->n_block, a_pack);
 }
 
 /* B_PACK_ONCE: one panel of one B. */
@@ -392,7 +395,7 @@ static void pack_shared(const job *w, int64_t t)
 }
 
 /* One tile of one item. *ragged_of: the batch item whose last panel b_own holds, -1 at first. */
-static void run_one(const job *w, int64_t t, float *a_pack, float *b_own, int64_t *ragged_of)
+static void gemm_run_one(const job *w, int64_t t, float *a_pack, float *b_own, int64_t *ragged_of)
 {
     const grt_gemm *g = w->g;
     const plan *p = w->p;
@@ -405,16 +408,16 @@ static void run_one(const job *w, int64_t t, float *a_pack, float *b_own, int64_
         row = (down ? t % w->mt : t / w->nt % w->mt) * p->m_block;
         col = (down ? t / w->mt % w->nt : t % w->nt) * p->n_block;
     }
-    operands o = bind(g, p, item, w->a, w->b, w->c);
+    operands o = gemm_bind(g, p, item, w->a, w->b, w->c);
     if (p->mode == B_PACK_ONCE)
         o.b = w->b_all + (p->b_count > 1 ? (size_t)item * w->b_step : 0);
     if (p->mode == B_DIRECT && g->n % NR && col + p->n_block >= g->n) {
         if (*ragged_of != item)
-            pack_panel(g->k, g->n % NR, o.b + g->n / NR * NR, g->ldb, false, b_own);
+            gemm_pack_panel(g->k, g->n % NR, o.b + g->n / NR * NR, g->ldb, false, b_own);
         *ragged_of = item;
         o.ragged = b_own;
     }
-    run_tile(g, p, &o, row, col, a_pack);
+    gemm_run_tile(g, p, &o, row, col, a_pack);
 }
 
 /* Without any OpenMP construct: inside a parallel region of the caller's, those would share the work out to
@@ -429,7 +432,7 @@ static void run_alone(const job *w, float *a_pack, float *b_own)
     for (int64_t t = 0; w->p->mode == B_PACK_ONCE && t < w->p->b_count * w->panels; t++)
         pack_shared(w, t);
     for (int64_t t = 0; t < w->g->batch * w->mt * w->nt; t++)
-        run_one(w, t, a_pack, b_own, &ragged_of);
+        gemm_run_one(w, t, a_pack, b_own, &ragged_of);
 }
 
 /* A part of the tiles or items, in order. Its thread takes the next one, so that what was fetched ahead is
@@ -449,7 +452,7 @@ static void fill_queues(queue *queues, int n, int64_t total)
 }
 
 /* The next tile of any queue from `*at` on; -1: all are taken. */
-static int64_t take(queue *queues, int n, int *at, int *empty)
+static int64_t gemm_take(queue *queues, int n, int *at, int *empty)
 {
     for (; *empty < n; (*empty)++, *at = (*at + 1) % n) {
         const int64_t t = atomic_fetch_add_explicit(&queues[*at].next, 1, memory_order_relaxed);
@@ -468,11 +471,11 @@ static void run_together(const job *w, queue *queues, int n, float *a_pack, floa
     }
     int64_t ragged_of = -1;
     int at = cpu_thread() % n, empty = 0;
-    for (int64_t t; (t = take(queues, n, &at, &empty)) >= 0;)
+    for (int64_t t; (t = gemm_take(queues, n, &at, &empty)) >= 0;)
         if (w->p->mode == B_PACK_THREAD)
             run_item(w, t, a_pack, b_own);
         else
-            run_one(w, t, a_pack, b_own, &ragged_of);
+            gemm_run_one(w, t, a_pack, b_own, &ragged_of);
 }
 
 void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, void *scratch, int threads)
@@ -491,9 +494,9 @@ void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, v
                       .c = c,
                       .b_all = b_all,
                       .b_step = b_step,
-                      .mt = ceil_div(g->m, p.m_block),
-                      .nt = ceil_div(g->n, p.n_block),
-                      .panels = ceil_div(g->n, NR)};
+                      .mt = gemm_ceil_div(g->m, p.m_block),
+                      .nt = gemm_ceil_div(g->n, p.n_block),
+                      .panels = gemm_ceil_div(g->n, NR)};
     if (p.threads == 1) {
         run_alone(&work, a_all, b_all);
         return;

@@ -82,8 +82,8 @@ TARGET static inline __attribute__((always_inline)) __m256 get(const finisher *f
     return f->whole ? LOAD(from + 8 * high) : _mm256_maskload_ps(from + 8 * high, high ? f->high : f->low);
 }
 
-TARGET static inline __attribute__((always_inline)) void put(const finisher *f, float *to, bool high,
-                                                             __m256 v)
+TARGET static inline __attribute__((always_inline)) void gemm_avx2_put(const finisher *f, float *to,
+                                                                       bool high, __m256 v)
 {
     if (f->whole)
         PUT(to + 8 * high, v);
@@ -93,7 +93,8 @@ TARGET static inline __attribute__((always_inline)) void put(const finisher *f, 
 
 /* The general epilogue on up to 16 columns of `acc`. The costlier activations run over all rows at once,
  * where neighbours hide each other's latency. */
-TARGET static void finish(int rows, int64_t cols, float *acc, int64_t acc_ld, const grt_gemm_store *s)
+TARGET static void gemm_avx2_finish(int rows, int64_t cols, float *acc, int64_t acc_ld,
+                                    const grt_gemm_store *s)
 {
     finisher f = {.low = lanes(cols),
                   .high = lanes(cols - 8),
@@ -133,15 +134,15 @@ TARGET static void finish(int rows, int64_t cols, float *acc, int64_t acc_ld, co
             lo = _mm256_max_ps(_mm256_setzero_ps(), lo);
             hi = _mm256_max_ps(_mm256_setzero_ps(), hi);
         }
-        put(&f, c, false, lo);
-        put(&f, c, true, hi);
+        gemm_avx2_put(&f, c, false, lo);
+        gemm_avx2_put(&f, c, true, hi);
     }
     if (!later)
         return;
     grt_act_apply(s->act, dense, rows * GRT_GEMM_NR);
     for (int i = 0; i < rows; i++) {
-        put(&f, s->c + i * s->ldc, false, LOAD(dense + i * GRT_GEMM_NR));
-        put(&f, s->c + i * s->ldc, true, LOAD(dense + i * GRT_GEMM_NR + 8));
+        gemm_avx2_put(&f, s->c + i * s->ldc, false, LOAD(dense + i * GRT_GEMM_NR));
+        gemm_avx2_put(&f, s->c + i * s->ldc, true, LOAD(dense + i * GRT_GEMM_NR + 8));
     }
 }
 
@@ -178,7 +179,7 @@ TARGET static void finish(int rows, int64_t cols, float *acc, int64_t acc_ld, co
             ROWS_##R(STORE_SIMPLE)                                                                           \
         } else {                                                                                             \
             float acc[(R)*GRT_GEMM_NR];                                                                      \
-            ROWS_##R(SPILL) finish(R, cols, acc, GRT_GEMM_NR, s);                                            \
+            ROWS_##R(SPILL) gemm_avx2_finish(R, cols, acc, GRT_GEMM_NR, s);                                  \
         }                                                                                                    \
     }
 
@@ -189,8 +190,9 @@ DEFINE_BLOCK(4)
 DEFINE_BLOCK(5)
 DEFINE_BLOCK(6)
 
-static void block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, const float *b,
-                  int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead, const grt_gemm_store *s)
+static void gemm_avx2_block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
+                            const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead,
+                            const grt_gemm_store *s)
 {
     (void)panel_stride;
     switch (rows) {
@@ -278,8 +280,9 @@ DEFINE_PAIR(2)
 DEFINE_PAIR(3)
 
 /* Up to three rows against up to four panels. Sums of one column are made in the same order on every path. */
-TARGET static void stream(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
-                          const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_store *store)
+TARGET static void gemm_avx2_stream(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa,
+                                    int64_t csa, const float *b, int64_t ldb, int64_t panel_stride,
+                                    const grt_gemm_store *store)
 {
     float acc[3 * 4 * GRT_GEMM_NR];
     grt_gemm_store s = *store;
@@ -297,13 +300,13 @@ TARGET static void stream(int rows, int64_t cols, int64_t k, const float *a, int
             else
                 stream_3x32(k, a, rsa, csa, b, ldb, panel_stride, acc);
         } else {
-            block(rows, cols, k, a, rsa, csa, b, ldb, panel_stride, (grt_gemm_ahead){b, b}, &s);
+            gemm_avx2_block(rows, cols, k, a, rsa, csa, b, ldb, panel_stride, (grt_gemm_ahead){b, b}, &s);
             return;
         }
         const int64_t now = cols < width ? cols : width;
         for (int64_t at = 0; at < now; at += GRT_GEMM_NR) {
             const int64_t panel = now - at < GRT_GEMM_NR ? now - at : GRT_GEMM_NR;
-            finish(rows, panel, acc + at, width, &s);
+            gemm_avx2_finish(rows, panel, acc + at, width, &s);
             s.c += panel;
             s.bias = s.bias ? s.bias + panel : NULL;
             s.residual = s.residual ? s.residual + panel : NULL;
@@ -360,7 +363,7 @@ TARGET static void sweep(int rows, int64_t cols, int64_t k, const float *a, int6
                 add_rows(1, a + i * rsa + x * csa, csa, b + x * ldb + first, ldb, now, acc[i]);
         for (int64_t at = 0; at < now; at += GRT_GEMM_NR) {
             const int64_t panel = now - at < GRT_GEMM_NR ? now - at : GRT_GEMM_NR;
-            finish(rows, panel, acc[0] + at, SWEEP_COLS, &s);
+            gemm_avx2_finish(rows, panel, acc[0] + at, SWEEP_COLS, &s);
             s.c += panel;
             s.bias = s.bias ? s.bias + panel : NULL;
             s.residual = s.residual ? s.residual + panel : NULL;
@@ -368,8 +371,8 @@ TARGET static void sweep(int rows, int64_t cols, int64_t k, const float *a, int6
     }
 }
 
-static const grt_gemm_few few = {SWEEP_MOST, 4, stream, sweep};
-static const grt_gemm_kernel kernel = {"avx2", 6, 1, block, &few};
+static const grt_gemm_few few = {SWEEP_MOST, 4, gemm_avx2_stream, sweep};
+static const grt_gemm_kernel kernel = {"avx2", 6, 1, gemm_avx2_block, &few};
 
 const grt_gemm_kernel *grt_gemm_kernel_avx2(void)
 {

@@ -17,7 +17,7 @@ enum { ROWS = 12, PANELS = 2, WIDTH = PANELS * GRT_GEMM_NR, GROUP = 3, GROUPS = 
 
 /* Sums to C: the general epilogue. The costlier activations run over all rows at once, where neighbours hide
  * each other's latency. */
-TARGET static void finish(int rows, int64_t cols, float *sums, const grt_gemm_store *s)
+TARGET static void gemm_avx512_finish(int rows, int64_t cols, float *sums, const grt_gemm_store *s)
 {
     const uint32_t lanes = cols >= WIDTH ? UINT32_MAX : (UINT32_C(1) << cols) - 1;
     const bool later = s->act.kind != GRT_ACT_NONE && s->act.kind != GRT_ACT_RELU;
@@ -153,7 +153,7 @@ TARGET INLINE void multiply(const int rows, const int panels, const bool packed,
         for (int p = 0; p < PANELS; p++)
             _mm512_store_ps(dense + i * WIDTH + p * GRT_GEMM_NR,
                             p < panels ? sum[i][p] : _mm512_setzero_ps());
-    finish(rows, cols, dense, s);
+    gemm_avx512_finish(rows, cols, dense, s);
 }
 
 #define BLOCK(R)                                                                                          \
@@ -184,8 +184,9 @@ BLOCK(10)
 BLOCK(11)
 BLOCK(12)
 
-static void block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, const float *b,
-                  int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead, const grt_gemm_store *s)
+static void gemm_avx512_block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
+                              const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead,
+                              const grt_gemm_store *s)
 {
     typedef void of_rows(int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t, int64_t,
                          grt_gemm_ahead, const grt_gemm_store *);
@@ -196,7 +197,7 @@ static void block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa
 
 const grt_gemm_kernel *grt_gemm_kernel_avx512(void)
 {
-    static const grt_gemm_kernel kernel = {"avx512", ROWS, PANELS, block, NULL};
+    static const grt_gemm_kernel kernel = {"avx512", ROWS, PANELS, gemm_avx512_block, NULL};
     return cpu_isa_best() >= CPU_ISA_AVX512 ? &kernel : NULL;
 }
 

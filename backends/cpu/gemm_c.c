@@ -5,8 +5,8 @@
 
 #define ROWS 4
 
-static void stream(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
-                   const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_store *store)
+static void gemm_c_stream(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
+                          const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_store *store)
 {
     (void)panel_stride;
     float acc[ROWS][GRT_GEMM_NR] = {{0}};
@@ -23,12 +23,13 @@ static void stream(int rows, int64_t cols, int64_t k, const float *a, int64_t rs
 }
 
 /* Fetches nothing ahead: hardware without a kernel of its own does that as it sees fit. */
-static void block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, const float *b,
-                  int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead, const grt_gemm_store *store)
+static void gemm_c_block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
+                         const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead,
+                         const grt_gemm_store *store)
 {
     (void)ahead;
-    stream(rows, cols, k, a, rsa, csa, b, ldb, panel_stride, store);
+    gemm_c_stream(rows, cols, k, a, rsa, csa, b, ldb, panel_stride, store);
 }
 
-static const grt_gemm_few none = {0, 1, stream, NULL};
-const grt_gemm_kernel grt_gemm_kernel_c = {"c", ROWS, 1, block, &none};
+static const grt_gemm_few none = {0, 1, gemm_c_stream, NULL};
+const grt_gemm_kernel grt_gemm_kernel_c = {"c", ROWS, 1, gemm_c_block, &none};

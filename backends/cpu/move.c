@@ -127,7 +127,7 @@ static bool simplify(cpu_move *m)
 }
 
 /* A contiguous run of 2, 4, 8 or 16 bytes is one wider element, if all other strides are multiples of it. */
-static void widen(cpu_move *m)
+static void move_widen(cpu_move *m)
 {
     int32_t last = m->rank - 1;
     while (m->rank > 0 && m->to[last] == 1 && m->from[last] == 1 && m->dims[last] % 2 == 0 && m->size < 16) {
@@ -172,7 +172,7 @@ static void walk_next(const cpu_move *m, int32_t rank, walk *w)
     }
 }
 
-static void run_rows(const cpu_move *m, void *dst, const void *src, int64_t begin, int64_t end)
+static void move_run_rows(const cpu_move *m, void *dst, const void *src, int64_t begin, int64_t end)
 {
     int32_t last = m->rank - 1;
     int64_t n = m->dims[last], to = m->to[last], from = m->from[last];
@@ -252,7 +252,7 @@ void cpu_move_run(cpu_move *m, void *dst, const void *src, int32_t threads)
 {
     if (!simplify(m))
         return;
-    widen(m);
+    move_widen(m);
     if (m->rank == 0) {
         memcpy(dst, src, m->size);
         return;
@@ -280,7 +280,7 @@ void cpu_move_run(cpu_move *m, void *dst, const void *src, int32_t threads)
         if (flip)
             run_flips(m, dst, src, strips, 0, items);
         else
-            run_rows(m, dst, src, 0, items);
+            move_run_rows(m, dst, src, 0, items);
         return;
     }
     parts = parts > items ? items : parts;
@@ -290,6 +290,6 @@ void cpu_move_run(cpu_move *m, void *dst, const void *src, int32_t threads)
         if (flip)
             run_flips(m, dst, src, strips, begin, end);
         else
-            run_rows(m, dst, src, begin, end);
+            move_run_rows(m, dst, src, begin, end);
     }
 }

@@ -47,7 +47,7 @@ const char *cpu_packing_layout(const grt_packing *packing, int64_t groups, bool 
     return layout && found_groups == groups && found_transposed == transposed ? layout : NULL;
 }
 
-static grt_status bad(const grt_tensor *packed, const grt_packing *packing)
+static grt_status packing_bad(const grt_tensor *packed, const grt_packing *packing)
 {
     char type[GRT_TYPE_TEXT_SIZE];
     return grt_fail(
@@ -66,7 +66,7 @@ static grt_status unpack_matrices(const grt_tensor *packed, const grt_packing *p
     size_t floats, bytes;
     if (!grt_gemm_packed_b_floats(k, n, &floats) ||
         !grt_mul_size(floats, (size_t)matrices * sizeof *out, &bytes) || bytes != packing->bytes)
-        return bad(packed, packing);
+        return packing_bad(packed, packing);
     for (int64_t i = 0; i < matrices; i++)
         grt_gemm_unpack_b(k, n, (const float *)packed->data + (size_t)i * floats, trans_b, out + i * k * n);
     return GRT_OK;
@@ -77,18 +77,18 @@ static grt_status unpack_conv(const grt_tensor *packed, const grt_packing *packi
     grt_dnnl_filter f = {.spatial = packed->rank - 2};
     const char *layout = parse_conv(packing->format, &f.transposed, &f.groups);
     if (!layout || f.spatial < 1 || f.spatial > GRT_DNNL_MAX_SPATIAL)
-        return bad(packed, packing);
+        return packing_bad(packed, packing);
     f.out_channels = packed->dims[f.transposed ? 1 : 0] * (f.transposed ? f.groups : 1);
     f.in_channels = packed->dims[f.transposed ? 0 : 1] * (f.transposed ? 1 : f.groups);
     for (int i = 0; i < f.spatial; i++)
         f.kernel[i] = packed->dims[2 + i];
     if (f.out_channels % f.groups || f.in_channels % f.groups)
-        return bad(packed, packing);
+        return packing_bad(packed, packing);
     char err[256];
     const grt_status status = grt_dnnl_unpack(&f, layout, packed->data, packing->bytes, out, err, sizeof err);
     if (status == GRT_STATUS_OUT_OF_MEMORY)
         return grt_fail(status, "%s", err);
-    return status == GRT_OK ? GRT_OK : bad(packed, packing);
+    return status == GRT_OK ? GRT_OK : packing_bad(packed, packing);
 }
 
 grt_status cpu_packing_unpack(const grt_tensor *packed, const grt_packing *packing, void *out_data)
@@ -96,7 +96,7 @@ grt_status cpu_packing_unpack(const grt_tensor *packed, const grt_packing *packi
     const bool matrix = !strcmp(packing->format, cpu_packing_matrix(false)),
                transposed = !strcmp(packing->format, cpu_packing_matrix(true));
     if (packed->dtype != GRT_DTYPE_FLOAT || packed->rank < 1 || grt_tensor_elements(packed) <= 0)
-        return bad(packed, packing);
+        return packing_bad(packed, packing);
     if (matrix || transposed)
         return unpack_matrices(packed, packing, transposed, out_data);
     return unpack_conv(packed, packing, out_data);

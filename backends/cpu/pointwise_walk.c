@@ -67,7 +67,7 @@ static void merge_dims(pw_walk *walk)
         }
 }
 
-static operand_mode mode_of(const pw_walk *walk, const operand *op)
+static operand_mode pointwise_walk_mode_of(const pw_walk *walk, const operand *op)
 {
     int64_t stride = 1;
     bool flat = true, scalar = true;
@@ -117,7 +117,7 @@ grt_status cpu_pw_walk_create(int32_t rank, const int64_t *dims, int32_t n, cons
     merge_dims(walk);
     walk->gather = walk->rank > 1 && walk->dims[walk->rank - 1] < SHORT_ROW;
     for (int32_t k = 0; k < n; k++)
-        walk->operands[k].mode = mode_of(walk, &walk->operands[k]);
+        walk->operands[k].mode = pointwise_walk_mode_of(walk, &walk->operands[k]);
     int64_t useful = walk->total / CPU_GRAIN + 1;
     walk->threads = threads < 1 ? 1 : useful < threads ? (int32_t)useful : threads;
     layout_workspace(walk, scratch_bytes);
@@ -163,7 +163,7 @@ static void copy_row(char *dst, const char *src, size_t size, int64_t step, int6
 }
 
 /* Position of output element `pos` in every merged dim. */
-static void locate(const pw_walk *walk, int64_t pos, int64_t *index)
+static void pointwise_walk_locate(const pw_walk *walk, int64_t pos, int64_t *index)
 {
     for (int32_t i = walk->rank - 1; i >= 0; i--) {
         index[i] = pos % walk->dims[i];
@@ -171,12 +171,12 @@ static void locate(const pw_walk *walk, int64_t pos, int64_t *index)
     }
 }
 
-static void gather(const pw_walk *walk, const operand *op, const char *data, int64_t pos, int64_t n,
-                   char *dst)
+static void pointwise_walk_gather(const pw_walk *walk, const operand *op, const char *data, int64_t pos,
+                                  int64_t n, char *dst)
 {
     int64_t index[GRT_MAX_RANK], offset = 0;
     int32_t last = walk->rank - 1;
-    locate(walk, pos, index);
+    pointwise_walk_locate(walk, pos, index);
     for (int32_t i = 0; i <= last; i++)
         offset += index[i] * op->strides[i];
     while (n > 0) {
@@ -210,7 +210,7 @@ typedef struct job {
 } job;
 
 /* Whole output in one order: all operands are flat, scalar or gathered. */
-static void run_blocks(const job *j, int64_t begin, int64_t end, char *mine)
+static void pointwise_walk_run_blocks(const job *j, int64_t begin, int64_t end, char *mine)
 {
     const pw_walk *walk = j->walk;
     const void **in = (const void **)(void *)(mine + walk->pointers_at);
@@ -226,7 +226,7 @@ static void run_blocks(const job *j, int64_t begin, int64_t end, char *mine)
             if (op->mode == OPERAND_FLAT)
                 in[k] = (const char *)j->data[k] + (size_t)pos * op->size;
             else if (op->mode == OPERAND_ROWS) {
-                gather(walk, op, j->data[k], pos, n, mine + op->buffer_at);
+                pointwise_walk_gather(walk, op, j->data[k], pos, n, mine + op->buffer_at);
                 in[k] = mine + op->buffer_at;
             }
         }
@@ -235,7 +235,7 @@ static void run_blocks(const job *j, int64_t begin, int64_t end, char *mine)
 }
 
 /* Row by row: within a row every operand is a vector or one element. */
-static void run_rows(const job *j, int64_t begin, int64_t end, char *mine)
+static void pointwise_walk_run_rows(const job *j, int64_t begin, int64_t end, char *mine)
 {
     const pw_walk *walk = j->walk;
     const void **in = (const void **)(void *)(mine + walk->pointers_at);
@@ -243,7 +243,7 @@ static void run_rows(const job *j, int64_t begin, int64_t end, char *mine)
     uint8_t *scalar = (uint8_t *)mine + walk->flags_at;
     int32_t last = walk->rank - 1;
     int64_t index[GRT_MAX_RANK], inner = walk->dims[last];
-    locate(walk, begin, index);
+    pointwise_walk_locate(walk, begin, index);
     for (int32_t k = 0; k < walk->n; k++) {
         const int64_t *s = walk->operands[k].strides;
         scalar[k] = s[last] == 0;
@@ -276,14 +276,14 @@ static void run_rows(const job *j, int64_t begin, int64_t end, char *mine)
     }
 }
 
-static void run_range(const job *j, int64_t begin, int64_t end, char *mine)
+static void pointwise_walk_run_range(const job *j, int64_t begin, int64_t end, char *mine)
 {
     if (begin >= end)
         return;
     if (j->walk->rank > 1 && !j->walk->gather)
-        run_rows(j, begin, end, mine);
+        pointwise_walk_run_rows(j, begin, end, mine);
     else
-        run_blocks(j, begin, end, mine);
+        pointwise_walk_run_blocks(j, begin, end, mine);
 }
 
 void cpu_pw_walk_run(const pw_walk *walk, const void *const *data, void *out, size_t out_size,
@@ -291,7 +291,7 @@ void cpu_pw_walk_run(const pw_walk *walk, const void *const *data, void *out, si
 {
     job j = {walk, data, out, out_size, block, user};
     if (walk->threads == 1) {
-        run_range(&j, 0, walk->total, workspace);
+        pointwise_walk_run_range(&j, 0, walk->total, workspace);
         return;
     }
     /* Equal shares, cut at multiples of 64 elements so that no two threads write to one cache line. */
@@ -299,7 +299,7 @@ void cpu_pw_walk_run(const pw_walk *walk, const void *const *data, void *out, si
 #pragma omp parallel for num_threads(walk->threads) schedule(static)
     for (int32_t t = 0; t < walk->threads; t++) {
         int64_t begin = t * share, end = begin + share;
-        run_range(&j, begin, end < walk->total ? end : walk->total,
-                  (char *)workspace + (size_t)t * walk->thread_bytes);
+        pointwise_walk_run_range(&j, begin, end < walk->total ? end : walk->total,
+                                 (char *)workspace + (size_t)t * walk->thread_bytes);
     }
 }

@@ -44,8 +44,8 @@ static inline __attribute__((always_inline)) float larger(float a, float b)
 }
 
 /* Sums are made from left to right, whatever the number of pixels in a pass. */
-static inline __attribute__((always_inline)) void take_pixels(const float *const *v, int32_t count, int64_t n,
-                                                              bool max, bool first, float *restrict to)
+static inline __attribute__((always_inline)) void
+pool_take_pixels(const float *const *v, int32_t count, int64_t n, bool max, bool first, float *restrict to)
 {
     const float *a = v[0];
     int64_t i;
@@ -116,7 +116,7 @@ CPU_BODY pool_pixels_body(const cpu_pool *p, const float *image, int64_t line, f
             for (int64_t tap = from[last]; tap < to[last]; tap++) {
                 group[count++] = row + tap * w->dilation[last] * channels;
                 if (count == GROUP) {
-                    take_pixels(group, GROUP, channels, p->max, first, y);
+                    pool_take_pixels(group, GROUP, channels, p->max, first, y);
                     first = false;
                     count = 0;
                 }
@@ -124,7 +124,7 @@ CPU_BODY pool_pixels_body(const cpu_pool *p, const float *image, int64_t line, f
             next(k, from, to, last);
         }
         if (count)
-            take_pixels(group, count, channels, p->max, first, y);
+            pool_take_pixels(group, count, channels, p->max, first, y);
         else if (first)
             for (int64_t i = 0; i < channels; i++)
                 y[i] = p->max ? -INFINITY : 0.0f;
@@ -163,8 +163,8 @@ CPU_BODY accumulate_line_body(const float *from, int64_t n, int64_t stride, bool
 }
 
 /* Output positions x for which x * stride + shift lies in [0, size). */
-static inline __attribute__((always_inline)) void inside(int64_t out, int64_t stride, int64_t shift,
-                                                         int64_t size, int64_t *low, int64_t *high)
+static inline __attribute__((always_inline)) void pool_inside(int64_t out, int64_t stride, int64_t shift,
+                                                              int64_t size, int64_t *low, int64_t *high)
 {
     *low = shift < 0 ? -shift : 0;
     *high = shift < size ? size - shift : 0;
@@ -186,7 +186,7 @@ CPU_BODY divide_line_body(const cpu_pool *p, int64_t outer_count, float *y)
     const int32_t last = w->spatial - 1;
     const int64_t width = w->out[last], reach = (w->kernel[last] - 1) * w->dilation[last];
     int64_t low, high;
-    inside(width, w->stride[last], -w->begin[last], w->in[last] - reach, &low, &high);
+    pool_inside(width, w->stride[last], -w->begin[last], w->in[last] - reach, &low, &high);
     if (w->in[last] <= reach)
         low = high = 0;
     const float whole = (float)grt_mul_saturated(outer_count, w->kernel[last]);
@@ -211,7 +211,7 @@ CPU_BODY accumulate_row_body(const cpu_window *w, const float *row, bool max, fl
     for (int64_t kx = 0; kx < w->kernel[last]; kx++) {
         const int64_t shift = kx * w->dilation[last] - w->begin[last];
         int64_t low, high;
-        inside(w->out[last], w->stride[last], shift, w->in[last], &low, &high);
+        pool_inside(w->out[last], w->stride[last], shift, w->in[last], &low, &high);
         accumulate_line_body(row + low * w->stride[last] + shift, high - low, w->stride[last], max, y + low);
     }
 }

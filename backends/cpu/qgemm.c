@@ -19,12 +19,12 @@ enum {
     PARALLEL_WORK = 100000, /* multiply-adds below which waking a second thread costs more than it saves */
 };
 
-static int64_t ceil_div(int64_t a, int64_t b)
+static int64_t qgemm_ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
 }
 
-static int64_t min64(int64_t a, int64_t b)
+static int64_t qgemm_min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -63,7 +63,7 @@ const char *grt_qgemm_kernel_name(void)
 
 static int64_t groups_of(const grt_qgemm_kernel *kernel, int64_t k)
 {
-    return ceil_div(k, grt_qgemm_group(kernel));
+    return qgemm_ceil_div(k, grt_qgemm_group(kernel));
 }
 
 /* Column sums come first. */
@@ -79,7 +79,7 @@ bool grt_qgemm_b_init(const grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool
     if (k < 0 || n < 0 || k > INT32_MAX || n > INT32_MAX)
         return false;
     cpu_layout_add(&layout, sums_bytes(n), 1);
-    cpu_layout_add(&layout, ceil_div(n, NR) * groups_of(kernel_of(kernel), k), GRT_QGEMM_GROUP_BYTES);
+    cpu_layout_add(&layout, qgemm_ceil_div(n, NR) * groups_of(kernel_of(kernel), k), GRT_QGEMM_GROUP_BYTES);
     out->bytes = (int64_t)layout.bytes;
     return !layout.overflow;
 }
@@ -104,16 +104,18 @@ static inline __attribute__((always_inline)) void pack_group(const uint8_t *from
 }
 
 /* Columns [j, j + cols) as a panel. Whole groups are a loop of known size. */
-static inline __attribute__((always_inline)) void pack_panel(const grt_qgemm_b *b, const uint8_t *from,
-                                                             int64_t step_k, int64_t step_n, const int group,
-                                                             int64_t cols, int32_t *sums, char *to)
+static inline __attribute__((always_inline)) void qgemm_pack_panel(const grt_qgemm_b *b, const uint8_t *from,
+                                                                   int64_t step_k, int64_t step_n,
+                                                                   const int group, int64_t cols,
+                                                                   int32_t *sums, char *to)
 {
     const uint8_t flip = b->is_signed ? 0 : 0x80;
     int64_t x = 0;
     for (; cols == NR && x + group <= b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
         pack_group(from + x * step_k, step_k, step_n, group, group, NR, flip, sums, to);
     for (; x < b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
-        pack_group(from + x * step_k, step_k, step_n, group, min64(group, b->k - x), cols, flip, sums, to);
+        pack_group(from + x * step_k, step_k, step_n, group, qgemm_min64(group, b->k - x), cols, flip, sums,
+                   to);
 }
 
 void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const uint8_t *from, int64_t step_k,
@@ -125,20 +127,20 @@ void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const 
     char *to = (char *)packed + sums_bytes(b->n);
     memset(packed, 0, (size_t)b->bytes);
     for (int64_t j = 0; j < b->n; j += NR, sums += NR, to += panel_bytes) {
-        const int64_t cols = min64(NR, b->n - j);
+        const int64_t cols = qgemm_min64(NR, b->n - j);
         const uint8_t *at = from + j * step_n;
         if (kernel->wide)
-            pack_panel(b, at, step_k, step_n, 2, cols, sums, to);
+            qgemm_pack_panel(b, at, step_k, step_n, 2, cols, sums, to);
         else if (step_n == 1)
-            pack_panel(b, at, step_k, 1, 4, cols, sums, to);
+            qgemm_pack_panel(b, at, step_k, 1, 4, cols, sums, to);
         else
-            pack_panel(b, at, step_k, step_n, 4, cols, sums, to);
+            qgemm_pack_panel(b, at, step_k, step_n, 4, cols, sums, to);
     }
 }
 
 /* ---- columns ---- */
 
-static int32_t zero_at(const grt_qgemm_b *b, const grt_qgemm_params *p, int64_t j)
+static int32_t qgemm_zero_at(const grt_qgemm_b *b, const grt_qgemm_params *p, int64_t j)
 {
     const int64_t at = p->b_zero_each ? j : 0;
     const int32_t shift = b->is_signed ? 0 : -128;
@@ -154,7 +156,7 @@ void grt_qgemm_set_columns(const grt_qgemm_b *b, const void *packed, const grt_q
     const uint32_t a_zero = (uint32_t)(p->a_zero + (p->a_signed ? 128 : 0));
     for (int64_t j = 0; j < grt_qgemm_padded(b->n); j++) {
         const bool is_column = j < b->n;
-        const int32_t zero = is_column ? zero_at(b, p, j) : 0;
+        const int32_t zero = is_column ? qgemm_zero_at(b, p, j) : 0;
         const float scale = is_column ? p->b_scale[p->b_scale_each ? j : 0] : 0.0f;
         columns->zero[j] = zero;
         columns->offset[j] = (int32_t)(a_zero * ((uint32_t)sums[j] - (uint32_t)b->k * (uint32_t)zero));
@@ -170,7 +172,7 @@ void grt_qgemm_use_columns(const grt_qgemm_b *b, const grt_qgemm_params *p, cons
 {
     bool any = false;
     for (int64_t j = 0; j < (p->b_zero_each ? b->n : 1); j++)
-        any = any || zero_at(b, p, j) != 0;
+        any = any || qgemm_zero_at(b, p, j) != 0;
     finish->offset = columns->offset;
     finish->zero = any ? columns->zero : NULL;
     finish->scale = columns->scale;
@@ -188,24 +190,24 @@ typedef struct tiling {
 } tiling;
 
 /* Tiles small enough to keep every thread busy: fewer rows first, then fewer columns. */
-static void cut(const grt_qgemm *g, tiling *t)
+static void qgemm_cut(const grt_qgemm *g, tiling *t)
 {
     const int mr = t->kernel->mr;
     const int64_t n = g->b->n, want = t->threads > 1 ? (int64_t)t->threads * 3 : 1;
     int64_t rows = A_BYTES / (t->lda ? t->lda : 1);
-    rows = min64(rows > MOST_ROWS ? MOST_ROWS : rows, g->m) / mr * mr;
+    rows = qgemm_min64(rows > MOST_ROWS ? MOST_ROWS : rows, g->m) / mr * mr;
     t->m_block = rows < mr ? mr : rows;
     t->n_block = grt_qgemm_padded(n);
-    while (ceil_div(g->m, t->m_block) * ceil_div(n, t->n_block) < want) {
+    while (qgemm_ceil_div(g->m, t->m_block) * qgemm_ceil_div(n, t->n_block) < want) {
         if (t->m_block > 4 * mr)
-            t->m_block = ceil_div(t->m_block / 2, mr) * mr;
+            t->m_block = qgemm_ceil_div(t->m_block / 2, mr) * mr;
         else if (t->n_block > LEAST_COLUMNS)
             t->n_block = grt_qgemm_padded(t->n_block / 2);
         else
             break;
     }
-    t->mt = ceil_div(g->m, t->m_block);
-    t->nt = ceil_div(n, t->n_block);
+    t->mt = qgemm_ceil_div(g->m, t->m_block);
+    t->nt = qgemm_ceil_div(n, t->n_block);
 }
 
 static bool plan_tiles(const grt_qgemm *g, int threads, tiling *t)
@@ -218,7 +220,7 @@ static bool plan_tiles(const grt_qgemm *g, int threads, tiling *t)
     t->lda = (k + 63) / 64 * 64;
     /* A row's last group must not reach past the matrix. */
     t->in_place = g->a && !g->a_signed && !t->kernel->wide && k % grt_qgemm_group(t->kernel) == 0;
-    cut(g, t);
+    qgemm_cut(g, t);
     cpu_layout layout = {0};
     t->made_at = cpu_layout_add(&layout, t->in_place ? 0 : t->m_block, (size_t)t->lda);
     t->wide_at = cpu_layout_add(&layout, t->kernel->wide ? t->m_block : 0, 2 * (size_t)t->lda);
@@ -303,10 +305,11 @@ static void multiply_tile(const grt_qgemm *g, const tiling *t, const strip *s, i
     _Alignas(64) int32_t sums[GRT_QGEMM_MOST_ROWS * WIDTH];
     memset(sums, 0, sizeof sums);
     for (int64_t j = col; j < col + cols; j += WIDTH) {
-        const int64_t now = min64(col + cols - j, WIDTH);
+        const int64_t now = qgemm_min64(col + cols - j, WIDTH);
         for (int64_t i = 0; i < rows; i += t->kernel->mr) {
-            const int strip_rows = (int)min64(t->kernel->mr, rows - i);
-            multiply_strip(g, t, s->a + i * s->lda, s->lda, strip_rows, j, (int)ceil_div(now, NR), sums);
+            const int strip_rows = (int)qgemm_min64(t->kernel->mr, rows - i);
+            multiply_strip(g, t, s->a + i * s->lda, s->lda, strip_rows, j, (int)qgemm_ceil_div(now, NR),
+                           sums);
             const uint8_t *residual =
                 f->residual ? (const uint8_t *)f->residual + (row + i) * f->ldr + j : NULL;
             t->kernel->finish(f, j, strip_rows, now, sums, s->sums + i, residual,
@@ -316,14 +319,15 @@ static void multiply_tile(const grt_qgemm *g, const tiling *t, const strip *s, i
 }
 
 /* Neighbouring tiles share rows. *made: the first of the rows that the thread has ready, -1 at first. */
-static void run_one(const grt_qgemm *g, const tiling *t, int64_t tile, char *own, strip *s, int64_t *made)
+static void qgemm_run_one(const grt_qgemm *g, const tiling *t, int64_t tile, char *own, strip *s,
+                          int64_t *made)
 {
     const int64_t row = tile / t->nt * t->m_block, col = tile % t->nt * t->n_block;
-    const int64_t rows = min64(t->m_block, g->m - row);
+    const int64_t rows = qgemm_min64(t->m_block, g->m - row);
     if (*made != row)
         *s = prepare_rows(g, t, row, rows, own);
     *made = row;
-    multiply_tile(g, t, s, row, rows, col, min64(t->n_block, g->b->n - col));
+    multiply_tile(g, t, s, row, rows, col, qgemm_min64(t->n_block, g->b->n - col));
 }
 
 void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads)
@@ -335,7 +339,7 @@ void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads)
         strip s = {0};
         int64_t made = -1;
         for (int64_t i = 0; i < t.mt * t.nt; i++)
-            run_one(g, &t, i, scratch, &s, &made);
+            qgemm_run_one(g, &t, i, scratch, &s, &made);
         return;
     }
 #pragma omp parallel num_threads(t.threads)
@@ -345,7 +349,7 @@ void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads)
         int64_t made = -1;
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < t.mt * t.nt; i++)
-            run_one(g, &t, i, own, &s, &made);
+            qgemm_run_one(g, &t, i, own, &s, &made);
     }
 }
 
@@ -373,12 +377,12 @@ void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int
     const grt_qgemm_kernel *kernel = kernel_of(NULL);
     const int64_t groups = groups_of(kernel, b->k), stride = groups * GRT_QGEMM_GROUP_BYTES, lda = groups * 4;
     const char *panel = (const char *)packed + sums_bytes(b->n) + col / NR * stride;
-    const int panels = (int)ceil_div(min64(b->n - col, WIDTH), NR);
+    const int panels = (int)qgemm_ceil_div(qgemm_min64(b->n - col, WIDTH), NR);
     for (int row = 0; row < rows; row += kernel->mr)
         for (int p = 0, now; p < panels; p += now) {
             now = panels - p < kernel->panels ? panels - p : kernel->panels;
-            kernel->block((int)min64(kernel->mr, rows - row), now, groups, (const char *)a + row * lda, lda,
-                          panel + p * stride, stride, sums + row * WIDTH + p * NR);
+            kernel->block((int)qgemm_min64(kernel->mr, rows - row), now, groups, (const char *)a + row * lda,
+                          lda, panel + p * stride, stride, sums + row * WIDTH + p * NR);
         }
 }
 

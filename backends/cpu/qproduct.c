@@ -39,7 +39,7 @@ bool cpu_qproduct_supports(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-static grt_status check_count(const grt_reshape *r, int32_t i, int64_t n, const char *what)
+static grt_status qproduct_check_count(const grt_reshape *r, int32_t i, int64_t n, const char *what)
 {
     const int64_t found = i < r->n_in && r->in[i] ? grt_tensor_elements(r->in[i]) : 1;
     if (found == 1 || found == n)
@@ -56,9 +56,9 @@ grt_status cpu_qproduct_check(const grt_reshape *r, int64_t n)
         [QP_R_SCALE] = "the residual's scale", [QP_R_ZERO] = "the residual's zero point"};
     for (int32_t i = 0; i < (int32_t)(sizeof of_one / sizeof *of_one); i++)
         if (of_one[i])
-            GRT_TRY(check_count(r, i, 1, of_one[i]));
-    GRT_TRY(check_count(r, QP_W_SCALE, n, "the weight's scale"));
-    GRT_TRY(check_count(r, QP_W_ZERO, n, "the weight's zero point"));
+            GRT_TRY(qproduct_check_count(r, i, 1, of_one[i]));
+    GRT_TRY(qproduct_check_count(r, QP_W_SCALE, n, "the weight's scale"));
+    GRT_TRY(qproduct_check_count(r, QP_W_ZERO, n, "the weight's zero point"));
     const grt_tensor *bias = r->n_in > QP_BIAS ? r->in[QP_BIAS] : NULL;
     if (bias && grt_tensor_elements(bias) != n)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias has %lld elements; expected %lld",
@@ -69,7 +69,7 @@ grt_status cpu_qproduct_check(const grt_reshape *r, int64_t n)
     return GRT_OK;
 }
 
-static int32_t zero_of(const grt_run *run, int32_t i)
+static int32_t qproduct_zero_of(const grt_run *run, int32_t i)
 {
     const grt_tensor *t = cpu_qproduct_input(run, i);
     if (!t)
@@ -77,7 +77,7 @@ static int32_t zero_of(const grt_run *run, int32_t i)
     return t->dtype == GRT_DTYPE_INT8 ? *(const int8_t *)t->data : *(const uint8_t *)t->data;
 }
 
-static float scale_of(const grt_run *run, int32_t i)
+static float qproduct_scale_of(const grt_run *run, int32_t i)
 {
     const grt_tensor *t = cpu_qproduct_input(run, i);
     return t ? *(const float *)t->data : 1.0f;
@@ -87,12 +87,12 @@ void cpu_qproduct_params(const grt_run *run, int64_t from, grt_qgemm_params *out
 {
     const grt_tensor *w_scale = run->in[QP_W_SCALE], *w_zero = cpu_qproduct_input(run, QP_W_ZERO),
                      *bias = cpu_qproduct_input(run, QP_BIAS);
-    *out = (grt_qgemm_params){.a_zero = zero_of(run, QP_X_ZERO),
+    *out = (grt_qgemm_params){.a_zero = qproduct_zero_of(run, QP_X_ZERO),
                               .a_signed = run->in[QP_X]->dtype == GRT_DTYPE_INT8,
-                              .a_scale = scale_of(run, QP_X_SCALE),
+                              .a_scale = qproduct_scale_of(run, QP_X_SCALE),
                               .b_scale = w_scale->data,
                               .b_scale_each = grt_tensor_elements(w_scale) > 1,
-                              .y_scale = scale_of(run, QP_Y_SCALE)};
+                              .y_scale = qproduct_scale_of(run, QP_Y_SCALE)};
     if (out->b_scale_each)
         out->b_scale += from;
     if (w_zero) {
@@ -124,8 +124,8 @@ static void set_limits(const grt_op_desc *desc, float scale, int32_t least, int3
 void cpu_qproduct_finish(const grt_run *run, int64_t ldr, grt_qgemm_finish *out)
 {
     const grt_tensor *residual = cpu_qproduct_input(run, QP_RESIDUAL);
-    const float y_scale = scale_of(run, QP_Y_SCALE);
-    *out = (grt_qgemm_finish){.y_dtype = run->out[0]->dtype, .y_zero = zero_of(run, QP_Y_ZERO)};
+    const float y_scale = qproduct_scale_of(run, QP_Y_SCALE);
+    *out = (grt_qgemm_finish){.y_dtype = run->out[0]->dtype, .y_zero = qproduct_zero_of(run, QP_Y_ZERO)};
     if (out->y_dtype == GRT_DTYPE_FLOAT)
         grt_act_read(run->desc, &out->act, NULL);
     else
@@ -135,8 +135,8 @@ void cpu_qproduct_finish(const grt_run *run, int64_t ldr, grt_qgemm_finish *out)
         out->residual = residual->data;
         out->ldr = ldr;
         out->r_dtype = residual->dtype;
-        out->r_zero = zero_of(run, QP_R_ZERO);
-        out->r_scale = scale_of(run, QP_R_SCALE) / y_scale;
+        out->r_zero = qproduct_zero_of(run, QP_R_ZERO);
+        out->r_scale = qproduct_scale_of(run, QP_R_SCALE) / y_scale;
     }
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* An output pixel, as positions. */
-static void locate(const cpu_window *w, int64_t pixel, int64_t *at)
+static void qwindow_locate(const cpu_window *w, int64_t pixel, int64_t *at)
 {
     for (int32_t i = w->spatial - 1; i >= 0; i--) {
         at[i] = pixel % w->out[i];
@@ -77,7 +77,7 @@ static uint8_t *fill_line(const filler *f, const uint8_t *line, uint8_t *out)
 }
 
 /* The next output pixel; images follow each other. */
-static void advance(const cpu_window *w, int64_t *at, int64_t *image)
+static void qwindow_advance(const cpu_window *w, int64_t *at, int64_t *image)
 {
     for (int32_t i = w->spatial - 1; i >= 0; i--) {
         if (++at[i] < w->out[i])
@@ -95,8 +95,8 @@ void cpu_qwindow_rows(const void *window, int64_t row, int64_t rows, uint8_t *ou
     const int64_t lines = w->taps / w->kernel[last], line_bytes = w->kernel[last] * q->used;
     int64_t at[CPU_MAX_SPATIAL], image = row / w->out_pixels;
     filler f = {.q = q, .end = q->x + q->images * w->in_pixels * q->channels};
-    locate(w, row % w->out_pixels, at);
-    for (int64_t i = 0; i < rows; i++, advance(w, at, &image)) {
+    qwindow_locate(w, row % w->out_pixels, at);
+    for (int64_t i = 0; i < rows; i++, qwindow_advance(w, at, &image)) {
         uint8_t *to = out + i * ld;
         f.limit = to + ld;
         cpu_window_taps(w, last, at[last], &f.from, &f.to, &f.first);
@@ -118,7 +118,7 @@ void cpu_qwindow_columns(const cpu_qwindow *q, int64_t pixel, int64_t columns, c
     const int32_t last = w->spatial - 1;
     const int64_t lines = w->taps / w->kernel[last], image = pixel / w->out_pixels;
     int64_t at[CPU_MAX_SPATIAL];
-    locate(w, pixel % w->out_pixels, at);
+    qwindow_locate(w, pixel % w->out_pixels, at);
     const int64_t first = at[last] * w->stride[last] - w->begin[last];
     for (int64_t tap = 0; tap < lines; tap++) {
         const int64_t line = line_of(w, at, tap);

@@ -35,7 +35,7 @@ typedef struct parser {
 
 /* ---- parsing ---- */
 
-static void fail(parser *p, grt_status status, const char *what)
+static void regex_fail(parser *p, grt_status status, const char *what)
 {
     if (p->status == GRT_OK)
         p->status = grt_fail(status, "the pattern has %s", what);
@@ -51,7 +51,7 @@ static tree *new_tree(parser *p, tree_kind kind)
     return t;
 }
 
-static tree *join(parser *p, tree_kind kind, tree *a, tree *b)
+static tree *regex_join(parser *p, tree_kind kind, tree *a, tree *b)
 {
     if (!a || !b)
         return a ? a : b;
@@ -63,15 +63,15 @@ static tree *join(parser *p, tree_kind kind, tree *a, tree *b)
     return t;
 }
 
-static void add_range(parser *p, char_class *chars, int32_t lo, int32_t hi)
+static void regex_add_range(parser *p, char_class *chars, int32_t lo, int32_t hi)
 {
     if (!GRT_ARENA_GROW(p->arena, chars->ranges, chars->n, chars->capacity)) {
         p->status = grt_fail_memory(0);
         return;
     }
     if (p->fold && hi >= 0x80 && !(lo == 0x80 && hi == 0x10ffff))
-        fail(p, GRT_STATUS_UNSUPPORTED,
-             "(?i) with letters beyond ASCII, whose case is not folded: spell both cases out");
+        regex_fail(p, GRT_STATUS_UNSUPPORTED,
+                   "(?i) with letters beyond ASCII, whose case is not folded: spell both cases out");
     chars->ranges[chars->n++] = (range){lo, hi};
 }
 
@@ -93,7 +93,7 @@ static tree *literal(parser *p, int32_t c)
 {
     tree *t = new_class(p);
     if (t)
-        add_range(p, t->chars, c, c);
+        regex_add_range(p, t->chars, c, c);
     return t;
 }
 
@@ -120,13 +120,13 @@ static bool add_perl_class(parser *p, char_class *chars, char c)
     p->fold = false; /* these sets are closed under folding */
     for (int i = 0; i < n; i++) {
         if (c == lower)
-            add_range(p, chars, ranges[i].lo, ranges[i].hi);
+            regex_add_range(p, chars, ranges[i].lo, ranges[i].hi);
         else if (ranges[i].lo > from)
-            add_range(p, chars, from, ranges[i].lo - 1);
+            regex_add_range(p, chars, from, ranges[i].lo - 1);
         from = ranges[i].hi + 1;
     }
     if (c != lower)
-        add_range(p, chars, from, 0x10ffff);
+        regex_add_range(p, chars, from, 0x10ffff);
     p->fold = fold;
     return true;
 }
@@ -151,7 +151,7 @@ static int32_t parse_hex(parser *p)
     }
     bool closed = !braces || (p->at < p->end && *p->at == '}');
     if (!closed || !digits || (!braces && digits != 2) || code > 0x10ffff)
-        fail(p, GRT_STATUS_INVALID_MODEL, "a wrong \\x escape: it must be \\x7F or \\x{10FFFF}");
+        regex_fail(p, GRT_STATUS_INVALID_MODEL, "a wrong \\x escape: it must be \\x7F or \\x{10FFFF}");
     else
         p->at += braces;
     return code;
@@ -162,7 +162,7 @@ static int32_t parse_escape(parser *p)
 {
     static const char names[] = "afnrtv", codes[] = "\a\f\n\r\t\v";
     if (p->at >= p->end) {
-        fail(p, GRT_STATUS_INVALID_MODEL, "a backslash at its end");
+        regex_fail(p, GRT_STATUS_INVALID_MODEL, "a backslash at its end");
         return 0;
     }
     char c = *p->at;
@@ -181,10 +181,10 @@ static int32_t parse_escape(parser *p)
         return code;
     }
     if (c == 'p' || c == 'P' || c == 'C')
-        fail(p, GRT_STATUS_UNSUPPORTED,
-             "\\p, \\P or \\C; Unicode classes and single bytes are not supported");
+        regex_fail(p, GRT_STATUS_UNSUPPORTED,
+                   "\\p, \\P or \\C; Unicode classes and single bytes are not supported");
     else if (cpu_regex_is_word(c))
-        fail(p, GRT_STATUS_INVALID_MODEL, "an escape that RE2 does not have");
+        regex_fail(p, GRT_STATUS_INVALID_MODEL, "an escape that RE2 does not have");
     return (unsigned char)c;
 }
 
@@ -216,11 +216,11 @@ static void add_posix_class(parser *p, char_class *chars)
             memcmp(p->at + n, ":]", 2))
             continue;
         for (int k = 0; k < 4 && classes[i].ranges[k].hi; k++)
-            add_range(p, chars, classes[i].ranges[k].lo, classes[i].ranges[k].hi);
+            regex_add_range(p, chars, classes[i].ranges[k].lo, classes[i].ranges[k].hi);
         p->at += n + 2;
         return;
     }
-    fail(p, GRT_STATUS_UNSUPPORTED, "a [:class:] that is unknown or negated");
+    regex_fail(p, GRT_STATUS_UNSUPPORTED, "a [:class:] that is unknown or negated");
 }
 
 /* One end of a range, or a whole class (then *out_single is false). */
@@ -257,7 +257,7 @@ static tree *parse_class(parser *p)
     for (bool first = true; p->status == GRT_OK; first = false) {
         bool single, single_hi = true;
         if (p->at >= p->end) {
-            fail(p, GRT_STATUS_INVALID_MODEL, "a [ without its ]");
+            regex_fail(p, GRT_STATUS_INVALID_MODEL, "a [ without its ]");
             break;
         }
         if (*p->at == ']' && !first) {
@@ -272,9 +272,9 @@ static tree *parse_class(parser *p)
             hi = parse_member(p, t->chars, &single_hi);
         }
         if (!single_hi || hi < lo)
-            fail(p, GRT_STATUS_INVALID_MODEL, "a range in [] whose ends are no characters in order");
+            regex_fail(p, GRT_STATUS_INVALID_MODEL, "a range in [] whose ends are no characters in order");
         else
-            add_range(p, t->chars, lo, hi);
+            regex_add_range(p, t->chars, lo, hi);
     }
     return t;
 }
@@ -305,11 +305,11 @@ static bool parse_flags(parser *p)
         case ')':
             return *p->at++ == ':';
         default:
-            fail(p, GRT_STATUS_INVALID_MODEL, "a group (?...) that RE2 does not have");
+            regex_fail(p, GRT_STATUS_INVALID_MODEL, "a group (?...) that RE2 does not have");
             return false;
         }
     }
-    fail(p, GRT_STATUS_INVALID_MODEL, "a ( without its )");
+    regex_fail(p, GRT_STATUS_INVALID_MODEL, "a ( without its )");
     return false;
 }
 
@@ -329,7 +329,7 @@ static tree *parse_group(parser *p)
         }
     }
     if (++p->depth > MAX_DEPTH) {
-        fail(p, GRT_STATUS_UNSUPPORTED, "groups nested more than 500 deep");
+        regex_fail(p, GRT_STATUS_UNSUPPORTED, "groups nested more than 500 deep");
         return NULL;
     }
     tree *inside = parse_alternatives(p);
@@ -337,7 +337,7 @@ static tree *parse_group(parser *p)
     if (p->at < p->end && *p->at == ')')
         p->at++;
     else
-        fail(p, GRT_STATUS_INVALID_MODEL, "a ( without its )");
+        regex_fail(p, GRT_STATUS_INVALID_MODEL, "a ( without its )");
     p->fold = outer.fold;
     p->dot_all = outer.dot_all;
     p->multi_line = outer.multi_line;
@@ -375,7 +375,7 @@ static tree *parse_dot(parser *p)
     t->chars->fold = false;
     t->chars->negated = true;
     if (!p->dot_all)
-        add_range(p, t->chars, '\n', '\n');
+        regex_add_range(p, t->chars, '\n', '\n');
     return t;
 }
 
@@ -420,7 +420,7 @@ static tree *parse_atom(parser *p)
     case '*':
     case '+':
     case '?':
-        fail(p, GRT_STATUS_INVALID_MODEL, "a repetition of nothing");
+        regex_fail(p, GRT_STATUS_INVALID_MODEL, "a repetition of nothing");
         return NULL;
     default:
         return literal(p, cpu_regex_decode(&p->at, p->end));
@@ -449,7 +449,7 @@ static bool parse_bounds(parser *p, int32_t *min, int32_t *max)
     *min = bounds[0];
     *max = which ? bounds[1] : bounds[0];
     if (*min > MAX_REPEAT || *max > MAX_REPEAT || (*max >= 0 && *max < *min))
-        fail(p, GRT_STATUS_INVALID_MODEL, "repetition counts above 1000, or not in order");
+        regex_fail(p, GRT_STATUS_INVALID_MODEL, "repetition counts above 1000, or not in order");
     return true;
 }
 
@@ -481,18 +481,18 @@ static tree *parse_alternatives(parser *p)
     while (p->status == GRT_OK && p->at < p->end && (p->quoted || *p->at != ')')) {
         if (!p->quoted && *p->at == '|') {
             p->at++;
-            all = join(p, T_ALTERNATE, all, one);
+            all = regex_join(p, T_ALTERNATE, all, one);
             one = new_tree(p, T_EMPTY);
         } else {
-            one = join(p, T_CONCAT, one, parse_repeated(p));
+            one = regex_join(p, T_CONCAT, one, parse_repeated(p));
         }
     }
-    return join(p, T_ALTERNATE, all, one);
+    return regex_join(p, T_ALTERNATE, all, one);
 }
 
 /* ---- the program ---- */
 
-static int32_t emit(cpu_regex *regex, instruction i)
+static int32_t regex_emit(cpu_regex *regex, instruction i)
 {
     if (regex->n >= MAX_PROGRAM || !GRT_GROW(regex->program, regex->n, regex->capacity))
         return -1;
@@ -505,10 +505,10 @@ static bool emit_tree(cpu_regex *regex, const tree *t);
 
 static bool emit_alternate(cpu_regex *regex, const tree *t)
 {
-    int32_t split = emit(regex, (instruction){.op = OP_SPLIT});
+    int32_t split = regex_emit(regex, (instruction){.op = OP_SPLIT});
     if (split < 0 || !emit_tree(regex, t->a))
         return false;
-    int32_t jump = emit(regex, (instruction){.op = OP_JUMP});
+    int32_t jump = regex_emit(regex, (instruction){.op = OP_JUMP});
     if (jump < 0)
         return false;
     regex->program[split].x = split + 1;
@@ -527,8 +527,9 @@ static bool emit_repeat(cpu_regex *regex, const tree *t)
             return false;
     }
     if (t->max < 0) {
-        int32_t split = emit(regex, (instruction){.op = OP_SPLIT});
-        if (split < 0 || !emit_tree(regex, t->a) || emit(regex, (instruction){.op = OP_JUMP, .x = split}) < 0)
+        int32_t split = regex_emit(regex, (instruction){.op = OP_SPLIT});
+        if (split < 0 || !emit_tree(regex, t->a) ||
+            regex_emit(regex, (instruction){.op = OP_JUMP, .x = split}) < 0)
             return false;
         regex->program[split].x = split + 1;
         regex->program[split].y = regex->n;
@@ -536,7 +537,7 @@ static bool emit_repeat(cpu_regex *regex, const tree *t)
     }
     for (int32_t i = t->min; i < t->max;
          i++) { /* each further one is optional, its absence leads to the next */
-        int32_t split = emit(regex, (instruction){.op = OP_SPLIT});
+        int32_t split = regex_emit(regex, (instruction){.op = OP_SPLIT});
         if (split < 0 || !emit_tree(regex, t->a))
             return false;
         regex->program[split].x = split + 1;
@@ -551,9 +552,9 @@ static bool emit_tree(cpu_regex *regex, const tree *t)
     case T_EMPTY:
         return true;
     case T_CLASS:
-        return emit(regex, (instruction){.op = OP_CLASS, .chars = t->chars}) >= 0;
+        return regex_emit(regex, (instruction){.op = OP_CLASS, .chars = t->chars}) >= 0;
     case T_ASSERT:
-        return emit(regex, (instruction){.op = OP_ASSERT, .assertion = t->assertion}) >= 0;
+        return regex_emit(regex, (instruction){.op = OP_ASSERT, .assertion = t->assertion}) >= 0;
     case T_CONCAT:
         return emit_tree(regex, t->a) && emit_tree(regex, t->b);
     case T_ALTERNATE:
@@ -581,11 +582,11 @@ grt_status cpu_regex_compile(const char *pattern, size_t size, cpu_regex **out_r
     parser p = {.arena = arena, .at = pattern, .end = pattern + size};
     const tree *t = parse_alternatives(&p);
     if (p.status == GRT_OK && p.at < p.end)
-        fail(&p, GRT_STATUS_INVALID_MODEL, "a ) without its (");
+        regex_fail(&p, GRT_STATUS_INVALID_MODEL, "a ) without its (");
     if (p.status == GRT_OK && (!t || grt_arena_failed(arena)))
         p.status = grt_fail_memory(0);
-    if (p.status == GRT_OK && (!emit_tree(regex, t) || emit(regex, (instruction){.op = OP_MATCH}) < 0))
-        fail(&p, GRT_STATUS_UNSUPPORTED, "repetitions that make it too large");
+    if (p.status == GRT_OK && (!emit_tree(regex, t) || regex_emit(regex, (instruction){.op = OP_MATCH}) < 0))
+        regex_fail(&p, GRT_STATUS_UNSUPPORTED, "repetitions that make it too large");
     if (p.status != GRT_OK) {
         cpu_regex_release(regex);
         return p.status;

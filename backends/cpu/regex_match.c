@@ -73,7 +73,7 @@ static bool holds(assertion what, int32_t before, int32_t after)
     }
 }
 
-static void push(states *s, int32_t *stack, int32_t *top, int32_t state)
+static void regex_match_push(states *s, int32_t *stack, int32_t *top, int32_t state)
 {
     if (s->marks[state] == s->now)
         return;
@@ -88,16 +88,16 @@ static void close_over(const cpu_regex *regex, states *s, int32_t *stack, int32_
     s->now++;
     s->n = 0;
     for (int32_t i = 0; i < s->n_seeds; i++)
-        push(s, stack, &top, s->seeds[i]);
+        regex_match_push(s, stack, &top, s->seeds[i]);
     while (top) {
         int32_t at = stack[--top];
         const instruction *in = &regex->program[at];
         if (in->op == OP_SPLIT)
-            push(s, stack, &top, in->y);
+            regex_match_push(s, stack, &top, in->y);
         if (in->op == OP_SPLIT || in->op == OP_JUMP)
-            push(s, stack, &top, in->x);
+            regex_match_push(s, stack, &top, in->x);
         else if (in->op == OP_ASSERT && holds(in->assertion, before, after))
-            push(s, stack, &top, at + 1);
+            regex_match_push(s, stack, &top, at + 1);
         else if (in->op != OP_ASSERT)
             s->list[s->n++] = at;
     }
@@ -149,16 +149,16 @@ static void search_close(const cpu_regex *regex, search *f, int32_t before, int3
     s->n = 0;
     for (int32_t i = 0; i < s->n_seeds; i++) {
         int32_t top = 0;
-        push(s, f->stack, &top, s->seeds[i]);
+        regex_match_push(s, f->stack, &top, s->seeds[i]);
         while (top) {
             const int32_t at = f->stack[--top];
             const instruction *in = &regex->program[at];
             if (in->op == OP_SPLIT)
-                push(s, f->stack, &top, in->y);
+                regex_match_push(s, f->stack, &top, in->y);
             if (in->op == OP_SPLIT || in->op == OP_JUMP) {
-                push(s, f->stack, &top, in->x);
+                regex_match_push(s, f->stack, &top, in->x);
             } else if (in->op == OP_ASSERT && holds(in->assertion, before, after)) {
-                push(s, f->stack, &top, at + 1);
+                regex_match_push(s, f->stack, &top, at + 1);
             } else if (in->op != OP_ASSERT) {
                 f->list_begin[s->n] = f->seed_begin[i];
                 s->list[s->n++] = at;

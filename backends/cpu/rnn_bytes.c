@@ -71,7 +71,7 @@ typedef struct scratch_layout {
     size_t rows, values, products, bytes;
 } scratch_layout;
 
-static bool lay_out(int64_t k, int64_t n, scratch_layout *out)
+static bool rnn_bytes_lay_out(int64_t k, int64_t n, scratch_layout *out)
 {
     cpu_layout layout = {0};
     const bool fits = k < INT64_MAX / 8;
@@ -86,16 +86,16 @@ static bool lay_out(int64_t k, int64_t n, scratch_layout *out)
 bool cpu_rnn_bytes_scratch(int64_t k, int64_t n, int threads, size_t *out_bytes)
 {
     scratch_layout layout;
-    return lay_out(k, n, &layout) && grt_mul_size(layout.bytes, (size_t)threads, out_bytes);
+    return rnn_bytes_lay_out(k, n, &layout) && grt_mul_size(layout.bytes, (size_t)threads, out_bytes);
 }
 
-static thread_scratch scratch_of(const cpu_rnn_bytes *b, void *scratch, int thread)
+static thread_scratch rnn_bytes_scratch_of(const cpu_rnn_bytes *b, void *scratch, int thread)
 {
     scratch_layout layout = {0};
-    lay_out(b->k, b->n, &layout);
+    rnn_bytes_lay_out(b->k, b->n, &layout);
     char *own = (char *)scratch + (size_t)thread * layout.bytes;
-    return (thread_scratch){cpu_at(own, 0), cpu_at(own, layout.rows), cpu_at(own, layout.values),
-                            cpu_at(own, layout.products)};
+    return (thread_scratch){cpu_workspace_at(own, 0), cpu_workspace_at(own, layout.rows),
+                            cpu_workspace_at(own, layout.values), cpu_workspace_at(own, layout.products)};
 }
 
 typedef struct range {
@@ -131,15 +131,15 @@ static int32_t round_row(const float *a, int64_t k, range r, uint8_t *bytes)
     return (int32_t)(sum - (uint32_t)k * (uint32_t)r.zero);
 }
 
-static int32_t zero_of(const cpu_rnn_bytes *b, int64_t column)
+static int32_t rnn_bytes_zero_of(const cpu_rnn_bytes *b, int64_t column)
 {
     const int64_t i = b->zero_each ? column : 0;
     return !b->zero ? 0 : b->is_signed ? ((const int8_t *)b->zero)[i] : ((const uint8_t *)b->zero)[i];
 }
 
 /* Columns [from, to) of a row, of exact products. */
-static void scale_row(const cpu_rnn_bytes *b, float a_scale, int64_t from, int64_t to,
-                      const int32_t *products, const float *bias, float *c)
+static void rnn_bytes_scale_row(const cpu_rnn_bytes *b, float a_scale, int64_t from, int64_t to,
+                                const int32_t *products, const float *bias, float *c)
 {
     for (int64_t j = from; j < to; j++) {
         const float scale = a_scale * b->scale[b->scale_each ? j : 0];
@@ -167,8 +167,8 @@ static void multiply_packed(const cpu_rnn_bytes *b, int rows, const row_range *o
             for (int64_t j = from; j < to; j++)
                 sums[i * WIDTH + j - from] =
                     (int32_t)((uint32_t)sums[i * WIDTH + j - from] - zero * (uint32_t)column[j] -
-                              (uint32_t)own[i].sum * (uint32_t)(zero_of(b, j) - moved));
-            scale_row(b, own[i].range.scale, from, to, sums + i * WIDTH, bias, c + i * b->n);
+                              (uint32_t)own[i].sum * (uint32_t)(rnn_bytes_zero_of(b, j) - moved));
+            rnn_bytes_scale_row(b, own[i].range.scale, from, to, sums + i * WIDTH, bias, c + i * b->n);
         }
     }
 }
@@ -186,13 +186,14 @@ static void multiply_given(const cpu_rnn_bytes *b, const row_range *own, const t
     less_zero(t->bytes, b->k, own->range.zero, t->values);
     cpu_integer_rows(t->values, b->k + 1, 1, b->weights, b->is_signed, b->k, b->n, t->products);
     for (int64_t j = 0; j < b->n; j++)
-        t->products[j] = (int32_t)((uint32_t)t->products[j] - (uint32_t)own->sum * (uint32_t)zero_of(b, j));
-    scale_row(b, own->range.scale, 0, b->n, t->products, bias, c);
+        t->products[j] =
+            (int32_t)((uint32_t)t->products[j] - (uint32_t)own->sum * (uint32_t)rnn_bytes_zero_of(b, j));
+    rnn_bytes_scale_row(b, own->range.scale, 0, b->n, t->products, bias, c);
 }
 
 /* Up to ROWS rows. */
-static void run_rows(const cpu_rnn_bytes *b, int rows, const float *a, const range *all, const float *bias,
-                     float *c, const thread_scratch *t)
+static void rnn_bytes_run_rows(const cpu_rnn_bytes *b, int rows, const float *a, const range *all,
+                               const float *bias, float *c, const thread_scratch *t)
 {
     const int64_t k = b->k, stride = grt_qgemm_row_bytes(k);
     row_range own[ROWS];
@@ -216,7 +217,7 @@ void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, bool a
 #pragma omp parallel for num_threads(threads) if (m * n * k > CPU_GRAIN)
     for (int64_t row = 0; row < m; row += ROWS) {
         const int rows = m - row < ROWS ? (int)(m - row) : ROWS;
-        const thread_scratch own = scratch_of(b, scratch, cpu_thread());
-        run_rows(b, rows, a + row * k, apart ? NULL : &all, bias, c + row * n, &own);
+        const thread_scratch own = rnn_bytes_scratch_of(b, scratch, cpu_thread());
+        rnn_bytes_run_rows(b, rows, a + row * k, apart ? NULL : &all, bias, c + row * n, &own);
     }
 }

@@ -23,7 +23,7 @@ enum {
 typedef float floats __attribute__((vector_size(NR * sizeof(float)), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(NR * sizeof(int32_t))));
 
-static int64_t min64(int64_t a, int64_t b)
+static int64_t wgemm_min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -73,7 +73,7 @@ void grt_wgemm_put_column(grt_wgemm *w, int64_t column, const uint8_t *numbers)
     uint32_t *panel = w->numbers + column / NR * panel_words(w) + column % NR;
     for (int64_t b = 0, x = 0; b < w->blocks; b++) {
         uint32_t *to = panel + b * w->groups * NR;
-        for (const int64_t end = min64(x + w->block, w->k); x < end; to += NR) {
+        for (const int64_t end = wgemm_min64(x + w->block, w->k); x < end; to += NR) {
             uint32_t word = 0;
             for (int64_t i = 0; i < per && x < end; i++, x++)
                 word |= (uint32_t)numbers[x] << (i * w->bits);
@@ -88,7 +88,7 @@ void grt_wgemm_put_row(grt_wgemm *w, int64_t x, const uint8_t *numbers)
     const int64_t shift = in_block % per * w->bits;
     uint32_t *to = w->numbers + (x / w->block * w->groups + in_block / per) * NR;
     for (int64_t j = 0; j < w->n; j += NR, to += step)
-        for (int64_t i = 0; i < min64(NR, w->n - j); i++)
+        for (int64_t i = 0; i < wgemm_min64(NR, w->n - j); i++)
             to[i] |= (uint32_t)numbers[j + i] << shift;
 }
 
@@ -149,7 +149,7 @@ INLINE void multiply_few(const grt_wgemm *w, const int bits, const int rows, con
         sum[r] = (floats){0};
     for (int64_t b = 0, x = 0; b < w->blocks; b++) {
         const uint32_t *from = p->numbers + b * w->groups * NR;
-        const int64_t end = min64(x + w->block, w->k);
+        const int64_t end = wgemm_min64(x + w->block, w->k);
         floats zero, scale, part[FEW][2];
         load_block(p, b, &zero, &scale);
         for (int r = 0; r < rows; r++)
@@ -190,7 +190,7 @@ static void run_few(const grt_wgemm *w, int64_t m, int64_t i, const float *a, co
 {
     float sums[FEW * NR];
     const panel p = panel_at(w, i);
-    const int64_t cols = min64(NR, w->n - i * NR);
+    const int64_t cols = wgemm_min64(NR, w->n - i * NR);
     few(w, (int)m, &p, a, sums);
     for (int64_t r = 0; r < m; r++)
         for (int64_t j = 0; j < cols; j++)
@@ -219,7 +219,7 @@ INLINE void widen_panel(const grt_wgemm *w, const int bits, const panel *p, floa
     const int per = 32 / bits;
     for (int64_t b = 0, x = 0; b < w->blocks; b++) {
         const uint32_t *from = p->numbers + b * w->groups * NR;
-        const int64_t end = min64(x + w->block, w->k);
+        const int64_t end = wgemm_min64(x + w->block, w->k);
         floats zero, scale;
         load_block(p, b, &zero, &scale);
         for (; x + per <= end; x += per, from += NR)
@@ -242,13 +242,13 @@ CPU_DISPATCH(widen, (const grt_wgemm *w, const panel *p, float *out), (w, p, out
 static int64_t strip_panels(const grt_wgemm *w)
 {
     const int64_t n = STRIP_BYTES / (NR * (int64_t)sizeof(float) * (w->k > 0 ? w->k : 1)) / 2 * 2;
-    return min64(n < 2 ? 2 : n, panels_of(w) > 0 ? panels_of(w) : 1);
+    return wgemm_min64(n < 2 ? 2 : n, panels_of(w) > 0 ? panels_of(w) : 1);
 }
 
 /* Columns from panel `first` on. */
 static grt_gemm strip_product(const grt_wgemm *w, int64_t m, int64_t first, int64_t panels)
 {
-    const int64_t n = min64(panels * NR, w->n - first * NR);
+    const int64_t n = wgemm_min64(panels * NR, w->n - first * NR);
     return (grt_gemm){.batch = 1,
                       .m = m,
                       .n = n,
@@ -260,7 +260,7 @@ static grt_gemm strip_product(const grt_wgemm *w, int64_t m, int64_t first, int6
                       .alpha = 1.0f};
 }
 
-static bool sizes(const grt_wgemm *w, int64_t m, size_t *out_strip, size_t *out_gemm)
+static bool wgemm_sizes(const grt_wgemm *w, int64_t m, size_t *out_strip, size_t *out_gemm)
 {
     const int64_t panels = strip_panels(w);
     const grt_gemm g = strip_product(w, m, 0, panels);
@@ -276,19 +276,19 @@ bool grt_wgemm_scratch_bytes(const grt_wgemm *w, int64_t m, int threads, size_t 
     *out_bytes = 0;
     if (m <= FEW)
         return true;
-    if (!sizes(w, m, &strip, &gemm))
+    if (!wgemm_sizes(w, m, &strip, &gemm))
         return false;
     cpu_layout_add(&layout, 1, strip);
     cpu_layout_add(&layout, 1, gemm);
     return !layout.overflow && grt_mul_size(layout.bytes, (size_t)threads, out_bytes);
 }
 
-static void run_strip(const grt_wgemm *w, int64_t m, int64_t first, const float *a, const float *bias,
-                      float *y, char *scratch)
+static void wgemm_run_strip(const grt_wgemm *w, int64_t m, int64_t first, const float *a, const float *bias,
+                            float *y, char *scratch)
 {
     size_t strip, gemm;
-    sizes(w, m, &strip, &gemm);
-    const int64_t panels = min64(strip_panels(w), panels_of(w) - first);
+    wgemm_sizes(w, m, &strip, &gemm);
+    const int64_t panels = wgemm_min64(strip_panels(w), panels_of(w) - first);
     grt_gemm g = strip_product(w, m, first, panels);
     float *wide = (float *)(void *)scratch;
     for (int64_t i = 0; i < panels; i++) {
@@ -315,6 +315,6 @@ void grt_wgemm_run(const grt_wgemm *w, int64_t m, const float *a, const float *b
         if (is_few)
             run_few(w, m, i, a, bias, y);
         else
-            run_strip(w, m, i * step, a, bias, y, (char *)scratch + (size_t)cpu_thread() * bytes);
+            wgemm_run_strip(w, m, i * step, a, bias, y, (char *)scratch + (size_t)cpu_thread() * bytes);
     }
 }

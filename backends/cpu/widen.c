@@ -29,7 +29,7 @@ typedef struct widen_shape {
 
 enum { ALIGNMENT = 64, BLOCK = 1 << 14 };
 
-static bool is_narrow(grt_dtype dtype)
+static bool widen_is_narrow(grt_dtype dtype)
 {
     return dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16;
 }
@@ -53,13 +53,13 @@ static void narrow_all(grt_dtype dtype, const float *from, int64_t n, void *to, 
 static const grt_kernel_row widened_row;
 
 /* The node with float32 for its 16-bit floats, whose content is left out; false if it has none. */
-static bool describe(const grt_kernel_node *node, grt_tensor *tensors, grt_kernel_node *out)
+static bool widen_describe(const grt_kernel_node *node, grt_tensor *tensors, grt_kernel_node *out)
 {
     bool any = false;
     memcpy(tensors, node->in, (size_t)node->n_in * sizeof *tensors);
     memcpy(tensors + node->n_in, node->out, (size_t)node->n_out * sizeof *tensors);
     for (int32_t i = 0; i < node->n_in + node->n_out; i++)
-        if (is_narrow(tensors[i].dtype)) {
+        if (widen_is_narrow(tensors[i].dtype)) {
             tensors[i].dtype = GRT_DTYPE_FLOAT;
             tensors[i].data = NULL;
             any = true;
@@ -83,7 +83,7 @@ const grt_kernel_row *cpu_widen_find(const grt_kernel_node *node)
     const size_t n = (size_t)node->n_in + (size_t)node->n_out;
     grt_kernel_node wide;
     grt_tensor few[FEW], *tensors = n <= FEW ? few : malloc(n * sizeof *tensors);
-    const bool found = tensors && describe(node, tensors, &wide) && find_wide(&wide);
+    const bool found = tensors && widen_describe(node, tensors, &wide) && find_wide(&wide);
     if (tensors != few)
         free(tensors);
     return found ? &widened_row : NULL;
@@ -91,7 +91,7 @@ const grt_kernel_row *cpu_widen_find(const grt_kernel_node *node)
 
 /* ---- create ---- */
 
-static void destroy(void *data)
+static void widen_destroy(void *data)
 {
     widen_state *state = data;
     if (!state)
@@ -108,7 +108,7 @@ static grt_status widen_constants(const grt_kernel_node *node, widen_state *stat
 {
     for (int32_t i = 0; i < node->n_in; i++) {
         const grt_tensor *t = &node->in[i];
-        if (!is_narrow(t->dtype) || !t->data)
+        if (!widen_is_narrow(t->dtype) || !t->data)
             continue;
         const int64_t n = grt_tensor_elements(t);
         state->constants[i] = malloc(((size_t)n + 1) * sizeof(float));
@@ -120,10 +120,10 @@ static grt_status widen_constants(const grt_kernel_node *node, widen_state *stat
     return GRT_OK;
 }
 
-static grt_status fill(const grt_kernel_node *node, widen_state *state, grt_tensor *tensors)
+static grt_status widen_fill(const grt_kernel_node *node, widen_state *state, grt_tensor *tensors)
 {
     grt_kernel_node wide;
-    describe(node, tensors, &wide);
+    widen_describe(node, tensors, &wide);
     GRT_TRY(widen_constants(node, state, tensors));
     state->row = find_wide(&wide);
     if (!state->row)
@@ -131,7 +131,7 @@ static grt_status fill(const grt_kernel_node *node, widen_state *state, grt_tens
     return state->row->create ? state->row->create(&wide, &state->state) : GRT_OK;
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status widen_create(const grt_kernel_node *node, void **out_state)
 {
     widen_state *state = calloc(1, sizeof *state);
     grt_tensor *tensors = malloc(((size_t)(node->n_in + node->n_out) + 1) * sizeof *tensors);
@@ -140,10 +140,10 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
         state->n_in = node->n_in;
         state->constants = calloc((size_t)node->n_in + 1, sizeof *state->constants);
     }
-    status = state && tensors && state->constants ? fill(node, state, tensors) : grt_fail_memory(0);
+    status = state && tensors && state->constants ? widen_fill(node, state, tensors) : grt_fail_memory(0);
     free(tensors);
     if (status != GRT_OK) {
-        destroy(state);
+        widen_destroy(state);
         return status;
     }
     *out_state = state;
@@ -152,7 +152,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
 
 /* ---- reshape ---- */
 
-static void release_shape(void *data)
+static void widen_release_shape(void *data)
 {
     widen_shape *s = data;
     if (!s)
@@ -167,11 +167,11 @@ static void release_shape(void *data)
 }
 
 /* The tensor for the float32 kernel; tensors without memory get some in the workspace. */
-static bool place(widen_shape *s, int32_t at, const grt_tensor *t, const float *constant, size_t *bytes)
+static bool widen_place(widen_shape *s, int32_t at, const grt_tensor *t, const float *constant, size_t *bytes)
 {
     s->offsets[at] = SIZE_MAX;
     s->tensors[at] = *t;
-    if (!is_narrow(t->dtype))
+    if (!widen_is_narrow(t->dtype))
         return true;
     s->tensors[at].dtype = GRT_DTYPE_FLOAT;
     s->tensors[at].data = (void *)constant;
@@ -188,18 +188,18 @@ static grt_status place_all(const grt_reshape *r, widen_shape *s, size_t *bytes)
     bool fits = true;
     for (int32_t i = 0; i < r->n_in; i++)
         if (r->in[i]) {
-            fits = fits && place(s, i, r->in[i], i < state->n_in ? state->constants[i] : NULL, bytes);
+            fits = fits && widen_place(s, i, r->in[i], i < state->n_in ? state->constants[i] : NULL, bytes);
             s->in[i] = &s->tensors[i];
         }
     for (int32_t i = 0; i < r->n_out; i++)
         if (r->out[i]) {
-            fits = fits && place(s, r->n_in + i, r->out[i], NULL, bytes);
+            fits = fits && widen_place(s, r->n_in + i, r->out[i], NULL, bytes);
             s->out[i] = &s->tensors[r->n_in + i];
         }
     return fits ? GRT_OK : grt_fail_memory(SIZE_MAX);
 }
 
-static grt_status prepare(grt_reshape *r, widen_shape *s)
+static grt_status widen_prepare(grt_reshape *r, widen_shape *s)
 {
     size_t bytes = 0;
     GRT_TRY(place_all(r, s, &bytes));
@@ -216,7 +216,7 @@ static grt_status prepare(grt_reshape *r, widen_shape *s)
                                                                            : grt_fail_memory(SIZE_MAX);
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status widen_reshape(grt_reshape *r)
 {
     const size_t n = (size_t)(r->n_in + r->n_out) + 1;
     widen_shape *s = calloc(1, sizeof *s);
@@ -229,10 +229,10 @@ static grt_status reshape(grt_reshape *r)
     s->in = calloc(n, sizeof *s->in);
     s->out = calloc(n, sizeof *s->out);
     s->offsets = calloc(n, sizeof *s->offsets);
-    grt_status status =
-        s->tensors && s->in && s->out && s->offsets ? prepare(r, s) : grt_fail_memory(n * sizeof *s->tensors);
+    grt_status status = s->tensors && s->in && s->out && s->offsets ? widen_prepare(r, s)
+                                                                    : grt_fail_memory(n * sizeof *s->tensors);
     if (status != GRT_OK) {
-        release_shape(s);
+        widen_release_shape(s);
         return status;
     }
     r->shape = s;
@@ -241,7 +241,7 @@ static grt_status reshape(grt_reshape *r)
 
 /* ---- run ---- */
 
-static grt_status run(const grt_run *r)
+static grt_status widen_run(const grt_run *r)
 {
     const widen_shape *s = r->shape;
     char *workspace = r->workspace;
@@ -251,7 +251,7 @@ static grt_status run(const grt_run *r)
         if (!from)
             continue;
         if (s->offsets[i] == SIZE_MAX) {
-            if (!is_narrow(from->dtype))
+            if (!widen_is_narrow(from->dtype))
                 s->tensors[i].data = from->data;
             continue;
         }
@@ -276,8 +276,8 @@ static grt_status run(const grt_run *r)
 
 static const grt_kernel_row widened_row = {.domain = "",
                                            .op = "",
-                                           .create = create,
-                                           .destroy = destroy,
-                                           .reshape = reshape,
-                                           .release_shape = release_shape,
-                                           .run = run};
+                                           .create = widen_create,
+                                           .destroy = widen_destroy,
+                                           .reshape = widen_reshape,
+                                           .release_shape = widen_release_shape,
+                                           .run = widen_run};

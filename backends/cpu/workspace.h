@@ -23,7 +23,7 @@ static inline size_t cpu_layout_add(cpu_layout *layout, int64_t n, size_t size)
     return at;
 }
 
-static inline void *cpu_at(void *workspace, size_t offset)
+static inline void *cpu_workspace_at(void *workspace, size_t offset)
 {
     return workspace ? (char *)workspace + offset : NULL;
 }

@@ -275,7 +275,8 @@ template <class T, int SIZE> constexpr size_t few_bytes()
     return tiles > results ? tiles : results;
 }
 
-template <class T> void *kernel_of(int64_t size, bool is_few, bool general, size_t *bytes)
+template <class T>
+void *cuda_attention_flash_kernel_of(int64_t size, bool is_few, bool general, size_t *bytes)
 {
 #define PICK(SIZE)                                                                            \
     case SIZE:                                                                                \
@@ -293,11 +294,14 @@ template <class T> void *kernel_of(int64_t size, bool is_few, bool general, size
 #undef PICK
 }
 
-void *kernel_for(const attention_shape *s, grt_dtype dtype, bool is_few, bool general, size_t *bytes)
+void *cuda_attention_flash_kernel_for(const attention_shape *s, grt_dtype dtype, bool is_few, bool general,
+                                      size_t *bytes)
 {
-    return dtype == GRT_DTYPE_FLOAT16    ? kernel_of<__half>(s->size, is_few, general, bytes)
-           : dtype == GRT_DTYPE_BFLOAT16 ? kernel_of<__nv_bfloat16>(s->size, is_few, general, bytes)
-                                         : kernel_of<float>(s->size, is_few, general, bytes);
+    return dtype == GRT_DTYPE_FLOAT16
+               ? cuda_attention_flash_kernel_of<__half>(s->size, is_few, general, bytes)
+           : dtype == GRT_DTYPE_BFLOAT16
+               ? cuda_attention_flash_kernel_of<__nv_bfloat16>(s->size, is_few, general, bytes)
+               : cuda_attention_flash_kernel_of<float>(s->size, is_few, general, bytes);
 }
 
 } // namespace
@@ -306,7 +310,7 @@ void *kernel_for(const attention_shape *s, grt_dtype dtype, bool is_few, bool ge
 bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
 {
     size_t bytes;
-    (void)kernel_for(s, dtype, true, false, &bytes);
+    (void)cuda_attention_flash_kernel_for(s, dtype, true, false, &bytes);
     return attention_tasks(s, MANY_WARPS * ROWS) < device->multiProcessorCount &&
            bytes <= device->sharedMemPerBlockOptin;
 }
@@ -316,7 +320,7 @@ cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype)
     cudaError_t error = cudaSuccess;
     for (int general = 0; general < 2 && error == cudaSuccess; general++) {
         size_t bytes;
-        void *kernel = kernel_for(s, dtype, s->few, general, &bytes);
+        void *kernel = cuda_attention_flash_kernel_for(s, dtype, s->few, general, &bytes);
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     }
     return error;
@@ -325,7 +329,7 @@ cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype)
 void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream)
 {
     size_t bytes;
-    void *kernel = kernel_for(s, dtype, s->few, !attention_scales_only(s, d), &bytes);
+    void *kernel = cuda_attention_flash_kernel_for(s, dtype, s->few, !attention_scales_only(s, d), &bytes);
     uint32_t tasks = (uint32_t)attention_tasks(s, s->few ? (int)ROWS : MANY_WARPS * ROWS);
     void *arguments[] = {(void *)s, (void *)d, &tasks};
     (void)cudaLaunchKernel(kernel, dim3(cuda_blocks(tasks, 1)), dim3(32 * (s->few ? FEW_WARPS : MANY_WARPS)),

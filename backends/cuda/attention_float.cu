@@ -32,8 +32,9 @@ template <class Op> __device__ __forceinline__ float over_row(float x)
 
 /* R: rows of a lane. GENERAL: with a mask or a softcap. */
 template <int SIZE, int R, int WARPS, bool GENERAL>
-__global__ void __launch_bounds__(WARPS * 32) attend(const __grid_constant__ attention_shape s,
-                                                     const __grid_constant__ attention_data d, uint32_t tasks)
+__global__ void __launch_bounds__(WARPS * 32)
+    cuda_attention_float_attend(const __grid_constant__ attention_shape s,
+                                const __grid_constant__ attention_data d, uint32_t tasks)
 {
     enum {
         THREADS = WARPS * 32,
@@ -196,7 +197,7 @@ __global__ void __launch_bounds__(WARPS * 32) attend(const __grid_constant__ att
     }
 }
 
-template <int SIZE, int R, int WARPS> constexpr size_t shared_bytes()
+template <int SIZE, int R, int WARPS> constexpr size_t cuda_attention_float_shared_bytes()
 {
     return (size_t)((2 * STAGES * TILE + GROUPS * R * WARPS) * (SIZE + row_pad<float>)+GROUPS * R * WARPS *
                     WEIGHT_STRIDE) *
@@ -204,20 +205,24 @@ template <int SIZE, int R, int WARPS> constexpr size_t shared_bytes()
 }
 
 /* Call use with the kernel for a size, and the shared memory that it wants. */
-template <int R, int WARPS, bool GENERAL, class F> void with_kernel(int64_t size, F use)
+template <int R, int WARPS, bool GENERAL, class F> void cuda_attention_float_with_kernel(int64_t size, F use)
 {
     switch (size) {
     case 32:
-        use(attend<32, R, WARPS, GENERAL>, shared_bytes<32, R, WARPS>());
+        use(cuda_attention_float_attend<32, R, WARPS, GENERAL>,
+            cuda_attention_float_shared_bytes<32, R, WARPS>());
         break;
     case 64:
-        use(attend<64, R, WARPS, GENERAL>, shared_bytes<64, R, WARPS>());
+        use(cuda_attention_float_attend<64, R, WARPS, GENERAL>,
+            cuda_attention_float_shared_bytes<64, R, WARPS>());
         break;
     case 96:
-        use(attend<96, R, WARPS, GENERAL>, shared_bytes<96, R, WARPS>());
+        use(cuda_attention_float_attend<96, R, WARPS, GENERAL>,
+            cuda_attention_float_shared_bytes<96, R, WARPS>());
         break;
     case 128:
-        use(attend<128, R, WARPS, GENERAL>, shared_bytes<128, R, WARPS>());
+        use(cuda_attention_float_attend<128, R, WARPS, GENERAL>,
+            cuda_attention_float_shared_bytes<128, R, WARPS>());
         break;
     default:
         break;
@@ -228,18 +233,21 @@ template <int R, int WARPS, bool GENERAL, class F> void with_kernel(int64_t size
 enum { MANY_ROWS = 4, MANY_WARPS = 4, FEW_ROWS = 2, FEW_WARPS = 2 };
 
 template <bool GENERAL>
-void launch(const attention_shape *s, const attention_data *d, int multiprocessors, cudaStream_t stream)
+void cuda_attention_float_launch(const attention_shape *s, const attention_data *d, int multiprocessors,
+                                 cudaStream_t stream)
 {
     const int64_t large = attention_tasks(s, MANY_ROWS * MANY_WARPS * GROUPS),
                   small = attention_tasks(s, FEW_ROWS * FEW_WARPS * GROUPS);
     if (large >= 2 * multiprocessors && s->splits == 1)
-        with_kernel<MANY_ROWS, MANY_WARPS, GENERAL>(s->size, [&](auto kernel, size_t bytes) {
-            kernel<<<cuda_blocks(large, 1), MANY_WARPS * 32, bytes, stream>>>(*s, *d, (uint32_t)large);
-        });
+        cuda_attention_float_with_kernel<MANY_ROWS, MANY_WARPS, GENERAL>(
+            s->size, [&](auto kernel, size_t bytes) {
+                kernel<<<cuda_blocks(large, 1), MANY_WARPS * 32, bytes, stream>>>(*s, *d, (uint32_t)large);
+            });
     else
-        with_kernel<FEW_ROWS, FEW_WARPS, GENERAL>(s->size, [&](auto kernel, size_t bytes) {
-            kernel<<<cuda_blocks(small, 1), FEW_WARPS * 32, bytes, stream>>>(*s, *d, (uint32_t)small);
-        });
+        cuda_attention_float_with_kernel<FEW_ROWS, FEW_WARPS, GENERAL>(
+            s->size, [&](auto kernel, size_t bytes) {
+                kernel<<<cuda_blocks(small, 1), FEW_WARPS * 32, bytes, stream>>>(*s, *d, (uint32_t)small);
+            });
 }
 
 } // namespace
@@ -252,10 +260,10 @@ cudaError_t attention_float_prepare(const attention_shape *s)
             error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                          (int)bytes);
     };
-    with_kernel<MANY_ROWS, MANY_WARPS, false>(s->size, allow);
-    with_kernel<MANY_ROWS, MANY_WARPS, true>(s->size, allow);
-    with_kernel<FEW_ROWS, FEW_WARPS, false>(s->size, allow);
-    with_kernel<FEW_ROWS, FEW_WARPS, true>(s->size, allow);
+    cuda_attention_float_with_kernel<MANY_ROWS, MANY_WARPS, false>(s->size, allow);
+    cuda_attention_float_with_kernel<MANY_ROWS, MANY_WARPS, true>(s->size, allow);
+    cuda_attention_float_with_kernel<FEW_ROWS, FEW_WARPS, false>(s->size, allow);
+    cuda_attention_float_with_kernel<FEW_ROWS, FEW_WARPS, true>(s->size, allow);
     return error;
 }
 
@@ -263,7 +271,7 @@ void attention_float(const attention_shape *s, const attention_data *d, int mult
                      cudaStream_t stream)
 {
     if (d->mask || s->softcap > 0)
-        launch<true>(s, d, multiprocessors, stream);
+        cuda_attention_float_launch<true>(s, d, multiprocessors, stream);
     else
-        launch<false>(s, d, multiprocessors, stream);
+        cuda_attention_float_launch<false>(s, d, multiprocessors, stream);
 }

@@ -215,8 +215,9 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
 
 template <class T, int SIZE, int GROUPS, bool GENERAL>
 __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
-    attend(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d,
-           const __grid_constant__ attention_maps maps, uint32_t tasks)
+    cuda_attention_warpgroup_attend(const __grid_constant__ attention_shape s,
+                                    const __grid_constant__ attention_data d,
+                                    const __grid_constant__ attention_maps maps, uint32_t tasks)
 {
     enum { WARPS = GROUPS * 4 };
     extern __shared__ char raw[];
@@ -255,8 +256,9 @@ struct choice {
 
 template <class T, int SIZE, int GROUPS> choice choose_mask(bool general)
 {
-    return {general ? (void *)attend<T, SIZE, GROUPS, true> : (void *)attend<T, SIZE, GROUPS, false>, GROUPS,
-            sizeof(block_memory<SIZE, GROUPS>) + PANEL_ALIGNMENT};
+    return {general ? (void *)cuda_attention_warpgroup_attend<T, SIZE, GROUPS, true>
+                    : (void *)cuda_attention_warpgroup_attend<T, SIZE, GROUPS, false>,
+            GROUPS, sizeof(block_memory<SIZE, GROUPS>) + PANEL_ALIGNMENT};
 }
 
 template <class T, int SIZE> choice choose_groups(const attention_shape *s, bool general)
@@ -266,7 +268,7 @@ template <class T, int SIZE> choice choose_groups(const attention_shape *s, bool
                                   : choose_mask<T, SIZE, most_groups<SIZE>>(general);
 }
 
-template <class T> choice choose(const attention_shape *s, bool general)
+template <class T> choice cuda_attention_warpgroup_choose(const attention_shape *s, bool general)
 {
     return s->size <= 32   ? choose_groups<T, 32>(s, general)
            : s->size <= 64 ? choose_groups<T, 64>(s, general)
@@ -276,7 +278,8 @@ template <class T> choice choose(const attention_shape *s, bool general)
 
 choice choice_for(const attention_shape *s, grt_dtype dtype, bool general)
 {
-    return dtype == GRT_DTYPE_FLOAT16 ? choose<__half>(s, general) : choose<__nv_bfloat16>(s, general);
+    return dtype == GRT_DTYPE_FLOAT16 ? cuda_attention_warpgroup_choose<__half>(s, general)
+                                      : cuda_attention_warpgroup_choose<__nv_bfloat16>(s, general);
 }
 
 cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view &view, int64_t rows,

@@ -26,7 +26,7 @@ static const grt_kernel_table *const tables[] = {
 
 extern const grt_backend grt_backend_cuda;
 
-static int32_t device_count(void)
+static int32_t cuda_device_count(void)
 {
     int n = 0, driver = 0;
     cudaError_t error = cudaGetDeviceCount(&n);
@@ -50,7 +50,7 @@ static int32_t device_count(void)
     return 0;
 }
 
-static void close_device(grt_device *base)
+static void cuda_close_device(grt_device *base)
 {
     cuda_device *device = (cuda_device *)base;
     bool switched;
@@ -63,7 +63,7 @@ static void close_device(grt_device *base)
     free(device);
 }
 
-static void identify(grt_device *base, grt_text *key)
+static void cuda_identify(grt_device *base, grt_text *key)
 {
     const cuda_device *device = (const cuda_device *)base;
     int driver = 0;
@@ -76,8 +76,8 @@ static const grt_current_api current = {.enter = cuda_enter, .leave = cuda_leave
 static const grt_local_api locals = {.check = cuda_local_check, .release = cuda_local_release};
 
 static const grt_device_api api = {
-    .close = close_device,
-    .identify = identify,
+    .close = cuda_close_device,
+    .identify = cuda_identify,
     .memory = &cuda_memory,
     .copies = &cuda_copies,
     .streams = &cuda_streams,
@@ -90,7 +90,7 @@ static const grt_device_api api = {
     .locals = &locals,
 };
 
-static grt_status read_properties(cuda_device *device)
+static grt_status cuda_read_properties(cuda_device *device)
 {
     const int32_t index = device->base.index;
     CUDA_TRY(cudaGetDeviceProperties(&device->prop, index));
@@ -102,20 +102,20 @@ static grt_status read_properties(cuda_device *device)
     return GRT_OK;
 }
 
-static grt_status make_parts(cuda_device *device)
+static grt_status cuda_make_parts(cuda_device *device)
 {
-    GRT_TRY(read_properties(device));
+    GRT_TRY(cuda_read_properties(device));
     CUDA_TRY(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
     GRT_TRY(cuda_libraries_create(device->base.index, &device->libraries));
     return cuda_codes_create(&device->codes);
 }
 
-static grt_status start(cuda_device *device)
+static grt_status cuda_start(cuda_device *device)
 {
     bool switched;
     GRT_TRY(cuda_current_open(device->base.index, &device->context));
     GRT_TRY(cuda_enter(&device->base, &switched));
-    const grt_status status = make_parts(device);
+    const grt_status status = cuda_make_parts(device);
     if (status != GRT_OK) {
         cuda_libraries_release(device->libraries);
         if (device->stream)
@@ -127,7 +127,7 @@ static grt_status start(cuda_device *device)
 
 static grt_status open_working(int32_t index, grt_device **out_device)
 {
-    int32_t n = device_count();
+    int32_t n = cuda_device_count();
     if (n == 0)
         return GRT_STATUS_DEVICE;
     if (index < 0 || index >= n)
@@ -137,7 +137,7 @@ static grt_status open_working(int32_t index, grt_device **out_device)
     if (!device)
         return grt_fail_memory(sizeof *device);
     device->base = (grt_device){.api = &api, .backend = &grt_backend_cuda, .index = index};
-    grt_status status = start(device);
+    grt_status status = cuda_start(device);
     if (status != GRT_OK) {
         free(device);
         return status;
@@ -146,7 +146,7 @@ static grt_status open_working(int32_t index, grt_device **out_device)
     return GRT_OK;
 }
 
-static grt_status open_device(int32_t index, grt_device **out_device)
+static grt_status cuda_open_device(int32_t index, grt_device **out_device)
 {
     grt_status status = open_working(index, out_device);
     if (status != GRT_OK)
@@ -164,15 +164,16 @@ static void close_description(grt_device *base)
 }
 
 /* No driver is known: choices serve all of them. */
-static void identify_description(grt_device *base, grt_text *key)
+static void cuda_identify_description(grt_device *base, grt_text *key)
 {
     const cuda_device *device = (const cuda_device *)base;
     grt_text_add(key, "gpu=%s;sm=%d%d;driver=0;", device->prop.name, device->prop.major, device->prop.minor);
 }
 
-static const grt_device_api description_api = {.close = close_description, .identify = identify_description};
+static const grt_device_api description_api = {.close = close_description,
+                                               .identify = cuda_identify_description};
 
-static grt_status open_description(const grt_device_description *d, grt_device **out_device)
+static grt_status cuda_open_description(const grt_device_description *d, grt_device **out_device)
 {
     if (d->sm < 80 || d->sm > 9999 || !*d->name || strlen(d->name) >= sizeof((cuda_device *)0)->prop.name ||
         strchr(d->name, ';'))
@@ -197,7 +198,7 @@ static grt_status open_description(const grt_device_description *d, grt_device *
     return GRT_OK;
 }
 
-static grt_status describe(grt_device *base, grt_text *name, int32_t *out_sm, grt_text *properties)
+static grt_status cuda_describe(grt_device *base, grt_text *name, int32_t *out_sm, grt_text *properties)
 {
     cuda_device *device = (cuda_device *)base;
     bool switched;
@@ -209,7 +210,7 @@ static grt_status describe(grt_device *base, grt_text *name, int32_t *out_sm, gr
     return status;
 }
 
-static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
+static const grt_kernel_row *cuda_find_kernel(const grt_kernel_node *node, grt_text *why)
 {
     const grt_kernel_row *row;
     if (grt_custom_kernel(node, true, why, &row))
@@ -232,13 +233,13 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
             .merges_gathers = true,
             .batch_limit = 1 << 28, /* fills any GPU by itself */
         },
-    .device_count = device_count,
-    .device_open = open_device,
+    .device_count = cuda_device_count,
+    .device_open = cuda_open_device,
     .api = &api,
-    .find_kernel = find_kernel,
+    .find_kernel = cuda_find_kernel,
     .expect = cuda_libraries_expect,
     .unpack = cuda_packing_unpack,
-    .describe = describe,
-    .open_description = open_description,
+    .describe = cuda_describe,
+    .open_description = cuda_open_description,
     .description_api = &description_api,
 };

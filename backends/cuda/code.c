@@ -67,7 +67,7 @@ static bool find_code(cuda_device *device, entry *e, const char *source, size_t 
 }
 
 /* Failures are not errors: rejected code is replaced by the interpreter. */
-static void load(cuda_device *device, entry *e, const char *name, const char *source)
+static void cuda_code_load(cuda_device *device, entry *e, const char *name, const char *source)
 {
     size_t size;
     if (!find_code(device, e, source, &size))
@@ -92,7 +92,7 @@ grt_status cuda_code_get(cuda_device *device, const char *key, const char *name,
     HASH_FIND(hh, codes->entries, key, length, e);
     if (!e && (e = calloc(1, sizeof *e + length + 1))) {
         memcpy(e->key, key, length + 1);
-        load(device, e, name, source);
+        cuda_code_load(device, e, name, source);
         HASH_ADD_KEYPTR(hh, codes->entries, e->key, length, e);
         if (!GRT_HASH_HAS(e)) {
             release_entry(e);

@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <class T>
-void launch(const cuda_columns *c, const void *x, void *y, void *workspace, cudaStream_t stream)
+void cuda_columns_launch(const cuda_columns *c, const void *x, void *y, void *workspace, cudaStream_t stream)
 {
     const int64_t vectors = c->columns / cuda_vector<T>::N, groups = (vectors + c->width - 1) / c->width;
     float *parts = c->shares > 1 ? (float *)workspace : nullptr;
@@ -150,10 +150,10 @@ bool cuda_columns_run(const cuda_columns *c, grt_dtype dtype, const void *x, voi
     if (!cuda_is_vector(x) || !cuda_is_vector(y))
         return false;
     if (dtype == GRT_DTYPE_FLOAT)
-        launch<float>(c, x, y, workspace, stream);
+        cuda_columns_launch<float>(c, x, y, workspace, stream);
     else if (dtype == GRT_DTYPE_FLOAT16)
-        launch<__half>(c, x, y, workspace, stream);
+        cuda_columns_launch<__half>(c, x, y, workspace, stream);
     else
-        launch<__nv_bfloat16>(c, x, y, workspace, stream);
+        cuda_columns_launch<__nv_bfloat16>(c, x, y, workspace, stream);
     return true;
 }

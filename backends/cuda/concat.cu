@@ -13,7 +13,7 @@ struct sources {
 
 template <class T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    join(const __grid_constant__ cuda_concat c, const __grid_constant__ sources s, T *dst)
+    cuda_concat_join(const __grid_constant__ cuda_concat c, const __grid_constant__ sources s, T *dst)
 {
     const uint32_t i = blockIdx.x * CUDA_BLOCK + threadIdx.x;
     if (i >= c.total)
@@ -31,9 +31,10 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     dst[i] = ((const T *)s.part[low])[(size_t)row * (c.ends[low] - begin) + (at - begin)];
 }
 
-template <class T> void launch(const cuda_concat *c, const sources &s, void *dst, cudaStream_t stream)
+template <class T>
+void cuda_concat_launch(const cuda_concat *c, const sources &s, void *dst, cudaStream_t stream)
 {
-    join<T><<<cuda_grid(c->total), CUDA_BLOCK, 0, stream>>>(*c, s, (T *)dst);
+    cuda_concat_join<T><<<cuda_grid(c->total), CUDA_BLOCK, 0, stream>>>(*c, s, (T *)dst);
 }
 
 } // namespace
@@ -74,12 +75,12 @@ bool cuda_concat_run(const cuda_concat *c, void *dst, const void *const *src, cu
     if (!aligned)
         return false;
     if (c->unit == 16)
-        launch<cuda_bits128>(c, s, dst, stream);
+        cuda_concat_launch<cuda_bits128>(c, s, dst, stream);
     else if (c->unit == 8)
-        launch<uint64_t>(c, s, dst, stream);
+        cuda_concat_launch<uint64_t>(c, s, dst, stream);
     else if (c->unit == 4)
-        launch<uint32_t>(c, s, dst, stream);
+        cuda_concat_launch<uint32_t>(c, s, dst, stream);
     else
-        launch<uint16_t>(c, s, dst, stream);
+        cuda_concat_launch<uint16_t>(c, s, dst, stream);
     return true;
 }

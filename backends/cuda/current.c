@@ -17,7 +17,7 @@ static struct {
 static bool complete;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void find(const char *name, void *out_function)
+static void cuda_current_find(const char *name, void *out_function)
 {
     void *function = NULL;
     enum cudaDriverEntryPointQueryResult result;
@@ -31,11 +31,11 @@ static void find(const char *name, void *out_function)
 static void find_all(void)
 {
     complete = true;
-    find("cuCtxGetCurrent", &driver.get);
-    find("cuCtxPushCurrent", &driver.push);
-    find("cuCtxPopCurrent", &driver.pop);
-    find("cuDevicePrimaryCtxRetain", &driver.retain);
-    find("cuDeviceGet", &driver.device);
+    cuda_current_find("cuCtxGetCurrent", &driver.get);
+    cuda_current_find("cuCtxPushCurrent", &driver.push);
+    cuda_current_find("cuCtxPopCurrent", &driver.pop);
+    cuda_current_find("cuDevicePrimaryCtxRetain", &driver.retain);
+    cuda_current_find("cuDeviceGet", &driver.device);
 }
 
 static grt_status failed(const char *what, int32_t index, CUresult result)

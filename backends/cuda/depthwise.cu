@@ -30,8 +30,8 @@ template <class T> __device__ __forceinline__ void widen(const duo<T> &from, flo
 
 /* Columns of one row of the input from `first` on; zeros outside. */
 template <class T, int COLUMNS>
-__device__ __forceinline__ void read_row(const plane &s, const duo<T> *row, int first,
-                                         float (&to)[COLUMNS][2])
+__device__ __forceinline__ void cuda_read_row(const plane &s, const duo<T> *row, int first,
+                                              float (&to)[COLUMNS][2])
 {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(THREADS)
         if ((unsigned)p >= (unsigned)s.in[0])
             continue;
         float in[COLUMNS][2];
-        read_row<T>(s, from + (size_t)p * s.in[1] * s.units, first_column, in);
+        cuda_read_row<T>(s, from + (size_t)p * s.in[1] * s.units, first_column, in);
         if constexpr (HELD) {
 #pragma unroll
             for (int h = 0; h < TALL; h++)
@@ -233,7 +233,8 @@ bool is_square(const plane &s, int64_t batch)
            s.out[0] * (int64_t)(s.out[1] + 1) < INT32_MAX / 4 / (s.units + 1) / batch;
 }
 
-template <class T> void launch(const cuda_depthwise *d, const pointers &at, cudaStream_t stream)
+template <class T>
+void cuda_depthwise_launch(const cuda_depthwise *d, const pointers &at, cudaStream_t stream)
 {
     using V = cuda_vector<T>;
     plane s = {};
@@ -284,10 +285,10 @@ bool cuda_depthwise_run(const cuda_depthwise *d, const void *x, const void *w, c
         return false;
     const pointers at = {x, w, bias, residual, y};
     if (d->dtype == GRT_DTYPE_FLOAT)
-        launch<float>(d, at, stream);
+        cuda_depthwise_launch<float>(d, at, stream);
     else if (d->dtype == GRT_DTYPE_FLOAT16)
-        launch<__half>(d, at, stream);
+        cuda_depthwise_launch<__half>(d, at, stream);
     else
-        launch<__nv_bfloat16>(d, at, stream);
+        cuda_depthwise_launch<__nv_bfloat16>(d, at, stream);
     return true;
 }

@@ -58,7 +58,7 @@ static void check(builder *b, cudnnStatus_t status)
         b->status = status;
 }
 
-static cudnnBackendDescriptor_t make(builder *b, cudnnBackendDescriptorType_t type)
+static cudnnBackendDescriptor_t dnn_conv_make(builder *b, cudnnBackendDescriptorType_t type)
 {
     cudnnBackendDescriptor_t made = NULL;
     if (b->status != CUDNN_STATUS_SUCCESS)
@@ -73,8 +73,8 @@ static cudnnBackendDescriptor_t make(builder *b, cudnnBackendDescriptorType_t ty
     return made;
 }
 
-static void set(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
-                cudnnBackendAttributeType_t type, int64_t n, const void *values)
+static void dnn_conv_set(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                         cudnnBackendAttributeType_t type, int64_t n, const void *values)
 {
     if (b->status == CUDNN_STATUS_SUCCESS)
         check(b, b->dnn->cudnnBackendSetAttribute(d, name, type, n, values));
@@ -82,24 +82,24 @@ static void set(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeNam
 
 static void set_int(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, int64_t value)
 {
-    set(b, d, name, CUDNN_TYPE_INT64, 1, &value);
+    dnn_conv_set(b, d, name, CUDNN_TYPE_INT64, 1, &value);
 }
 
 static void set_float(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, float value)
 {
-    set(b, d, name, CUDNN_TYPE_FLOAT, 1, &value);
+    dnn_conv_set(b, d, name, CUDNN_TYPE_FLOAT, 1, &value);
 }
 
 static void set_descriptor(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
                            cudnnBackendDescriptor_t value)
 {
-    set(b, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+    dnn_conv_set(b, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
 }
 
-static void set_type(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
-                     cudnnDataType_t value)
+static void dnn_conv_set_type(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                              cudnnDataType_t value)
 {
-    set(b, d, name, CUDNN_TYPE_DATA_TYPE, 1, &value);
+    dnn_conv_set(b, d, name, CUDNN_TYPE_DATA_TYPE, 1, &value);
 }
 
 /* Which device an object is for. */
@@ -113,7 +113,7 @@ static cudnnStatus_t set_device(const cuda_dnn_plan *p, cudnnBackendDescriptor_t
     return p->dnn->cudnnBackendSetAttribute(d, by_handle, CUDNN_TYPE_HANDLE, 1, &handle);
 }
 
-static void finish(builder *b, cudnnBackendDescriptor_t d)
+static void dnn_conv_finish(builder *b, cudnnBackendDescriptor_t d)
 {
     if (b->status == CUDNN_STATUS_SUCCESS)
         check(b, b->dnn->cudnnBackendFinalize(d));
@@ -121,7 +121,7 @@ static void finish(builder *b, cudnnBackendDescriptor_t d)
 
 /* ---- the graph ---- */
 
-static cudnnDataType_t data_type(grt_dtype dtype)
+static cudnnDataType_t dnn_conv_data_type(grt_dtype dtype)
 {
     return dtype == GRT_DTYPE_FLOAT16    ? CUDNN_DATA_HALF
            : dtype == GRT_DTYPE_BFLOAT16 ? CUDNN_DATA_BFLOAT16
@@ -129,8 +129,8 @@ static cudnnDataType_t data_type(grt_dtype dtype)
 }
 
 /* dims in the order n, c, spatial; strides of a dense tensor with channels first or last. */
-static cudnnBackendDescriptor_t tensor(builder *b, const cuda_dnn_conv *c, int64_t uid, const int64_t *dims,
-                                       bool is_virtual)
+static cudnnBackendDescriptor_t dnn_conv_tensor(builder *b, const cuda_dnn_conv *c, int64_t uid,
+                                                const int64_t *dims, bool is_virtual)
 {
     const int32_t rank = c->spatial + 2;
     int64_t strides[MAX_RANK], step = 1;
@@ -147,28 +147,30 @@ static cudnnBackendDescriptor_t tensor(builder *b, const cuda_dnn_conv *c, int64
         step *= dims[1];
     }
     strides[0] = step;
-    cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    set_type(b, d, CUDNN_ATTR_TENSOR_DATA_TYPE, is_virtual ? CUDNN_DATA_FLOAT : data_type(c->dtype));
-    set(b, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, rank, dims);
-    set(b, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, rank, strides);
+    cudnnBackendDescriptor_t d = dnn_conv_make(b, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    dnn_conv_set_type(b, d, CUDNN_ATTR_TENSOR_DATA_TYPE,
+                      is_virtual ? CUDNN_DATA_FLOAT : dnn_conv_data_type(c->dtype));
+    dnn_conv_set(b, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, rank, dims);
+    dnn_conv_set(b, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, rank, strides);
     set_int(b, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, uid);
     set_int(b, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, ALIGNMENT);
     if (is_virtual)
-        set(b, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
-    finish(b, d);
+        dnn_conv_set(b, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+    dnn_conv_finish(b, d);
     return d;
 }
 
 /* Where a step's result goes: y if it is the last. */
-static cudnnBackendDescriptor_t result(builder *b, const cuda_dnn_conv *c, const int64_t *dims, bool is_last)
+static cudnnBackendDescriptor_t dnn_conv_result(builder *b, const cuda_dnn_conv *c, const int64_t *dims,
+                                                bool is_last)
 {
-    return is_last ? tensor(b, c, UID_Y, dims, false)
-                   : tensor(b, c, UID_VIRTUAL + b->n_virtual++, dims, true);
+    return is_last ? dnn_conv_tensor(b, c, UID_Y, dims, false)
+                   : dnn_conv_tensor(b, c, UID_VIRTUAL + b->n_virtual++, dims, true);
 }
 
 static void add_operation(builder *b, cudnnBackendDescriptor_t d)
 {
-    finish(b, d);
+    dnn_conv_finish(b, d);
     if (b->n_operations < MAX_OPERATIONS)
         b->operations[b->n_operations++] = d;
 }
@@ -177,17 +179,18 @@ static void convolution(builder *b, const cuda_dnn_conv *c, cudnnBackendDescript
                         cudnnBackendDescriptor_t w, cudnnBackendDescriptor_t y)
 {
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-    cudnnBackendDescriptor_t window = make(b, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    cudnnBackendDescriptor_t window = dnn_conv_make(b, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     set_int(b, window, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, c->spatial);
-    set_type(b, window, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
-    set(b, window, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-    set(b, window, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, c->spatial, c->padding);
-    set(b, window, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, c->spatial, c->padding);
-    set(b, window, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, c->spatial, c->dilation);
-    set(b, window, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, c->spatial, c->stride);
-    finish(b, window);
+    dnn_conv_set_type(b, window, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+    dnn_conv_set(b, window, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+    dnn_conv_set(b, window, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, c->spatial, c->padding);
+    dnn_conv_set(b, window, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, c->spatial, c->padding);
+    dnn_conv_set(b, window, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, c->spatial, c->dilation);
+    dnn_conv_set(b, window, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, c->spatial, c->stride);
+    dnn_conv_finish(b, window);
     if (c->transposed) {
-        cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
+        cudnnBackendDescriptor_t d =
+            dnn_conv_make(b, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
         set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, window);
         set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, x);
         set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, w);
@@ -197,7 +200,7 @@ static void convolution(builder *b, const cuda_dnn_conv *c, cudnnBackendDescript
         add_operation(b, d);
         return;
     }
-    cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+    cudnnBackendDescriptor_t d = dnn_conv_make(b, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
     set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, window);
     set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x);
     set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w);
@@ -211,11 +214,11 @@ static void convolution(builder *b, const cuda_dnn_conv *c, cudnnBackendDescript
 static void pointwise(builder *b, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
                       cudnnBackendDescriptor_t other, cudnnBackendDescriptor_t y)
 {
-    cudnnBackendDescriptor_t kind = make(b, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    set(b, kind, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-    set_type(b, kind, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
-    finish(b, kind);
-    cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    cudnnBackendDescriptor_t kind = dnn_conv_make(b, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    dnn_conv_set(b, kind, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+    dnn_conv_set_type(b, kind, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+    dnn_conv_finish(b, kind);
+    cudnnBackendDescriptor_t d = dnn_conv_make(b, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     set_descriptor(b, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kind);
     set_descriptor(b, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
     if (other)
@@ -235,29 +238,30 @@ static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, 
         y_dims[2 + i] = c->out[i];
         w_dims[2 + i] = c->kernel[i];
     }
-    cudnnBackendDescriptor_t x = tensor(b, c, UID_X, x_dims, false), w = tensor(b, c, UID_W, w_dims, false);
-    cudnnBackendDescriptor_t at = result(b, c, y_dims, !c->residual && !c->bias && !c->relu), next;
+    cudnnBackendDescriptor_t x = dnn_conv_tensor(b, c, UID_X, x_dims, false),
+                             w = dnn_conv_tensor(b, c, UID_W, w_dims, false);
+    cudnnBackendDescriptor_t at = dnn_conv_result(b, c, y_dims, !c->residual && !c->bias && !c->relu), next;
     convolution(b, c, x, w, at);
     if (c->residual) {
-        cudnnBackendDescriptor_t residual = tensor(b, c, UID_RESIDUAL, y_dims, false);
-        next = result(b, c, y_dims, !c->bias && !c->relu);
+        cudnnBackendDescriptor_t residual = dnn_conv_tensor(b, c, UID_RESIDUAL, y_dims, false);
+        next = dnn_conv_result(b, c, y_dims, !c->bias && !c->relu);
         pointwise(b, CUDNN_POINTWISE_ADD, at, residual, next);
         at = next;
     }
     if (c->bias) {
-        cudnnBackendDescriptor_t bias = tensor(b, c, UID_BIAS, bias_dims, false);
-        next = result(b, c, y_dims, !c->relu);
+        cudnnBackendDescriptor_t bias = dnn_conv_tensor(b, c, UID_BIAS, bias_dims, false);
+        next = dnn_conv_result(b, c, y_dims, !c->relu);
         pointwise(b, CUDNN_POINTWISE_ADD, at, bias, next);
         at = next;
     }
     if (c->relu)
-        pointwise(b, CUDNN_POINTWISE_RELU_FWD, at, NULL, result(b, c, y_dims, true));
-    cudnnBackendDescriptor_t graph = make(b, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+        pointwise(b, CUDNN_POINTWISE_RELU_FWD, at, NULL, dnn_conv_result(b, c, y_dims, true));
+    cudnnBackendDescriptor_t graph = dnn_conv_make(b, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     if (!b->plan->description)
-        set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-    set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b->n_operations,
-        b->operations);
-    finish(b, graph);
+        dnn_conv_set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    dnn_conv_set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b->n_operations,
+                 b->operations);
+    dnn_conv_finish(b, graph);
     return graph;
 }
 
@@ -351,7 +355,7 @@ static cudnnBackendDescriptor_t plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c
 /* ---- recorded choices ---- */
 
 /* The key: all that the choice depends on. */
-static void add_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_text *key)
+static void dnn_conv_add_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_text *key)
 {
     static const char *const names[] = {"in", "out", "kernel", "stride", "dilation", "padding"};
     const int64_t *const lists[] = {c->in, c->out, c->kernel, c->stride, c->dilation, c->padding};
@@ -374,7 +378,8 @@ static void add_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_text *key)
 static const char no_engine[] = "1 none";
 
 /* Empty if the library cannot serialise it: it is chosen again next time. */
-static grt_text data_of(const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size_t workspace, int64_t engine)
+static grt_text dnn_conv_data_of(const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size_t workspace,
+                                 int64_t engine)
 {
     const cudnnBackendAttributeName_t name = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
     grt_text data = {0};
@@ -421,8 +426,8 @@ static bool plan_of_text(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspac
 }
 
 /* The plan from data_of's text, written here or for another GPU of this kind; false: not usable here. */
-static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data,
-                    size_t data_size)
+static bool dnn_conv_restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data,
+                             size_t data_size)
 {
     if (!strcmp(data, no_engine))
         return true;
@@ -445,13 +450,13 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
 }
 
 /* The recorded choice, if it is still valid. */
-static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_dnn_plan *p,
-                   cudnnHandle_t handle, size_t workspace_cap)
+static bool dnn_conv_recall(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_dnn_plan *p,
+                            cudnnHandle_t handle, size_t workspace_cap)
 {
     bool known = false;
     size_t size;
     for (char *data; !known && (data = grt_device_algo_find(&device->base, trial, key, &size)); free(data)) {
-        known = restore(p, handle, workspace_cap, data, size);
+        known = dnn_conv_restore(p, handle, workspace_cap, data, size);
         if (!known)
             grt_device_algo_reject(&device->base, trial, key);
     }
@@ -469,10 +474,10 @@ typedef struct question {
 } question;
 
 /* Candidates are offered as they would be stored. */
-static void offer(question *q, const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size_t workspace,
-                  int64_t engine)
+static void dnn_conv_offer(question *q, const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size_t workspace,
+                           int64_t engine)
 {
-    grt_text data = data_of(dnn, plan, workspace, engine);
+    grt_text data = dnn_conv_data_of(dnn, plan, workspace, engine);
     if (data.size)
         q->over = !grt_algo_trial_offer(q->trial, q->key, data.data, data.size);
     grt_text_release(&data);
@@ -480,7 +485,7 @@ static void offer(question *q, const cuda_dnn *dnn, cudnnBackendDescriptor_t pla
 
 /* Tries one answer of a heuristic: the first that makes a plan is taken; true if it keeps the configuration.
  */
-static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
+static bool dnn_conv_consider(builder *b, question *q, cudnnBackendDescriptor_t config)
 {
     size_t workspace;
     cudnnBackendDescriptor_t plan = plan_of(b->plan, q->conv, q->handle, config, &workspace);
@@ -488,7 +493,7 @@ static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
         return false;
     const int64_t engine = engine_number(b->dnn, config);
     if (grt_algo_trial_lists(q->trial))
-        offer(q, b->dnn, plan, workspace, engine);
+        dnn_conv_offer(q, b->dnn, plan, workspace, engine);
     if (b->plan->plan || b->plan->n_descriptors == MAX_DESCRIPTORS) {
         b->dnn->cudnnBackendDestroyDescriptor(plan);
         return false;
@@ -501,18 +506,19 @@ static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
 }
 
 /* Tries a heuristic's answers, up to the first that is usable, or all if candidates are collected. */
-static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode)
+static void dnn_conv_choose(builder *b, question *q, cudnnBackendDescriptor_t graph,
+                            cudnnBackendHeurMode_t mode)
 {
     const cuda_dnn *dnn = b->dnn;
     const bool lists = grt_algo_trial_lists(q->trial);
     cudnnBackendDescriptor_t configs[MOST_ANSWERS] = {NULL};
     int64_t n = 0, n_made = 0;
-    cudnnBackendDescriptor_t heuristics = make(b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    cudnnBackendDescriptor_t heuristics = dnn_conv_make(b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     set_descriptor(b, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
-    set(b, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    dnn_conv_set(b, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     if (b->plan->description) /* else that of the graph's handle */
         set_descriptor(b, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, b->plan->description);
-    finish(b, heuristics);
+    dnn_conv_finish(b, heuristics);
     if (b->status != CUDNN_STATUS_SUCCESS)
         return;
     while (n_made < MOST_ANSWERS &&
@@ -523,7 +529,7 @@ static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudn
                                            CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n, configs));
     if (b->status == CUDNN_STATUS_SUCCESS)
         for (int64_t i = 0; i < n && i < n_made && (!b->plan->plan || (lists && !q->over)); i++)
-            if (acceptable(dnn, q->conv, configs[i]) && consider(b, q, configs[i]))
+            if (acceptable(dnn, q->conv, configs[i]) && dnn_conv_consider(b, q, configs[i]))
                 configs[i] = NULL; /* the plan's */
     for (int64_t i = 0; i < n_made; i++)
         if (configs[i])
@@ -531,7 +537,7 @@ static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudn
 }
 
 /* Without a GPU no engine can be compiled, so "none" is not final. */
-static void remember(const question *q, const cuda_dnn_plan *p)
+static void dnn_conv_remember(const question *q, const cuda_dnn_plan *p)
 {
     grt_text data = {0};
     if (!p->plan && (p->unsure || (p->description && q->conv->compile)))
@@ -540,23 +546,23 @@ static void remember(const question *q, const cuda_dnn_plan *p)
         grt_device_algo_store(&q->device->base, q->trial, q->key, no_engine, sizeof no_engine - 1);
         return;
     }
-    data = data_of(p->dnn, p->plan, p->workspace, p->engine);
+    data = dnn_conv_data_of(p->dnn, p->plan, p->workspace, p->engine);
     if (data.size)
         grt_device_algo_store(&q->device->base, q->trial, q->key, data.data, data.size);
     grt_text_release(&data);
 }
 
 /* The heuristics' first answer that is acceptable. */
-static void ask(question *q, cuda_dnn_plan *p)
+static void dnn_conv_ask(question *q, cuda_dnn_plan *p)
 {
     builder b = {.dnn = p->dnn, .plan = p, .status = CUDNN_STATUS_SUCCESS};
     cudnnBackendDescriptor_t graph = build_graph(&b, q->conv, q->handle);
     if (b.status != CUDNN_STATUS_SUCCESS)
         return;
-    choose(&b, q, graph, CUDNN_HEUR_MODE_A);
+    dnn_conv_choose(&b, q, graph, CUDNN_HEUR_MODE_A);
     b.status = CUDNN_STATUS_SUCCESS; /* no answer in this mode is not an error */
     if (!p->plan)
-        choose(&b, q, graph, CUDNN_HEUR_MODE_FALLBACK);
+        dnn_conv_choose(&b, q, graph, CUDNN_HEUR_MODE_FALLBACK);
 }
 
 /* Convolutions that are products of matrices: cuDNN has an engine for them that calls cuBLASLt, most often
@@ -577,8 +583,8 @@ static bool choose_from_afar(question *q, cuda_dnn_plan *p)
     char *data = grt_device_algo_find(&q->device->base, q->trial, q->key, &size);
     const bool known = data && strcmp(data, no_engine) != 0;
     if (!data && !wants_gpu_to_choose(q->conv)) {
-        ask(q, p);
-        remember(q, p);
+        dnn_conv_ask(q, p);
+        dnn_conv_remember(q, p);
     }
     free(data);
     return known || p->plan;
@@ -605,16 +611,16 @@ grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, 
     plan->description = cuda_dnn_description(libraries);
     grt_text key = {0};
     grt_device_algo_key(&device->base, conv->transposed ? "ConvTranspose" : "Conv", &key);
-    add_key(dnn, conv, &key);
+    dnn_conv_add_key(dnn, conv, &key);
     question q = {device, conv, handle, trial, grt_text_get(&key), false};
     bool decided = false;
     if (key.failed) {
         status = grt_fail_memory(key.size);
     } else if (plan->description) {
         decided = choose_from_afar(&q, plan);
-    } else if (!recall(device, trial, q.key, plan, handle, conv->workspace_cap)) {
-        ask(&q, plan);
-        remember(&q, plan);
+    } else if (!dnn_conv_recall(device, trial, q.key, plan, handle, conv->workspace_cap)) {
+        dnn_conv_ask(&q, plan);
+        dnn_conv_remember(&q, plan);
     }
     grt_text_release(&key);
     cuda_dnn_give(libraries, handle);
@@ -651,7 +657,7 @@ int64_t cuda_dnn_plan_engine(const cuda_dnn_plan *plan)
 /* ---- run ---- */
 
 /* Made again only when a pointer has changed. */
-static cudnnStatus_t bind(cuda_dnn_plan *p, const cuda_dnn_args *args)
+static cudnnStatus_t dnn_conv_bind(cuda_dnn_plan *p, const cuda_dnn_args *args)
 {
     const cuda_dnn *dnn = p->dnn;
     if (p->pack && !memcmp(&p->args, args, sizeof *args))
@@ -710,7 +716,7 @@ grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_run *run, const cuda
 {
     cudnnHandle_t handle;
     bool kept;
-    cudnnStatus_t status = bind(plan, args);
+    cudnnStatus_t status = dnn_conv_bind(plan, args);
     if (status == CUDNN_STATUS_SUCCESS) {
         GRT_TRY(take_handle(run, plan->libraries, &handle, &kept));
         status = plan->dnn->cudnnSetStream(handle, run->stream);

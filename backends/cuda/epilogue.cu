@@ -61,31 +61,32 @@ template <class T> __global__ void finish(cuda_epilogue e, T *dst)
 }
 
 template <class T, int BIAS>
-static void launch_vectors(const cuda_epilogue *e, uint32_t inner, uint32_t channels, void *dst,
-                           cudaStream_t stream)
+static void cuda_epilogue_launch_vectors(const cuda_epilogue *e, uint32_t inner, uint32_t channels, void *dst,
+                                         cudaStream_t stream)
 {
     const uint32_t vectors = (uint32_t)(e->n / cuda_vector<T>::N);
     finish_vectors<T, BIAS>
         <<<(vectors + 255) / 256, 256, 0, stream>>>(*e, vectors, inner, channels, (cuda_vector<T> *)dst);
 }
 
-template <class T> static void launch(const cuda_epilogue *e, void *dst, cudaStream_t stream)
+template <class T> static void cuda_epilogue_launch(const cuda_epilogue *e, void *dst, cudaStream_t stream)
 {
     const int64_t n = cuda_vector<T>::N;
     bool vectors = sizeof(T) <= 4 && e->n % n == 0 && e->n < INT32_MAX && cuda_is_vector(dst) &&
                    cuda_is_vector(e->residual);
     if constexpr (sizeof(T) <= 4) {
         if (vectors && !e->bias) {
-            launch_vectors<T, NO_BIAS>(e, 1, 1, dst, stream);
+            cuda_epilogue_launch_vectors<T, NO_BIAS>(e, 1, 1, dst, stream);
             return;
         }
         vectors = vectors && !e->matrix;
         if (vectors && e->inner == 1 && e->channels % n == 0 && cuda_is_vector(e->bias)) {
-            launch_vectors<T, BIAS_VECTOR>(e, 1, (uint32_t)(e->channels / n), dst, stream);
+            cuda_epilogue_launch_vectors<T, BIAS_VECTOR>(e, 1, (uint32_t)(e->channels / n), dst, stream);
             return;
         }
         if (vectors && e->inner % n == 0) {
-            launch_vectors<T, BIAS_ONE>(e, (uint32_t)(e->inner / n), (uint32_t)e->channels, dst, stream);
+            cuda_epilogue_launch_vectors<T, BIAS_ONE>(e, (uint32_t)(e->inner / n), (uint32_t)e->channels, dst,
+                                                      stream);
             return;
         }
     }
@@ -96,7 +97,7 @@ grt_status cuda_epilogue_run(const cuda_epilogue *e, void *dst, cudaStream_t str
 {
     if (e->n == 0 || (!e->bias && !e->residual && e->act.kind == GRT_ACT_NONE))
         return GRT_OK;
-    CUDA_FOR_FLOATS(e->dtype, T, launch<T>(e, dst, stream));
+    CUDA_FOR_FLOATS(e->dtype, T, cuda_epilogue_launch<T>(e, dst, stream));
     CUDA_LAUNCHED();
     return GRT_OK;
 }

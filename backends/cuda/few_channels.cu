@@ -48,7 +48,7 @@ struct layout {
     }
 };
 
-size_t shared_bytes(const few_channels_form *f)
+size_t cuda_few_channels_shared_bytes(const few_channels_form *f)
 {
     return (size_t)f->steps * (TILES * 32 * sizeof(uint2) + FEW_PAIRS * sizeof(few_channels_pair)) +
            FEW_COLUMNS * sizeof(float) + 2 * (size_t)f->window_rows * (size_t)f->pitch * sizeof(uint16_t);
@@ -110,7 +110,8 @@ template <bool PAIRED> __device__ __forceinline__ uint32_t pair_at(const uint16_
 
 /* Bias and activation, of both of the warp's rows of pixels. */
 template <class T>
-__device__ __forceinline__ void finish(const stem &s, float (&sum)[2 * TILES * 4], const float *bias)
+__device__ __forceinline__ void cuda_few_channels_finish(const stem &s, float (&sum)[2 * TILES * 4],
+                                                         const float *bias)
 {
     const int quad = threadIdx.x & 3;
 #pragma unroll
@@ -125,8 +126,8 @@ __device__ __forceinline__ void finish(const stem &s, float (&sum)[2 * TILES * 4
 
 /* Results of 16 pixels from (row, column) on: each lane writes 16 bytes. */
 template <class T>
-__device__ __forceinline__ void store(const stem &s, const float *sum, int image, int row, int column,
-                                      int first_channel, T *y)
+__device__ __forceinline__ void cuda_few_channels_store(const stem &s, const float *sum, int image, int row,
+                                                        int column, int first_channel, T *y)
 {
     const int lane = threadIdx.x % 32, quad = lane & 3;
 #pragma unroll
@@ -149,8 +150,8 @@ __device__ __forceinline__ void store(const stem &s, const float *sum, int image
 }
 
 template <class T>
-__device__ __forceinline__ void load_weights(const stem &s, const layout &m, const T *w, const T *bias,
-                                             int first_channel)
+__device__ __forceinline__ void cuda_few_channels_load_weights(const stem &s, const layout &m, const T *w,
+                                                               const T *bias, int first_channel)
 {
     const few_channels_form &f = s.form;
     const int taps = f.kernel[0] * f.kernel[1] * f.channels;
@@ -175,7 +176,7 @@ __device__ __forceinline__ void load_weights(const stem &s, const layout &m, con
 
 template <class T, bool PAIRED>
 __global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
-    convolve(const __grid_constant__ stem s, const T *x, const T *w, const T *bias, T *y)
+    cuda_few_channels_convolve(const __grid_constant__ stem s, const T *x, const T *w, const T *bias, T *y)
 {
     extern __shared__ __align__(16) char memory[];
     const few_channels_form &f = s.form;
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
     const int first_channel = blockIdx.x % s.column_groups * FEW_COLUMNS,
               stride = gridDim.x / s.column_groups;
     int tile = blockIdx.x / s.column_groups, buffer = 0;
-    load_weights<T>(s, m, w, bias, first_channel);
+    cuda_few_channels_load_weights<T>(s, m, w, bias, first_channel);
     if (tile < s.tiles)
         fetch_window<PAIRED>(s, tile, (const uint16_t *)x, m.window(0));
     commit();
@@ -226,24 +227,26 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
                 tensor_core<T>::mma(sum + (TILES + n) * 4, a[1], b);
             }
         }
-        finish<T>(s, sum, m.bias);
+        cuda_few_channels_finish<T>(s, sum, m.bias);
         const origin o(s, tile);
 #pragma unroll
         for (int k = 0; k < 2; k++)
-            store<T>(s, sum + k * TILES * 4, o.image, o.row + row[k], o.column + column[k], first_channel, y);
+            cuda_few_channels_store<T>(s, sum + k * TILES * 4, o.image, o.row + row[k], o.column + column[k],
+                                       first_channel, y);
         __syncthreads(); /* this window is fetched into next */
     }
 }
 
-template <class T> const void *kernel_of(bool paired)
+template <class T> const void *cuda_few_channels_kernel_of(bool paired)
 {
-    return paired ? (const void *)convolve<T, true> : (const void *)convolve<T, false>;
+    return paired ? (const void *)cuda_few_channels_convolve<T, true>
+                  : (const void *)cuda_few_channels_convolve<T, false>;
 }
 
-const void *kernel_for(const cuda_few_channels *c)
+const void *cuda_few_channels_kernel_for(const cuda_few_channels *c)
 {
-    return c->dtype == GRT_DTYPE_FLOAT16 ? kernel_of<__half>(c->form.paired)
-                                         : kernel_of<__nv_bfloat16>(c->form.paired);
+    return c->dtype == GRT_DTYPE_FLOAT16 ? cuda_few_channels_kernel_of<__half>(c->form.paired)
+                                         : cuda_few_channels_kernel_of<__nv_bfloat16>(c->form.paired);
 }
 
 stem stem_of(const cuda_few_channels *c)
@@ -292,7 +295,7 @@ bool cuda_few_channels_plan(cuda_few_channels *c, int multiprocessors)
                   stride[2] = {(int32_t)c->stride[0], (int32_t)c->stride[1]};
     c->form = few_channels_form_of((int32_t)c->channels, kernel, stride, (int32_t)c->begin[1],
                                    (int32_t)c->in[1], (int32_t)c->out[1]);
-    c->shared = shared_bytes(&c->form);
+    c->shared = cuda_few_channels_shared_bytes(&c->form);
     c->multiprocessors = multiprocessors;
     return c->form.steps <= FEW_MOST_STEPS && c->shared <= MOST_SHARED && has_work(c);
 }
@@ -306,7 +309,7 @@ bool cuda_few_channels_run(const cuda_few_channels *c, const void *x, const void
     const int most = c->multiprocessors * BLOCKS_EACH / s.column_groups;
     const int each = s.tiles < most ? s.tiles : most > 0 ? most : 1;
     void *arguments[] = {&s, &x, &w, &bias, &y};
-    (void)cudaLaunchKernel(kernel_for(c), dim3((unsigned)(each * s.column_groups)), dim3(THREADS), arguments,
-                           c->shared, stream); /* the caller asks for errors */
+    (void)cudaLaunchKernel(cuda_few_channels_kernel_for(c), dim3((unsigned)(each * s.column_groups)),
+                           dim3(THREADS), arguments, c->shared, stream); /* the caller asks for errors */
     return true;
 }

@@ -22,8 +22,8 @@ template <class T, int N> struct alignas(N * sizeof(T)) pack {
 /* N numbers are read at once; a warp has PIXELS pixels. */
 template <class T, int N, int PIXELS>
 __global__ void __launch_bounds__(WARPS * 32)
-    multiply(const __grid_constant__ sizes s, const pack<T, N> *x, const pack<T, N> *w, const T *bias,
-             const T *residual, T *y)
+    cuda_few_pixels_multiply(const __grid_constant__ sizes s, const pack<T, N> *x, const pack<T, N> *w,
+                             const T *bias, const T *residual, T *y)
 {
     const int lane = threadIdx.x % 32, channel = blockIdx.x * WARPS + threadIdx.x / 32,
               first = blockIdx.y * PIXELS;
@@ -66,28 +66,29 @@ struct pointers {
     void *y;
 };
 
-template <class T, int N, int PIXELS> void launch(sizes s, const pointers &at, cudaStream_t stream)
+template <class T, int N, int PIXELS>
+void cuda_few_pixels_launch(sizes s, const pointers &at, cudaStream_t stream)
 {
     using P = pack<T, N>;
     s.channels /= N;
     const dim3 grid((unsigned)(s.out_channels + WARPS - 1) / WARPS,
                     (unsigned)(s.pixels + PIXELS - 1) / PIXELS);
-    multiply<T, N, PIXELS><<<grid, WARPS * 32, 0, stream>>>(
+    cuda_few_pixels_multiply<T, N, PIXELS><<<grid, WARPS * 32, 0, stream>>>(
         s, (const P *)at.x, (const P *)at.w, (const T *)at.bias, (const T *)at.residual, (T *)at.y);
 }
 
-template <class T> void launch_type(const sizes &s, const pointers &at, cudaStream_t stream)
+template <class T> void cuda_few_pixels_launch_type(const sizes &s, const pointers &at, cudaStream_t stream)
 {
     enum { N = 16 / sizeof(T) };
     const bool vectors = s.channels % N == 0 && cuda_is_vector(at.x) && cuda_is_vector(at.w);
     if (vectors && s.pixels > 1)
-        launch<T, N, 4>(s, at, stream);
+        cuda_few_pixels_launch<T, N, 4>(s, at, stream);
     else if (vectors)
-        launch<T, N, 1>(s, at, stream);
+        cuda_few_pixels_launch<T, N, 1>(s, at, stream);
     else if (s.pixels > 1)
-        launch<T, 1, 4>(s, at, stream);
+        cuda_few_pixels_launch<T, 1, 4>(s, at, stream);
     else
-        launch<T, 1, 1>(s, at, stream);
+        cuda_few_pixels_launch<T, 1, 1>(s, at, stream);
 }
 
 } // namespace
@@ -107,9 +108,9 @@ void cuda_few_pixels_run(const cuda_few_pixels *p, const void *x, const void *w,
     const sizes s = {(int)p->pixels, (int)p->channels, (int)p->out_channels, p->act};
     const pointers at = {x, w, bias, residual, y};
     if (p->dtype == GRT_DTYPE_FLOAT)
-        launch_type<float>(s, at, stream);
+        cuda_few_pixels_launch_type<float>(s, at, stream);
     else if (p->dtype == GRT_DTYPE_FLOAT16)
-        launch_type<__half>(s, at, stream);
+        cuda_few_pixels_launch_type<__half>(s, at, stream);
     else
-        launch_type<__nv_bfloat16>(s, at, stream);
+        cuda_few_pixels_launch_type<__nv_bfloat16>(s, at, stream);
 }

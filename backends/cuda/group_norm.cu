@@ -245,8 +245,8 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <class T>
-void launch(const cuda_group_norm *g, const void *x, const void *scale, const void *bias, void *y,
-            void *workspace, cudaStream_t stream)
+void cuda_group_norm_launch(const cuda_group_norm *g, const void *x, const void *scale, const void *bias,
+                            void *y, void *workspace, cudaStream_t stream)
 {
     const int64_t rows = g->batch * g->groups, n = rows * g->per_group * g->pixels;
     moments *parts = (moments *)workspace;
@@ -310,10 +310,10 @@ bool cuda_group_norm_run(const cuda_group_norm *g, grt_dtype dtype, const void *
     if (!cuda_is_vector(x) || !cuda_is_vector(y))
         return false;
     if (dtype == GRT_DTYPE_FLOAT)
-        launch<float>(g, x, scale, bias, y, workspace, stream);
+        cuda_group_norm_launch<float>(g, x, scale, bias, y, workspace, stream);
     else if (dtype == GRT_DTYPE_FLOAT16)
-        launch<__half>(g, x, scale, bias, y, workspace, stream);
+        cuda_group_norm_launch<__half>(g, x, scale, bias, y, workspace, stream);
     else
-        launch<__nv_bfloat16>(g, x, scale, bias, y, workspace, stream);
+        cuda_group_norm_launch<__nv_bfloat16>(g, x, scale, bias, y, workspace, stream);
     return true;
 }

@@ -76,7 +76,8 @@ struct window {
 };
 
 template <class T>
-__device__ __forceinline__ void multiply(const stage &s, int warp, int lane, float (*sum)[4])
+__device__ __forceinline__ void cuda_grouped_taps_multiply(const stage &s, int warp, int lane,
+                                                           float (*sum)[4])
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -101,7 +102,8 @@ __device__ __forceinline__ void multiply(const stage &s, int warp, int lane, flo
 
 template <class T>
 __global__ void __launch_bounds__(THREADS)
-    convolve(const __grid_constant__ geometry g, const uint4 *x, const uint4 *w, T *y, float *parts)
+    cuda_grouped_taps_convolve(const __grid_constant__ geometry g, const uint4 *x, const uint4 *w, T *y,
+                               float *parts)
 {
     enum { EACH = ROWS * STEP / THREADS };
     __shared__ stage stages[STAGES];
@@ -146,7 +148,7 @@ __global__ void __launch_bounds__(THREADS)
         wait_for<STAGES - 2>();
         __syncthreads(); /* the step has come for all, and nobody reads what is fetched into next */
         fetch_step(step + STAGES - 1);
-        multiply<T>(stages[step % STAGES], warp, lane, sum);
+        cuda_grouped_taps_multiply<T>(stages[step % STAGES], warp, lane, sum);
     }
     const int channels = g.groups * g.out_group;
 #pragma unroll
@@ -178,7 +180,7 @@ template <class T> __global__ void join_splits(int64_t n, int splits, const floa
     }
 }
 
-geometry geometry_of(const cuda_grouped_taps *c)
+geometry cuda_geometry_of(const cuda_grouped_taps *c)
 {
     const int64_t vector = 16 / (int64_t)grt_dtype_size(c->dtype);
     geometry g = {};
@@ -200,13 +202,13 @@ geometry geometry_of(const cuda_grouped_taps *c)
     return g;
 }
 
-int64_t tiles_of(const geometry *g)
+int64_t cuda_grouped_taps_tiles_of(const geometry *g)
 {
     return (int64_t)g->row_tiles * g->column_tiles * g->groups;
 }
 
 /* Sizes that 32-bit places reach. */
-bool is_small(const cuda_grouped_taps *c)
+bool cuda_is_small(const cuda_grouped_taps *c)
 {
     const int64_t most = 1 << 20, in = c->groups * c->in_group, out = c->groups * c->out_group;
     int64_t n_in = c->batch, n_out = c->batch;
@@ -222,17 +224,18 @@ bool is_small(const cuda_grouped_taps *c)
 }
 
 template <class T>
-void launch(const cuda_grouped_taps *c, const void *x, const void *w, void *y, void *workspace,
-            cudaStream_t stream)
+void cuda_grouped_taps_launch(const cuda_grouped_taps *c, const void *x, const void *w, void *y,
+                              void *workspace, cudaStream_t stream)
 {
-    geometry g = geometry_of(c);
+    geometry g = cuda_geometry_of(c);
     const int steps = (g.sum_vectors + STEP - 1) / STEP;
     const int64_t n = (int64_t)g.pixels * g.groups * g.out_group;
     float *parts = c->splits > 1 ? (float *)workspace : nullptr;
     g.split_steps = (int)((steps + c->splits - 1) / c->splits);
     g.splits = (steps + g.split_steps - 1) / g.split_steps; /* none is empty */
-    convolve<T><<<(unsigned)(tiles_of(&g) * g.splits), THREADS, 0, stream>>>(g, (const uint4 *)x,
-                                                                             (const uint4 *)w, (T *)y, parts);
+    cuda_grouped_taps_convolve<T>
+        <<<(unsigned)(cuda_grouped_taps_tiles_of(&g) * g.splits), THREADS, 0, stream>>>(
+            g, (const uint4 *)x, (const uint4 *)w, (T *)y, parts);
     if (parts)
         join_splits<T><<<cuda_blocks(n, 256), 256, 0, stream>>>(n, g.splits, parts, (T *)y);
 }
@@ -247,11 +250,11 @@ bool cuda_grouped_taps_plan(cuda_grouped_taps *c, int multiprocessors)
     for (int d = 0; d < 2; d++)
         if (c->in[d] <= 0 || c->out[d] <= 0)
             return false;
-    if (!is_small(c) || c->kernel[0] * c->kernel[1] < MANY_TAPS || c->in_group % vector || c->out_group % 2 ||
-        c->in_group < 2 * vector)
+    if (!cuda_is_small(c) || c->kernel[0] * c->kernel[1] < MANY_TAPS || c->in_group % vector ||
+        c->out_group % 2 || c->in_group < 2 * vector)
         return false;
-    const geometry g = geometry_of(c);
-    const int64_t tiles = tiles_of(&g), steps = (g.sum_vectors + STEP - 1) / STEP;
+    const geometry g = cuda_geometry_of(c);
+    const int64_t tiles = cuda_grouped_taps_tiles_of(&g), steps = (g.sum_vectors + STEP - 1) / STEP;
     /* Three blocks for each multiprocessor, unless their sums become short. */
     const int64_t wanted = 3 * (int64_t)multiprocessors / tiles, most = steps / LEAST_STEPS;
     if (tiles > INT32_MAX / 1024)
@@ -273,10 +276,10 @@ bool cuda_grouped_taps_run(const cuda_grouped_taps *c, const void *x, const void
     if (!cuda_is_vector(x) || !cuda_is_vector(w) || !cuda_is_vector(y))
         return false;
     if (c->dtype == GRT_DTYPE_FLOAT)
-        launch<float>(c, x, w, y, workspace, stream);
+        cuda_grouped_taps_launch<float>(c, x, w, y, workspace, stream);
     else if (c->dtype == GRT_DTYPE_FLOAT16)
-        launch<__half>(c, x, w, y, workspace, stream);
+        cuda_grouped_taps_launch<__half>(c, x, w, y, workspace, stream);
     else
-        launch<__nv_bfloat16>(c, x, w, y, workspace, stream);
+        cuda_grouped_taps_launch<__nv_bfloat16>(c, x, w, y, workspace, stream);
     return true;
 }

@@ -8,15 +8,15 @@ typedef struct cursor {
     const char *at, *end;
 } cursor;
 
-static void skip_space(cursor *c)
+static void cuda_json_skip_space(cursor *c)
 {
     while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t' || *c->at == '\r'))
         c->at++;
 }
 
-static bool take(cursor *c, char wanted)
+static bool cuda_json_take(cursor *c, char wanted)
 {
-    skip_space(c);
+    cuda_json_skip_space(c);
     const bool found = c->at < c->end && *c->at == wanted;
     c->at += found;
     return found;
@@ -58,19 +58,19 @@ static bool take_escape(cursor *c)
 /* Bytes above ASCII are left to the reader. */
 static bool take_string(cursor *c)
 {
-    if (!take(c, '"'))
+    if (!cuda_json_take(c, '"'))
         return false;
     while (c->at < c->end && *c->at != '"') {
         const unsigned char byte = (unsigned char)*c->at++;
         if (byte < 0x20 || (byte == '\\' && !take_escape(c)))
             return false;
     }
-    return take(c, '"');
+    return cuda_json_take(c, '"');
 }
 
 static bool take_number(cursor *c)
 {
-    take(c, '-');
+    cuda_json_take(c, '-');
     const char *begin = c->at;
     const size_t whole = count_digits(c);
     if (!whole || (whole > 1 && *begin == '0'))
@@ -96,20 +96,20 @@ static bool take_members(cursor *c, char closing, int depth)
 {
     if (depth == 0)
         return false;
-    if (take(c, closing))
+    if (cuda_json_take(c, closing))
         return true;
     do {
-        if (closing == '}' && !(take_string(c) && take(c, ':')))
+        if (closing == '}' && !(take_string(c) && cuda_json_take(c, ':')))
             return false;
         if (!take_value(c, depth - 1))
             return false;
-    } while (take(c, ','));
-    return take(c, closing);
+    } while (cuda_json_take(c, ','));
+    return cuda_json_take(c, closing);
 }
 
 static bool take_value(cursor *c, int depth)
 {
-    skip_space(c);
+    cuda_json_skip_space(c);
     if (c->at == c->end)
         return false;
     switch (*c->at) {
@@ -133,8 +133,8 @@ static bool take_value(cursor *c, int depth)
 bool cuda_json_is_object(const char *text, size_t size)
 {
     cursor c = {text, text + size};
-    if (size > CUDA_JSON_MOST || !take(&c, '{') || !take_members(&c, '}', CUDA_JSON_DEEPEST))
+    if (size > CUDA_JSON_MOST || !cuda_json_take(&c, '{') || !take_members(&c, '}', CUDA_JSON_DEEPEST))
         return false;
-    skip_space(&c);
+    cuda_json_skip_space(&c);
     return c.at == c.end;
 }

@@ -27,7 +27,7 @@ struct cuda_libraries {
 /* ---- finding ---- */
 
 /* Searches the loader's path, then the toolkit's directory. Libraries stay open for other devices. */
-static grt_status open_library(const char *what, const char *const *names, void **out_library)
+static grt_status cuda_library_open(const char *what, const char *const *names, void **out_library)
 {
     const char *home = secure_getenv("CUDA_HOME"), *first = NULL;
     const char *roots[] = {home, "/usr/local/cuda"};
@@ -98,7 +98,7 @@ grt_status cuda_library_open(cuda_library *l)
     if (!l->open) {
         void *opened;
         const char *missing = NULL;
-        status = open_library(l->what, l->names, &opened);
+        status = cuda_library_open(l->what, l->names, &opened);
         if (status == GRT_OK)
             l->find(opened, &missing);
         if (missing)
@@ -310,7 +310,7 @@ static grt_status fail_dnn(cudnnStatus_t status, const char *what, const char *n
                     *reason ? ")" : "");
 }
 
-static grt_status read_properties(const cuda_dnn *dnn, cudnnHandle_t handle, char **out_text)
+static grt_status cuda_library_properties(const cuda_dnn *dnn, cudnnHandle_t handle, char **out_text)
 {
     const cudnnBackendAttributeName_t json = CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION;
     cudnnBackendDescriptor_t d = NULL;
@@ -344,7 +344,7 @@ grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out)
     char *text = NULL;
     GRT_TRY(cuda_dnn_get(libraries, &dnn));
     GRT_TRY(cuda_dnn_take(libraries, &handle));
-    const grt_status status = read_properties(dnn, handle, &text);
+    const grt_status status = cuda_library_properties(dnn, handle, &text);
     cuda_dnn_give(libraries, handle);
     if (status == GRT_OK)
         grt_text_add(out, "%s", text);
@@ -357,7 +357,7 @@ const char *cuda_dnn_profile(cuda_libraries *libraries, cudnnHandle_t handle)
     if (libraries->description)
         return NULL;
     pthread_mutex_lock(&libraries->lock);
-    if (!libraries->profile && read_properties(&dnn_functions, handle, &libraries->profile) != GRT_OK)
+    if (!libraries->profile && cuda_library_properties(&dnn_functions, handle, &libraries->profile) != GRT_OK)
         libraries->profile = NULL; /* plans are then taken as they are, or made anew */
     const char *profile = libraries->profile;
     pthread_mutex_unlock(&libraries->lock);

@@ -33,7 +33,7 @@ struct cuda_lt_plan {
 
 /* ---- the library's descriptors ---- */
 
-static cudaDataType data_type(grt_dtype dtype)
+static cudaDataType lt_matmul_data_type(grt_dtype dtype)
 {
     switch (dtype) {
     case GRT_DTYPE_FLOAT16:
@@ -59,7 +59,7 @@ static grt_status make_layout(const grt_op_desc *desc, const cuda_lt_plan *p, in
                               int64_t stride, cublasLtMatrixLayout_t *out)
 {
     const cuda_blas *blas = p->blas;
-    BLAS_TRY(desc, blas->cublasLtMatrixLayoutCreate(out, data_type(p->m.dtype), (uint64_t)cols,
+    BLAS_TRY(desc, blas->cublasLtMatrixLayoutCreate(out, lt_matmul_data_type(p->m.dtype), (uint64_t)cols,
                                                     (uint64_t)rows, cols));
     if (p->m.batch > 1) {
         const int32_t batch = (int32_t)p->m.batch;
@@ -88,7 +88,7 @@ static cublasLtEpilogue_t epilogue_of(const cuda_lt_matmul *m)
     }
 }
 
-static grt_status describe(const grt_op_desc *desc, cuda_lt_plan *p)
+static grt_status lt_matmul_describe(const grt_op_desc *desc, cuda_lt_plan *p)
 {
     const cuda_blas *blas = p->blas;
     const cuda_lt_matmul *m = &p->m;
@@ -104,7 +104,7 @@ static grt_status describe(const grt_op_desc *desc, cuda_lt_plan *p)
     BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                                         sizeof epilogue));
     if (m->bias) { /* pointers come with each run; choosing and checking algorithms needs a valid one */
-        const cudaDataType type = data_type(m->dtype);
+        const cudaDataType type = lt_matmul_data_type(m->dtype);
         const void *somewhere = (const void *)(uintptr_t)CUDA_LT_WORKSPACE_ALIGNMENT;
         BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                             &somewhere, sizeof somewhere));
@@ -121,7 +121,7 @@ static grt_status describe(const grt_op_desc *desc, cuda_lt_plan *p)
 /* ---- recorded choices ---- */
 
 /* The key: all that the choice depends on. Leading dims follow from the sizes, as matrices are dense. */
-static void add_key(const cuda_blas *blas, const cuda_lt_matmul *m, grt_text *key)
+static void lt_matmul_add_key(const cuda_blas *blas, const cuda_lt_matmul *m, grt_text *key)
 {
     static const char *const acts[] = {
         [CUDA_LT_NO_ACT] = "", [CUDA_LT_RELU] = "relu", [CUDA_LT_GELU] = "gelu"};
@@ -152,7 +152,7 @@ static size_t write_data(const cublasLtMatmulAlgo_t *algo, char out[DATA_SIZE])
     return DATA_SIZE - 1;
 }
 
-static int digit(char c)
+static int lt_matmul_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -163,7 +163,8 @@ static bool read_data(const char *data, size_t size, cublasLtMatmulAlgo_t *out_a
     if (size != DATA_SIZE - 1 || memcmp(data, library, PREFIX) != 0)
         return false;
     for (size_t i = 0; i < sizeof bytes; i++) {
-        const int high = digit(data[PREFIX + 2 * i]), low = digit(data[PREFIX + 1 + 2 * i]);
+        const int high = lt_matmul_digit(data[PREFIX + 2 * i]),
+                  low = lt_matmul_digit(data[PREFIX + 1 + 2 * i]);
         if (high < 0 || low < 0)
             return false;
         bytes[i] = (unsigned char)(high << 4 | low);
@@ -181,7 +182,7 @@ static cuda_lt_product product_of(const cuda_lt_plan *p)
                              .result = p->y,
                              .compute = compute_type(&p->m),
                              .scale = scale_type(&p->m),
-                             .type = data_type(p->m.dtype),
+                             .type = lt_matmul_data_type(p->m.dtype),
                              .workspace_cap = p->m.workspace_cap};
 }
 
@@ -195,8 +196,8 @@ static bool accept(cuda_lt_plan *p, const cublasLtMatmulAlgo_t *algo)
 }
 
 /* The recorded choice, if it is still valid; *out_found false: none recorded. */
-static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_lt_plan *p,
-                   bool *out_found)
+static bool lt_matmul_recall(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_lt_plan *p,
+                             bool *out_found)
 {
     size_t size;
     cublasLtMatmulAlgo_t algo;
@@ -241,7 +242,7 @@ typedef struct offering {
     const char *key;
 } offering;
 
-static bool offer(void *user, const cublasLtMatmulAlgo_t *algo)
+static bool lt_matmul_offer(void *user, const cublasLtMatmulAlgo_t *algo)
 {
     const offering *o = user;
     char data[DATA_SIZE];
@@ -260,13 +261,13 @@ static void offer_all(const cuda_lt_plan *p, const cublasLtMatmulHeuristicResult
 {
     const cuda_lt_product product = product_of(p);
     for (int i = 0; i < n; i++)
-        if (serves(p, &results[i]) && !offer(o, &results[i].algo))
+        if (serves(p, &results[i]) && !lt_matmul_offer(o, &results[i].algo))
             return;
-    cuda_lt_search(&product, results, n, offer, o);
+    cuda_lt_search(&product, results, n, lt_matmul_offer, o);
 }
 
 /* Ask, and keep the answer; when candidates are wanted, offer them all. */
-static bool ask(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_lt_plan *p)
+static bool lt_matmul_ask(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_lt_plan *p)
 {
     cublasLtMatmulHeuristicResult_t results[MOST_ANSWERS];
     const bool lists = grt_algo_trial_lists(trial);
@@ -288,17 +289,18 @@ static bool ask(cuda_device *device, grt_algo_trial *trial, const char *key, cud
     return true;
 }
 
-static grt_status choose(cuda_device *device, grt_algo_trial *trial, cuda_lt_plan *p, bool *out_found)
+static grt_status lt_matmul_choose(cuda_device *device, grt_algo_trial *trial, cuda_lt_plan *p,
+                                   bool *out_found)
 {
     grt_text key = {0};
     grt_device_algo_key(&device->base, "MatMul", &key);
-    add_key(p->blas, &p->m, &key);
+    lt_matmul_add_key(p->blas, &p->m, &key);
     if (key.failed) {
         grt_text_release(&key);
         return grt_fail_memory(key.size);
     }
-    if (!recall(device, trial, grt_text_get(&key), p, out_found))
-        *out_found = ask(device, trial, grt_text_get(&key), p);
+    if (!lt_matmul_recall(device, trial, grt_text_get(&key), p, out_found))
+        *out_found = lt_matmul_ask(device, trial, grt_text_get(&key), p);
     grt_text_release(&key);
     return GRT_OK;
 }
@@ -317,9 +319,9 @@ grt_status cuda_lt_plan_create(cuda_device *device, const grt_op_desc *desc, con
         return grt_fail_memory(sizeof *plan);
     plan->blas = blas;
     plan->m = *matmul;
-    grt_status status = describe(desc, plan);
+    grt_status status = lt_matmul_describe(desc, plan);
     if (status == GRT_OK)
-        status = choose(device, trial, plan, &found);
+        status = lt_matmul_choose(device, trial, plan, &found);
     if (found)
         *out_plan = plan;
     else

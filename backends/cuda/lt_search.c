@@ -31,7 +31,7 @@ bool cuda_lt_takes(const cuda_lt_product *p, const cublasLtMatmulAlgo_t *algo, s
     return true;
 }
 
-static void consider(search *s, const cublasLtMatmulAlgo_t *algo)
+static void lt_search_consider(search *s, const cublasLtMatmulAlgo_t *algo)
 {
     size_t workspace;
     s->over = s->over || s->checks++ == MOST_CHECKS;
@@ -41,8 +41,8 @@ static void consider(search *s, const cublasLtMatmulAlgo_t *algo)
 
 /* ---- capabilities and settings of an algorithm ---- */
 
-static bool set(const search *s, cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoConfigAttributes_t name,
-                const void *value, size_t size)
+static bool lt_search_set(const search *s, cublasLtMatmulAlgo_t *algo,
+                          cublasLtMatmulAlgoConfigAttributes_t name, const void *value, size_t size)
 {
     return s->p->blas->cublasLtMatmulAlgoConfigSetAttribute(algo, name, value, size) == CUBLAS_STATUS_SUCCESS;
 }
@@ -59,8 +59,8 @@ static int32_t capability(const search *s, const cublasLtMatmulAlgo_t *algo,
 }
 
 /* A list of sizes; one that says "undefined" if the algorithm has none. */
-static size_t sizes(const search *s, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoCapAttributes_t name,
-                    uint32_t out[MOST_SIZES])
+static size_t lt_search_sizes(const search *s, const cublasLtMatmulAlgo_t *algo,
+                              cublasLtMatmulAlgoCapAttributes_t name, uint32_t out[MOST_SIZES])
 {
     size_t written = 0;
     out[0] = 0;
@@ -81,18 +81,18 @@ static bool splits_sums(const search *s, const cublasLtMatmulAlgo_t *algo)
 static bool set_split(const search *s, cublasLtMatmulAlgo_t *algo, int32_t n)
 {
     const uint32_t scheme = n > 1 ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
-    return set(s, algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &n, sizeof n) &&
-           set(s, algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme);
+    return lt_search_set(s, algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &n, sizeof n) &&
+           lt_search_set(s, algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme);
 }
 
 /* The algorithm with its sum in 1 to 16 parts. */
-static void split(search *s, const cublasLtMatmulAlgo_t *algo)
+static void lt_search_split(search *s, const cublasLtMatmulAlgo_t *algo)
 {
     const size_t n = splits_sums(s, algo) ? N_SPLITS : 1;
     for (size_t i = 0; i < n && !s->over; i++) {
         cublasLtMatmulAlgo_t other = *algo;
         if (set_split(s, &other, splits[i]))
-            consider(s, &other);
+            lt_search_consider(s, &other);
     }
 }
 
@@ -103,8 +103,8 @@ static void vary(search *s, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgo
 {
     for (uint32_t value = 0; value < end && !s->over; value++) {
         cublasLtMatmulAlgo_t other = *algo;
-        if (set(s, &other, name, &value, sizeof value))
-            consider(s, &other);
+        if (lt_search_set(s, &other, name, &value, sizeof value))
+            lt_search_consider(s, &other);
     }
 }
 
@@ -112,15 +112,15 @@ static void vary_cluster(search *s, const cublasLtMatmulAlgo_t *algo)
 {
     for (uint16_t shape = 0; shape < CUBLASLT_CLUSTER_SHAPE_END && !s->over; shape++) {
         cublasLtMatmulAlgo_t other = *algo;
-        if (set(s, &other, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, &shape, sizeof shape))
-            consider(s, &other);
+        if (lt_search_set(s, &other, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, &shape, sizeof shape))
+            lt_search_consider(s, &other);
     }
 }
 
 static void relatives(search *s, const cublasLtMatmulAlgo_t *algo)
 {
     const int32_t options = capability(s, algo, CUBLASLT_ALGO_CAP_CUSTOM_OPTION_MAX);
-    split(s, algo);
+    lt_search_split(s, algo);
     vary(s, algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING,
          capability(s, algo, CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT) ? 2 : 0);
     vary_cluster(s, algo);
@@ -130,20 +130,20 @@ static void relatives(search *s, const cublasLtMatmulAlgo_t *algo)
 
 /* ---- all algorithms ---- */
 
-static void sweep(search *s, const cublasLtMatmulAlgo_t *algo)
+static void lt_search_sweep(search *s, const cublasLtMatmulAlgo_t *algo)
 {
     uint32_t *tiles = malloc(2 * MOST_SIZES * sizeof *tiles);
     if (!tiles)
         return;
     uint32_t *stages = tiles + MOST_SIZES;
-    const size_t n_tiles = sizes(s, algo, CUBLASLT_ALGO_CAP_TILE_IDS, tiles),
-                 n_stages = sizes(s, algo, CUBLASLT_ALGO_CAP_STAGES_IDS, stages);
+    const size_t n_tiles = lt_search_sizes(s, algo, CUBLASLT_ALGO_CAP_TILE_IDS, tiles),
+                 n_stages = lt_search_sizes(s, algo, CUBLASLT_ALGO_CAP_STAGES_IDS, stages);
     for (size_t t = 0; t < n_tiles; t++)
         for (size_t k = 0; k < n_stages && !s->over; k++) {
             cublasLtMatmulAlgo_t other = *algo;
-            if (set(s, &other, CUBLASLT_ALGO_CONFIG_TILE_ID, &tiles[t], sizeof *tiles) &&
-                set(s, &other, CUBLASLT_ALGO_CONFIG_STAGES_ID, &stages[k], sizeof *stages))
-                split(s, &other);
+            if (lt_search_set(s, &other, CUBLASLT_ALGO_CONFIG_TILE_ID, &tiles[t], sizeof *tiles) &&
+                lt_search_set(s, &other, CUBLASLT_ALGO_CONFIG_STAGES_ID, &stages[k], sizeof *stages))
+                lt_search_split(s, &other);
         }
     free(tiles);
 }
@@ -163,6 +163,6 @@ void cuda_lt_search(const cuda_lt_product *p, const cublasLtMatmulHeuristicResul
         cublasLtMatmulAlgo_t algo;
         if (p->blas->cublasLtMatmulAlgoInit(p->blas->handle, p->compute, p->scale, p->type, p->type, p->type,
                                             p->type, ids[i], &algo) == CUBLAS_STATUS_SUCCESS)
-            sweep(&s, &algo);
+            lt_search_sweep(&s, &algo);
     }
 }

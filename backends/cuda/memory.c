@@ -42,7 +42,8 @@ static void free_memory(grt_device *device, void *data)
     CUDA_ON_QUIETLY(device, cudaFree(data));
 }
 
-static grt_status upload(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
+static grt_status cuda_memory_upload(grt_device *device, void *dst, const void *src, size_t bytes,
+                                     void *stream)
 {
     CUDA_ON(device, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream));
     return GRT_OK;
@@ -54,7 +55,7 @@ static grt_status download(grt_device *device, void *dst, const void *src, size_
     return GRT_OK;
 }
 
-static grt_status copy(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
+static grt_status cuda_memory_copy(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
 {
     CUDA_ON(device, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream));
     return GRT_OK;
@@ -97,5 +98,6 @@ static grt_status check_pointer(grt_device *device, const void *data)
 }
 
 const grt_memory_api cuda_memory = {.alloc = cuda_alloc, .free = free_memory, .check = check_pointer};
-const grt_copy_api cuda_copies = {.upload = upload, .download = download, .copy = copy};
+const grt_copy_api cuda_copies = {
+    .upload = cuda_memory_upload, .download = download, .copy = cuda_memory_copy};
 const grt_pinned_api cuda_pinned = {.alloc = alloc_pinned, .free = free_pinned, .pin = pin, .unpin = unpin};

@@ -27,7 +27,7 @@ static int32_t widest_result(const grt_networks *n, int32_t layers)
     return most;
 }
 
-static int32_t element_of(const cuda_networks_form *form)
+static int32_t cuda_networks_source_element_of(const cuda_networks_form *form)
 {
     return (int32_t)grt_dtype_size(form->dtype);
 }
@@ -36,17 +36,17 @@ static int32_t element_of(const cuda_networks_form *form)
  * lanes read from different banks. */
 static int32_t pitch_of(const cuda_networks_form *form)
 {
-    const int32_t width = form->networks->width[0], bytes = width * element_of(form);
+    const int32_t width = form->networks->width[0], bytes = width * cuda_networks_source_element_of(form);
     if (!form->whole)
         return width | 1;
-    return bytes % PIECE || bytes / PIECE % 2 ? width : width + PIECE / element_of(form);
+    return bytes % PIECE || bytes / PIECE % 2 ? width : width + PIECE / cuda_networks_source_element_of(form);
 }
 
 /* Bytes of shared memory of one row of a warp. */
 static int32_t shared_of(const cuda_networks_form *form)
 {
     const grt_networks *n = form->networks;
-    const int32_t inputs = pitch_of(form) * element_of(form),
+    const int32_t inputs = pitch_of(form) * cuda_networks_source_element_of(form),
                   between = n->n_layers > 1 ? widest_result(n, n->n_layers - 1) * (int32_t)sizeof(float) : 0;
     return CUDA_NETWORKS_LANES * (inputs > between ? inputs : between);
 }
@@ -65,7 +65,8 @@ void cuda_networks_form_of(const grt_networks *networks, grt_dtype dtype, int64_
 {
     *out_form = (cuda_networks_form){
         .networks = networks, .dtype = dtype, .few = rows <= FEW_ROWS, .rows = 1, .warps = 1};
-    out_form->whole = count % PIECE * networks->width[0] * element_of(out_form) % PIECE == 0;
+    out_form->whole =
+        count % PIECE * networks->width[0] * cuda_networks_source_element_of(out_form) % PIECE == 0;
     if (out_form->few)
         out_form->warps = widest_result(networks, networks->n_layers);
     else
@@ -78,9 +79,9 @@ int32_t cuda_networks_rows(const cuda_networks_form *form)
 }
 
 /* Elements of an input that are read at once. */
-static int32_t vector_of(const cuda_networks_form *form)
+static int32_t cuda_networks_source_vector_of(const cuda_networks_form *form)
 {
-    int32_t elements = PIECE / element_of(form);
+    int32_t elements = PIECE / cuda_networks_source_element_of(form);
     while (form->networks->width[0] % elements)
         elements /= 2;
     return form->few || !form->whole ? 1 : elements;
@@ -88,7 +89,7 @@ static int32_t vector_of(const cuda_networks_form *form)
 
 int32_t cuda_networks_alignment(const cuda_networks_form *form)
 {
-    return form->few || !form->whole ? element_of(form) : PIECE;
+    return form->few || !form->whole ? cuda_networks_source_element_of(form) : PIECE;
 }
 
 void cuda_networks_key(const cuda_networks_form *form, grt_text *key)
@@ -124,7 +125,8 @@ static void add_beginning(const cuda_networks_form *form, grt_text *s)
                  "struct alignas(%d) vector { E v[%d]; };\n"
                  "__device__ __forceinline__ float at(const void *data, unsigned i)\n"
                  "{\n    return of_%s(((const E *)data)[i]);\n}\n",
-                 vector_of(form) * element_of(form), vector_of(form), name);
+                 cuda_networks_source_vector_of(form) * cuda_networks_source_element_of(form),
+                 cuda_networks_source_vector_of(form), name);
     for (int32_t l = 0; l < n->n_layers; l++) {
         const int32_t function = grt_act_function(n->act[l].kind);
         grt_text_add(
@@ -139,8 +141,8 @@ static void add_beginning(const cuda_networks_form *form, grt_text *s)
 /* A warp's rows to shared memory; those behind the last are computed, too, but not written. */
 static void add_copy(const cuda_networks_form *form, grt_text *s)
 {
-    const int32_t width = form->networks->width[0], element = element_of(form), pitch = pitch_of(form),
-                  step = form->whole ? PIECE / element : 1;
+    const int32_t width = form->networks->width[0], element = cuda_networks_source_element_of(form),
+                  pitch = pitch_of(form), step = form->whole ? PIECE / element : 1;
     grt_text_add(s,
                  "    const unsigned end = min(%du, a.count - first) * %d;\n#pragma unroll\n    for (int r = "
                  "0; r < R; r++) {\n"
@@ -167,7 +169,7 @@ static void add_copy(const cuda_networks_form *form, grt_text *s)
 }
 
 /* Each layer's results begin with its bias. */
-static void add_sums(const cuda_networks_form *form, int32_t l, grt_text *s)
+static void cuda_networks_source_add_sums(const cuda_networks_form *form, int32_t l, grt_text *s)
 {
     const grt_networks *n = form->networks;
     grt_text_add(s, "    T h[R][%d];\n#pragma unroll\n    for (int o = 0; o < %d; o++) {\n", n->width[l + 1],
@@ -193,7 +195,7 @@ static void add_product(const cuda_networks_form *form, int32_t l, const char *i
 
 static void add_first_products(const cuda_networks_form *form, grt_text *s)
 {
-    const int32_t vector = vector_of(form), pitch = pitch_of(form);
+    const int32_t vector = cuda_networks_source_vector_of(form), pitch = pitch_of(form);
     grt_text_add(s, "#pragma unroll 1\n    for (int i = 0; i < %d; i += %d) {\n        vector v[R];\n",
                  form->networks->width[0], vector);
     grt_text_add(s,
@@ -258,7 +260,7 @@ static void add_many(const cuda_networks_form *form, grt_text *s)
     add_copy(form, s);
     for (int32_t l = 0; l < form->networks->n_layers; l++) {
         grt_text_add(s, "    {\n");
-        add_sums(form, l, s);
+        cuda_networks_source_add_sums(form, l, s);
         if (l == 0)
             add_first_products(form, s);
         else

@@ -22,7 +22,7 @@
 NVRTC_FUNCTIONS(X)
 #undef X
 
-static void find(void *opened, const char **missing)
+static void cuda_nvrtc_find(void *opened, const char **missing)
 {
 #define X(function) cuda_library_function(opened, #function, &p_##function, missing);
     NVRTC_FUNCTIONS(X)
@@ -30,7 +30,8 @@ static void find(void *opened, const char **missing)
 }
 
 static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
-static cuda_library nvrtc_library = {"NVRTC 13 or 12", names, find, PTHREAD_MUTEX_INITIALIZER, false};
+static cuda_library nvrtc_library = {"NVRTC 13 or 12", names, cuda_nvrtc_find, PTHREAD_MUTEX_INITIALIZER,
+                                     false};
 
 /* The end of the compiler's log, which has the errors. */
 static grt_status refused(const char *name, nvrtcResult result, nvrtcProgram program)

@@ -36,7 +36,7 @@ using large = form<4, 1, 2, 12, 32, 3>;
 using small = form<2, 2, 1, 4, 64, 3>;
 
 /* Where chunk `chunk` of a row lies: rows that are read together lie in different banks. */
-template <class F> __device__ __forceinline__ int place(int row, int chunk)
+template <class F> __device__ __forceinline__ int cuda_pixel_product_place(int row, int chunk)
 {
     return row * F::CHUNKS + (chunk ^ (row / (8 / F::CHUNKS) % F::CHUNKS));
 }
@@ -56,7 +56,8 @@ __device__ __forceinline__ void fetch_stage(const sizes &s, int first_pixel, int
                   at = depth + chunk * EACH;
         const bool there = index < (is_pixel ? s.pixels : s.out_channels) && at < s.channels;
         const T *from = is_pixel ? x : w;
-        fetch(to + place<F>(row, chunk), there ? from + (size_t)index * s.channels + at : from, there);
+        fetch(to + cuda_pixel_product_place<F>(row, chunk),
+              there ? from + (size_t)index * s.channels + at : from, there);
     }
 }
 
@@ -69,12 +70,14 @@ __device__ __forceinline__ void multiply_stage(const uint4 *stage, int row, int 
         uint32_t a[F::TILES_M][4];
 #pragma unroll
         for (int m = 0; m < F::TILES_M; m++)
-            load_matrices(a[m], stage + place<F>(row + m * 16 + lane % 16, step * 2 + lane / 16));
+            load_matrices(
+                a[m], stage + cuda_pixel_product_place<F>(row + m * 16 + lane % 16, step * 2 + lane / 16));
 #pragma unroll
         for (int n = 0; n < F::TILES_N; n += 2) {
             uint32_t b[4];
-            load_matrices(b, stage + place<F>(F::PIXELS + column + n * 8 + lane / 16 * 8 + lane % 8,
-                                              step * 2 + lane / 8 % 2));
+            load_matrices(
+                b, stage + cuda_pixel_product_place<F>(F::PIXELS + column + n * 8 + lane / 16 * 8 + lane % 8,
+                                                       step * 2 + lane / 8 % 2));
 #pragma unroll
             for (int m = 0; m < F::TILES_M; m++) {
                 tensor_core<T>::mma(sum + (m * F::TILES_N + n) * 4, a[m], b);
@@ -129,7 +132,7 @@ __device__ __forceinline__ void store_tile(const sizes &s, float (&sum)[F::TILES
 
 template <class T, class F>
 __global__ void __launch_bounds__(THREADS)
-    multiply(const __grid_constant__ sizes s, const T *x, const T *w, const T *bias, T *y)
+    cuda_pixel_product_multiply(const __grid_constant__ sizes s, const T *x, const T *w, const T *bias, T *y)
 {
     __shared__ uint4 stages[F::AHEAD][F::STAGE];
     const int warp = threadIdx.x / 32, row = warp / F::WARP_COLUMNS * F::TILES_M * 16,
@@ -159,29 +162,29 @@ __global__ void __launch_bounds__(THREADS)
     store_tile<T, F>(s, sum, first_pixel + row, first_channel + column, bias, y);
 }
 
-template <class F> int64_t tiles_of(const cuda_pixel_product *p)
+template <class F> int64_t cuda_pixel_product_tiles_of(const cuda_pixel_product *p)
 {
     return ((p->pixels + F::PIXELS - 1) / F::PIXELS) * ((p->out_channels + F::CHANNELS - 1) / F::CHANNELS);
 }
 
 template <class T, class F>
-void launch(const cuda_pixel_product *p, const void *x, const void *w, const void *bias, void *y,
-            cudaStream_t stream)
+void cuda_pixel_product_launch(const cuda_pixel_product *p, const void *x, const void *w, const void *bias,
+                               void *y, cudaStream_t stream)
 {
     const sizes s = {(int)p->pixels, (int)p->channels, (int)p->out_channels,
                      (int)((p->out_channels + F::CHANNELS - 1) / F::CHANNELS), p->act};
-    multiply<T, F><<<(unsigned)tiles_of<F>(p), THREADS, 0, stream>>>(s, (const T *)x, (const T *)w,
-                                                                     (const T *)bias, (T *)y);
+    cuda_pixel_product_multiply<T, F><<<(unsigned)cuda_pixel_product_tiles_of<F>(p), THREADS, 0, stream>>>(
+        s, (const T *)x, (const T *)w, (const T *)bias, (T *)y);
 }
 
 template <class T>
-void launch_type(const cuda_pixel_product *p, const void *x, const void *w, const void *bias, void *y,
-                 cudaStream_t stream)
+void cuda_pixel_product_launch_type(const cuda_pixel_product *p, const void *x, const void *w,
+                                    const void *bias, void *y, cudaStream_t stream)
 {
-    if (tiles_of<large>(p) >= p->multiprocessors)
-        launch<T, large>(p, x, w, bias, y, stream);
+    if (cuda_pixel_product_tiles_of<large>(p) >= p->multiprocessors)
+        cuda_pixel_product_launch<T, large>(p, x, w, bias, y, stream);
     else
-        launch<T, small>(p, x, w, bias, y, stream);
+        cuda_pixel_product_launch<T, small>(p, x, w, bias, y, stream);
 }
 
 } // namespace
@@ -191,7 +194,7 @@ bool cuda_pixel_product_fits(const cuda_pixel_product *p)
     return (p->dtype == GRT_DTYPE_FLOAT16 || p->dtype == GRT_DTYPE_BFLOAT16) && p->pixels > 0 &&
            p->pixels < INT32_MAX / 2 && p->channels > 0 && p->channels <= MOST_CHANNELS &&
            p->channels % EACH == 0 && p->out_channels > 0 && p->out_channels <= 1 << 20 &&
-           p->out_channels % EACH == 0 && tiles_of<small>(p) < INT32_MAX;
+           p->out_channels % EACH == 0 && cuda_pixel_product_tiles_of<small>(p) < INT32_MAX;
 }
 
 bool cuda_pixel_product_run(const cuda_pixel_product *p, const void *x, const void *w, const void *bias,
@@ -200,8 +203,8 @@ bool cuda_pixel_product_run(const cuda_pixel_product *p, const void *x, const vo
     if (!cuda_is_vector(x) || !cuda_is_vector(w) || !cuda_is_vector(y))
         return false;
     if (p->dtype == GRT_DTYPE_FLOAT16)
-        launch_type<__half>(p, x, w, bias, y, stream);
+        cuda_pixel_product_launch_type<__half>(p, x, w, bias, y, stream);
     else
-        launch_type<__nv_bfloat16>(p, x, w, bias, y, stream);
+        cuda_pixel_product_launch_type<__nv_bfloat16>(p, x, w, bias, y, stream);
     return true;
 }

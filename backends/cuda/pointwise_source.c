@@ -79,7 +79,7 @@ static const char *pack_of(grt_dtype dtype)
     return dtype == GRT_DTYPE_FLOAT ? "pack32" : dtype == GRT_DTYPE_BOOL ? "pack8" : "pack16";
 }
 
-static const char *element_of(grt_dtype dtype)
+static const char *cuda_pointwise_source_element_of(grt_dtype dtype)
 {
     return dtype == GRT_DTYPE_FLOAT ? "float" : dtype == GRT_DTYPE_BOOL ? "u8" : "u16";
 }
@@ -89,8 +89,9 @@ static void add_loads(const cuda_pointwise_form *form, grt_text *s)
     for (int32_t i = 0; i < form->n_in; i++) {
         const grt_dtype dtype = form->in_dtype[i];
         if (form->place[i] == CUDA_PLACE_ONE)
-            grt_text_add(s, "    const %s in%d = *(const %s *)a.in[%d];\n", element_of(dtype), i,
-                         element_of(dtype), i);
+            grt_text_add(s, "    const %s in%d = *(const %s *)a.in[%d];\n",
+                         cuda_pointwise_source_element_of(dtype), i, cuda_pointwise_source_element_of(dtype),
+                         i);
         else
             grt_text_add(s, "    const %s in%d = ((const %s *)a.in[%d])[%s];\n", pack_of(dtype), i,
                          pack_of(dtype), i, form->place[i] == CUDA_PLACE_OWN ? "i" : "i % a.period");
@@ -110,8 +111,9 @@ static void add_operand(const cuda_pointwise_form *form, const float *constants,
         grt_text_add(s, "r%lld", (long long)(operand - form->n_in - n_constants));
 }
 
-static void add_instruction(const cuda_pointwise_form *form, const int64_t *code, int64_t index,
-                            const float *constants, int64_t n_constants, grt_text *s)
+static void cuda_pointwise_source_add_instruction(const cuda_pointwise_form *form, const int64_t *code,
+                                                  int64_t index, const float *constants, int64_t n_constants,
+                                                  grt_text *s)
 {
     static const char *const names[] = {"a", "b", "c"}, *const parameters[] = {"p0", "p1"};
     const pw_info *info = grt_pointwise_info((int32_t)code[0]);
@@ -142,7 +144,8 @@ void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *f
     grt_text_add(s, "    %s out;\n#pragma unroll\n    for (int j = 0; j < %d; j++) {\n",
                  pack_of(form->out_dtype), CUDA_POINTWISE_VECTOR);
     for (size_t i = 0; i + 4 <= n; i += 4)
-        add_instruction(form, program + i, (int64_t)(i / 4), constants, (int64_t)n_constants, s);
+        cuda_pointwise_source_add_instruction(form, program + i, (int64_t)(i / 4), constants,
+                                              (int64_t)n_constants, s);
     grt_text_add(s, "        out.v[j] = to_%s(r%zu);\n    }\n    ((%s *)a.out)[i] = out;\n}\n",
                  grt_dtype_name(form->out_dtype), n / 4 - 1, pack_of(form->out_dtype));
 }

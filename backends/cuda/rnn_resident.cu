@@ -63,7 +63,8 @@ template <class T> __device__ __forceinline__ uint4 words_of(const T *row, int64
 
 /* The block's part of R, in the order of fragments. */
 template <class T>
-__device__ void load_weights(const resident_job<T> &job, int32_t d, int32_t part, uint32_t *to)
+__device__ void cuda_rnn_resident_load_weights(const resident_job<T> &job, int32_t d, int32_t part,
+                                               uint32_t *to)
 {
     const rnn_tiles &t = job.tiles;
     const int64_t n = job.at.n.hidden;
@@ -126,7 +127,7 @@ __device__ __forceinline__ void receive(const rnn_tiles &t, const uint2 *message
 
 /* c += a b, of float32 in full. */
 template <class T, bool STRICT>
-__device__ __forceinline__ void multiply(float *c, const uint32_t *a, const uint32_t *b)
+__device__ __forceinline__ void cuda_rnn_resident_multiply(float *c, const uint32_t *a, const uint32_t *b)
 {
     if constexpr (STRICT) {
         uint32_t high_a[4], low_a[4], high_b[2], low_b[2];
@@ -181,7 +182,7 @@ __device__ __forceinline__ void multiply_chunks(const rnn_tiles &t, const uint32
                     *(const uint4 *)(weights + (((chunk * GATES + gate) * 2 + half) * 32 + lane) * 4);
 #pragma unroll
                 for (int e = 0; e < EIGHTS; e++)
-                    multiply<T, STRICT>(sum[gate][e], a, b[e] + 2 * half);
+                    cuda_rnn_resident_multiply<T, STRICT>(sum[gate][e], a, b[e] + 2 * half);
             }
         }
     }
@@ -281,7 +282,8 @@ template <class T> __device__ __forceinline__ uint32_t word_of(float h, const T 
 }
 
 template <class T, int GATES, int EIGHTS, bool STRICT>
-__global__ void __launch_bounds__(THREADS, 1) recur(const __grid_constant__ resident_job<T> job)
+__global__ void __launch_bounds__(THREADS, 1)
+    cuda_rnn_resident_recur(const __grid_constant__ resident_job<T> job)
 {
     enum { ROWS = EIGHTS * 8, ITEMS = RNN_UNITS * ROWS, EACH = (ITEMS + THREADS - 1) / THREADS };
     extern __shared__ __align__(128) char memory[];
@@ -300,7 +302,7 @@ __global__ void __launch_bounds__(THREADS, 1) recur(const __grid_constant__ resi
                        (int64_t)part_of * RNN_UNITS + rnn_item_unit(item, ROWS));
         units[e].fetch(job, d, 0);
     }
-    load_weights<T>(job, d, part_of, weights);
+    cuda_rnn_resident_load_weights<T>(job, d, part_of, weights);
     load_initial<T>(job, d, slice, hidden);
     for (int64_t i = 0; i < job.at.n.steps; i++) {
         if (i > 0)
@@ -347,9 +349,9 @@ __global__ void __launch_bounds__(THREADS, 1) recur(const __grid_constant__ resi
 
 template <class T, int GATES, bool STRICT> const void *by_rows(int32_t rows)
 {
-    return rows == 8    ? (const void *)recur<T, GATES, 1, STRICT>
-           : rows == 16 ? (const void *)recur<T, GATES, 2, STRICT>
-                        : (const void *)recur<T, GATES, 4, STRICT>;
+    return rows == 8    ? (const void *)cuda_rnn_resident_recur<T, GATES, 1, STRICT>
+           : rows == 16 ? (const void *)cuda_rnn_resident_recur<T, GATES, 2, STRICT>
+                        : (const void *)cuda_rnn_resident_recur<T, GATES, 4, STRICT>;
 }
 
 template <class T, bool STRICT> const void *by_gates(const rnn_tiles *t)
@@ -359,7 +361,7 @@ template <class T, bool STRICT> const void *by_gates(const rnn_tiles *t)
                            : by_rows<T, 1, STRICT>(t->rows);
 }
 
-const void *kernel_for(const rnn_layer *layer, const rnn_tiles *t, grt_dtype dtype)
+const void *cuda_rnn_resident_kernel_for(const rnn_layer *layer, const rnn_tiles *t, grt_dtype dtype)
 {
     return dtype == GRT_DTYPE_FLOAT16    ? by_gates<__half, false>(t)
            : dtype == GRT_DTYPE_BFLOAT16 ? by_gates<__nv_bfloat16, false>(t)
@@ -368,7 +370,7 @@ const void *kernel_for(const rnn_layer *layer, const rnn_tiles *t, grt_dtype dty
 }
 
 /* The activations that ONNX takes where none are named; RNN may have Relu. */
-bool is_usual(const rnn_layer *layer)
+bool cuda_is_usual(const rnn_layer *layer)
 {
     if (layer->clip != 0 || layer->coupled || (layer->kind == RNN_GRU && !layer->linear_before_reset))
         return false;
@@ -385,8 +387,8 @@ bool is_usual(const rnn_layer *layer)
 }
 
 template <class T>
-grt_status launch(const rnn_layer *layer, const rnn_size *size, const rnn_tiles *tiles, grt_dtype dtype,
-                  const void *data, void *messages, cudaStream_t stream)
+grt_status cuda_rnn_resident_launch(const rnn_layer *layer, const rnn_size *size, const rnn_tiles *tiles,
+                                    grt_dtype dtype, const void *data, void *messages, cudaStream_t stream)
 {
     resident_job<T> job = {*(const rnn_data<T> *)data,
                            rnn_places_of(layer, size),
@@ -406,7 +408,7 @@ grt_status launch(const rnn_layer *layer, const rnn_size *size, const rnn_tiles 
     config.numAttrs = 1;
     void *arguments[] = {&job};
     CUDA_TRY(cudaMemsetAsync(messages, 0, tiles->message_bytes, stream)); /* no step is 0 */
-    CUDA_TRY(cudaLaunchKernelExC(&config, kernel_for(layer, tiles, dtype), arguments));
+    CUDA_TRY(cudaLaunchKernelExC(&config, cuda_rnn_resident_kernel_for(layer, tiles, dtype), arguments));
     return GRT_OK;
 }
 
@@ -415,7 +417,8 @@ grt_status launch(const rnn_layer *layer, const rnn_size *size, const rnn_tiles 
 bool rnn_resident_takes(const rnn_layer *layer, const rnn_size *size, grt_dtype dtype,
                         const struct cudaDeviceProp *device, rnn_tiles *out_tiles)
 {
-    return device->major >= 8 && dtype != GRT_DTYPE_DOUBLE && is_usual(layer) && size->steps <= INT32_MAX &&
+    return device->major >= 8 && dtype != GRT_DTYPE_DOUBLE && cuda_is_usual(layer) &&
+           size->steps <= INT32_MAX &&
            rnn_tiles_plan(layer->gates, layer->directions, size->batch, size->hidden,
                           (int32_t)grt_dtype_size(dtype), device->multiProcessorCount,
                           device->sharedMemPerBlockOptin, out_tiles);
@@ -428,7 +431,7 @@ cudaError_t rnn_resident_prepare(const rnn_layer *layer, const rnn_tiles *tiles,
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (error == cudaSuccess)
-        error = cudaFuncSetAttribute(kernel_for(layer, tiles, dtype),
+        error = cudaFuncSetAttribute(cuda_rnn_resident_kernel_for(layer, tiles, dtype),
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, most);
     return error;
 }
@@ -438,10 +441,10 @@ grt_status rnn_resident_run(const rnn_layer *layer, const rnn_size *size, const 
 {
     switch (dtype) {
     case GRT_DTYPE_FLOAT16:
-        return launch<__half>(layer, size, tiles, dtype, data, messages, stream);
+        return cuda_rnn_resident_launch<__half>(layer, size, tiles, dtype, data, messages, stream);
     case GRT_DTYPE_BFLOAT16:
-        return launch<__nv_bfloat16>(layer, size, tiles, dtype, data, messages, stream);
+        return cuda_rnn_resident_launch<__nv_bfloat16>(layer, size, tiles, dtype, data, messages, stream);
     default:
-        return launch<float>(layer, size, tiles, dtype, data, messages, stream);
+        return cuda_rnn_resident_launch<float>(layer, size, tiles, dtype, data, messages, stream);
     }
 }

@@ -31,7 +31,7 @@ template <class T> struct step_job {
 };
 
 template <class T>
-__device__ bool place(const step_job<T> &s, int64_t item, int64_t *d, int64_t *b, int64_t *j)
+__device__ bool cuda_rnn_steps_place(const step_job<T> &s, int64_t item, int64_t *d, int64_t *b, int64_t *j)
 {
     const rnn_size &n = s.at.n;
     *j = item % n.hidden;
@@ -40,11 +40,11 @@ __device__ bool place(const step_job<T> &s, int64_t item, int64_t *d, int64_t *b
     return *d < s.layer.directions;
 }
 
-template <class T> __global__ void begin(const __grid_constant__ step_job<T> s)
+template <class T> __global__ void cuda_rnn_steps_begin(const __grid_constant__ step_job<T> s)
 {
     typedef typename cuda_wide<T>::type F;
     int64_t d, b, j, item = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (!place(s, item, &d, &b, &j))
+    if (!cuda_rnn_steps_place(s, item, &d, &b, &j))
         return;
     const int64_t from = s.at.state(d, b) + j;
     s.h[item] = s.data.h0 ? s.data.h0[from] : cuda_narrow<T, F>(0);
@@ -55,7 +55,7 @@ template <class T> __global__ void end(const __grid_constant__ step_job<T> s)
 {
     typedef typename cuda_wide<T>::type F;
     int64_t d, b, j, item = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (!place(s, item, &d, &b, &j))
+    if (!cuda_rnn_steps_place(s, item, &d, &b, &j))
         return;
     const int64_t to = s.at.state(d, b) + j;
     if (s.data.last_h)
@@ -85,7 +85,7 @@ template <class T> __global__ void reset_hidden(const __grid_constant__ step_job
 {
     typedef typename cuda_wide<T>::type F;
     int64_t d, b, j, item = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (!place(s, item, &d, &b, &j))
+    if (!cuda_rnn_steps_place(s, item, &d, &b, &j))
         return;
     const int64_t length = s.at.length(s.data.lengths, b), n = s.at.n.hidden;
     if (i >= length) {
@@ -102,7 +102,7 @@ template <class T> __global__ void update(const __grid_constant__ step_job<T> s,
 {
     typedef typename cuda_wide<T>::type F;
     int64_t d, b, j, item = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (!place(s, item, &d, &b, &j))
+    if (!cuda_rnn_steps_place(s, item, &d, &b, &j))
         return;
     const int64_t length = s.at.length(s.data.lengths, b), n = s.at.n.hidden;
     if (i >= length) { /* behind the end of the row: zeros */
@@ -173,7 +173,8 @@ room room_of(const rnn_steps *s)
     return r;
 }
 
-grt_status plan(cuda_device *device, const grt_op_desc *desc, rnn_steps *s, int64_t gates, cuda_lt_plan **out)
+grt_status cuda_rnn_steps_plan(cuda_device *device, const grt_op_desc *desc, rnn_steps *s, int64_t gates,
+                               cuda_lt_plan **out)
 {
     cuda_lt_matmul m = {};
     m.dtype = s->dtype;
@@ -200,8 +201,8 @@ grt_status plan(cuda_device *device, const grt_op_desc *desc, rnn_steps *s, int6
 }
 
 template <class T>
-grt_status run_typed(const rnn_steps *s, const grt_op_desc *desc, const rnn_data<T> &data, char *memory,
-                     cudaStream_t stream)
+grt_status cuda_rnn_steps_run_typed(const rnn_steps *s, const grt_op_desc *desc, const rnn_data<T> &data,
+                                    char *memory, cudaStream_t stream)
 {
     typedef typename cuda_wide<T>::type F;
     const rnn_size &n = s->size;
@@ -218,7 +219,7 @@ grt_status run_typed(const rnn_steps *s, const grt_op_desc *desc, const rnn_data
     const cuda_lt_args first = {1, 0, job.h, data.r, NULL, NULL, job.sums, workspace};
     const cuda_lt_args fresh = {1,    0,    job.reset, data.r + s->gates * n.hidden * n.hidden,
                                 NULL, NULL, job.fresh, workspace};
-    begin<T><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    cuda_rnn_steps_begin<T><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
     for (int64_t i = 0; i < n.steps; i++) {
         GRT_TRY(cuda_lt_plan_run(s->first, desc, &first, stream));
         if (s->fresh) {
@@ -244,9 +245,9 @@ grt_status rnn_steps_create(cuda_device *device, const grt_op_desc *desc, const 
     s->dtype = dtype;
     const bool waits = layer->kind == RNN_GRU && !layer->linear_before_reset;
     s->gates = waits ? 2 : layer->gates;
-    grt_status status = plan(device, desc, s, s->gates, &s->first);
+    grt_status status = cuda_rnn_steps_plan(device, desc, s, s->gates, &s->first);
     if (status == GRT_OK && waits)
-        status = plan(device, desc, s, 1, &s->fresh);
+        status = cuda_rnn_steps_plan(device, desc, s, 1, &s->fresh);
     if (status != GRT_OK) {
         rnn_steps_release(s);
         return status;
@@ -273,6 +274,7 @@ grt_status rnn_steps_run(const rnn_steps *s, const grt_op_desc *desc, const void
                          cudaStream_t stream)
 {
     char *memory = (char *)grt_align_up((uintptr_t)workspace, CUDA_LT_WORKSPACE_ALIGNMENT);
-    CUDA_FOR_FLOATS(s->dtype, T, return run_typed<T>(s, desc, *(const rnn_data<T> *)data, memory, stream))
+    CUDA_FOR_FLOATS(s->dtype, T,
+                    return cuda_rnn_steps_run_typed<T>(s, desc, *(const rnn_data<T> *)data, memory, stream))
     return GRT_OK;
 }

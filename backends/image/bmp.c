@@ -18,7 +18,7 @@ typedef struct header {
     size_t row_bytes;
 } header;
 
-static bool read_header(image_bytes bytes, header *h)
+static bool bmp_read_header(image_bytes bytes, header *h)
 {
     enum { FILE_HEADER = 14, INFO_HEADER = 40, BITFIELDS = 3 };
     const size_t size = (size_t)(bytes.end - bytes.at);
@@ -72,7 +72,7 @@ bool image_decode_bmp(image_bytes bytes, image *out)
 {
     header h;
     image made;
-    if (!read_header(bytes, &h) || !image_alloc(h.width, h.height, &made))
+    if (!bmp_read_header(bytes, &h) || !image_alloc(h.width, h.height, &made))
         return false;
     for (int64_t y = 0; y < h.height; y++) {
         const uint8_t *row = bytes.at + h.pixels + (size_t)(h.down ? y : h.height - 1 - y) * h.row_bytes;

@@ -15,12 +15,12 @@ typedef struct decoder {
     image made;
 } decoder;
 
-static void leave(j_common_ptr jpeg)
+static void jpeg_leave(j_common_ptr jpeg)
 {
     longjmp(((decoder *)(void *)jpeg)->failed, 1);
 }
 
-static void say_nothing(j_common_ptr jpeg)
+static void jpeg_say_nothing(j_common_ptr jpeg)
 {
     (void)jpeg;
 }
@@ -52,8 +52,8 @@ bool image_decode_jpeg(image_bytes bytes, image *out)
     if (!d)
         return false;
     d->jpeg.err = jpeg_std_error(&d->errors);
-    d->errors.error_exit = leave;
-    d->errors.output_message = say_nothing;
+    d->errors.error_exit = jpeg_leave;
+    d->errors.output_message = jpeg_say_nothing;
     const bool done = decode_scanlines(d, bytes);
     jpeg_destroy_decompress(&d->jpeg);
     if (done)

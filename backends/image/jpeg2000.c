@@ -7,7 +7,7 @@
 
 #include <openjpeg.h>
 
-static OPJ_SIZE_T read_bytes(void *to, OPJ_SIZE_T n, void *user)
+static OPJ_SIZE_T jpeg2000_read_bytes(void *to, OPJ_SIZE_T n, void *user)
 {
     image_bytes *b = user;
     const OPJ_SIZE_T left = (OPJ_SIZE_T)(b->end - b->at), count = n < left ? n : left;
@@ -45,7 +45,7 @@ static bool decode_stream(decoder *d, image_bytes *bytes)
         return false;
     opj_stream_set_user_data(d->stream, bytes, NULL);
     opj_stream_set_user_data_length(d->stream, (OPJ_UINT64)(bytes->end - bytes->at));
-    opj_stream_set_read_function(d->stream, read_bytes);
+    opj_stream_set_read_function(d->stream, jpeg2000_read_bytes);
     opj_stream_set_skip_function(d->stream, skip_bytes);
     if (!opj_setup_decoder(d->codec, &parameters) || !opj_read_header(d->stream, d->codec, &d->image))
         return false;
@@ -63,7 +63,7 @@ static uint8_t to_byte(const opj_image_comp_t *c, size_t i)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-static bool take_pixels(const opj_image_t *from, image *out)
+static bool jpeg2000_take_pixels(const opj_image_t *from, image *out)
 {
     const opj_image_comp_t *c = from->comps;
     const uint32_t colours = from->numcomps < 3 ? 1 : 3;
@@ -86,7 +86,7 @@ static bool take_pixels(const opj_image_t *from, image *out)
 bool image_decode_jpeg2000(image_bytes bytes, image *out)
 {
     decoder d = {0};
-    const bool done = decode_stream(&d, &bytes) && take_pixels(d.image, out);
+    const bool done = decode_stream(&d, &bytes) && jpeg2000_take_pixels(d.image, out);
     opj_image_destroy(d.image);
     opj_stream_destroy(d.stream);
     opj_destroy_codec(d.codec);

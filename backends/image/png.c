@@ -15,7 +15,7 @@ typedef struct decoder {
     png_bytep *rows;
 } decoder;
 
-static void read_bytes(png_structp png, png_bytep to, size_t n)
+static void png_read_bytes(png_structp png, png_bytep to, size_t n)
 {
     decoder *d = png_get_io_ptr(png);
     if ((size_t)(d->bytes.end - d->bytes.at) < n)
@@ -24,24 +24,24 @@ static void read_bytes(png_structp png, png_bytep to, size_t n)
     d->bytes.at += n;
 }
 
-static void fail(png_structp png, png_const_charp text)
+static void png_fail(png_structp png, png_const_charp text)
 {
     (void)text;
     png_longjmp(png, 1);
 }
 
-static void say_nothing(png_structp png, png_const_charp text)
+static void png_say_nothing(png_structp png, png_const_charp text)
 {
     (void)png;
     (void)text;
 }
 
 /* Of what follows setjmp, only *d changes. */
-static bool decode_rows(decoder *d)
+static bool png_decode_rows(decoder *d)
 {
     if (setjmp(png_jmpbuf(d->png)))
         return false;
-    png_set_read_fn(d->png, d, read_bytes);
+    png_set_read_fn(d->png, d, png_read_bytes);
     png_set_user_limits(d->png, 1 << 26, 1 << 26);
     png_read_info(d->png, d->info);
     if (!image_alloc(png_get_image_width(d->png, d->info), png_get_image_height(d->png, d->info), &d->made))
@@ -66,9 +66,9 @@ static bool decode_rows(decoder *d)
 bool image_decode_png(image_bytes bytes, image *out)
 {
     decoder d = {.bytes = bytes};
-    d.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, fail, say_nothing);
+    d.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, png_fail, png_say_nothing);
     d.info = d.png ? png_create_info_struct(d.png) : NULL;
-    const bool done = d.info && decode_rows(&d);
+    const bool done = d.info && png_decode_rows(&d);
     png_destroy_read_struct(&d.png, &d.info, NULL);
     free(d.rows);
     if (done)

@@ -4,14 +4,14 @@
 
 #include <stdlib.h>
 
-static bool is_space(uint8_t c)
+static bool pnm_is_space(uint8_t c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static void skip_space(image_bytes *b)
+static void pnm_skip_space(image_bytes *b)
 {
-    while (b->at < b->end && (is_space(*b->at) || *b->at == '#'))
+    while (b->at < b->end && (pnm_is_space(*b->at) || *b->at == '#'))
         if (*b->at++ == '#')
             while (b->at < b->end && *b->at != '\n')
                 b->at++;
@@ -19,7 +19,7 @@ static void skip_space(image_bytes *b)
 
 static bool read_number(image_bytes *b, int64_t most, int64_t *out)
 {
-    skip_space(b);
+    pnm_skip_space(b);
     if (b->at == b->end || *b->at < '0' || *b->at > '9')
         return false;
     *out = 0;
@@ -41,7 +41,7 @@ static bool read_sample(samples *s, uint8_t *out)
     image_bytes *b = &s->bytes;
     int64_t value;
     if (s->bits && s->text) { /* one digit each, with or without space */
-        skip_space(b);
+        pnm_skip_space(b);
         if (b->at == b->end || (*b->at != '0' && *b->at != '1'))
             return false;
         *out = *b->at++ == '0' ? 255 : 0;
@@ -101,7 +101,7 @@ bool image_decode_pnm(image_bytes bytes, image *out)
         !read_number(&s.bytes, IMAGE_MOST_PIXELS, &height) ||
         (form && (!read_number(&s.bytes, 65535, &s.maximum) || s.maximum < 1)))
         return false;
-    if (!s.text && (s.bytes.at == s.bytes.end || !is_space(*s.bytes.at++)))
+    if (!s.text && (s.bytes.at == s.bytes.end || !pnm_is_space(*s.bytes.at++)))
         return false;
     /* A sample has a bit at least. */
     if (height < 1 || width / 8 > (s.bytes.end - s.bytes.at) / height || !image_alloc(width, height, &made))

@@ -49,7 +49,7 @@ static toff_t size_of_memory(thandle_t handle)
 }
 
 /* Nothing is printed: this says that the message was dealt with. */
-static int say_nothing(TIFF *tiff, void *user, const char *module, const char *format, va_list args)
+static int tiff_say_nothing(TIFF *tiff, void *user, const char *module, const char *format, va_list args)
 {
     (void)tiff;
     (void)user;
@@ -65,8 +65,8 @@ static TIFF *open_memory(memory *m)
     if (!options)
         return NULL;
     TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)1 << 30);
-    TIFFOpenOptionsSetErrorHandlerExtR(options, say_nothing, NULL);
-    TIFFOpenOptionsSetWarningHandlerExtR(options, say_nothing, NULL);
+    TIFFOpenOptionsSetErrorHandlerExtR(options, tiff_say_nothing, NULL);
+    TIFFOpenOptionsSetWarningHandlerExtR(options, tiff_say_nothing, NULL);
     TIFF *tiff = TIFFClientOpenExt("image", "rm", m, read_memory, write_memory, seek_memory, close_memory,
                                    size_of_memory, NULL, NULL, options);
     TIFFOpenOptionsFree(options);

@@ -20,7 +20,7 @@ extern const grt_backend grt_backend_null;
 enum { DEVICES = 8, SM = 10 };
 
 /* How many there are in this machine. With none, say why by grt_fail and return 0. */
-static int32_t device_count(void)
+static int32_t null_device_count(void)
 {
     return DEVICES;
 }
@@ -34,13 +34,13 @@ typedef struct null_device {
     char name[64];
 } null_device;
 
-static void close_device(grt_device *device)
+static void null_close_device(grt_device *device)
 {
     free(device);
 }
 
 /* For kernels that choose algorithms: what tells this kind of device and its driver from others. */
-static void identify(grt_device *device, grt_text *key)
+static void null_identify(grt_device *device, grt_text *key)
 {
     const null_device *d = (const null_device *)device;
     grt_text_add(key, "gpu=%s;sm=%d;driver=1;", d->name, d->sm);
@@ -48,8 +48,8 @@ static void identify(grt_device *device, grt_text *key)
 
 /* A table for each noun that the devices offer: complete, or left out. */
 static const grt_device_api api = {
-    .close = close_device,
-    .identify = identify,
+    .close = null_close_device,
+    .identify = null_identify,
     .memory = &grt_host_memory,
 };
 
@@ -66,7 +66,7 @@ static grt_status make_device(const grt_device_api *its_api, int32_t index, cons
     return GRT_OK;
 }
 
-static grt_status open_device(int32_t index, grt_device **out_device)
+static grt_status null_open_device(int32_t index, grt_device **out_device)
 {
     if (index < 0 || index >= DEVICES)
         return grt_fail(GRT_STATUS_DEVICE, "there is no device null:%d; null:0 to null:%d exist", index,
@@ -76,16 +76,17 @@ static grt_status open_device(int32_t index, grt_device **out_device)
 
 /* ---- devices that are only described: algorithms are chosen for them, nothing runs ---- */
 
-static void identify_description(grt_device *device, grt_text *key)
+static void null_identify_description(grt_device *device, grt_text *key)
 {
     const null_device *d = (const null_device *)device;
     grt_text_add(key, "gpu=%s;sm=%d;driver=0;", d->name, d->sm);
 }
 
-static const grt_device_api description_api = {.close = close_device, .identify = identify_description};
+static const grt_device_api description_api = {.close = null_close_device,
+                                               .identify = null_identify_description};
 
 /* What another machine is told of a device of this one... */
-static grt_status describe(grt_device *device, grt_text *name, int32_t *out_sm, grt_text *properties)
+static grt_status null_describe(grt_device *device, grt_text *name, int32_t *out_sm, grt_text *properties)
 {
     const null_device *d = (const null_device *)device;
     grt_text_add(name, "%s", d->name);
@@ -95,7 +96,7 @@ static grt_status describe(grt_device *device, grt_text *name, int32_t *out_sm, 
 }
 
 /* ...and what it makes of that there. */
-static grt_status open_description(const grt_device_description *description, grt_device **out_device)
+static grt_status null_open_description(const grt_device_description *description, grt_device **out_device)
 {
     return make_device(&description_api, -1, description->name, description->sm, out_device);
 }
@@ -103,11 +104,11 @@ static grt_status open_description(const grt_device_description *description, gr
 const grt_backend grt_backend_null = {
     .name = "null",
     .traits = {.simulated = true},
-    .device_count = device_count,
-    .device_open = open_device,
+    .device_count = null_device_count,
+    .device_open = null_open_device,
     .api = &api,
     .find_kernel = null_find_kernel,
-    .describe = describe,
-    .open_description = open_description,
+    .describe = null_describe,
+    .open_description = null_open_description,
     .description_api = &description_api,
 };

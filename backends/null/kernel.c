@@ -32,7 +32,7 @@ static grt_status run_nothing(const grt_run *run)
 enum { CANDIDATES = 3 };
 
 /* `begin`: where the parts of the device end. */
-static void choose(grt_reshape *reshape, const char *key, size_t begin)
+static void null_kernel_choose(grt_reshape *reshape, const char *key, size_t begin)
 {
     grt_algo_trial *trial = reshape->trial;
     uint64_t chosen = 0xcbf29ce484222325u, known;
@@ -70,7 +70,7 @@ static grt_status reshape_chosen(grt_reshape *reshape)
     }
     const grt_status status = key.failed ? grt_fail_memory(key.size) : GRT_OK;
     if (status == GRT_OK)
-        choose(reshape, grt_text_get(&key), begin);
+        null_kernel_choose(reshape, grt_text_get(&key), begin);
     grt_text_release(&key);
     return status;
 }

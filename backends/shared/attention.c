@@ -28,13 +28,13 @@ void grt_attention_read(const grt_op_desc *desc, grt_attention *attention)
     };
 }
 
-static const grt_tensor *input(const grt_reshape *reshape, int32_t i)
+static const grt_tensor *shared_attention_input(const grt_reshape *reshape, int32_t i)
 {
     return i < reshape->n_in ? reshape->in[i] : NULL;
 }
 
 /* Dims as [batch, heads, sequence, size]; false if a packed size does not divide. */
-static bool split(const grt_tensor *t, int64_t n_heads, int64_t out[4])
+static bool attention_split(const grt_tensor *t, int64_t n_heads, int64_t out[4])
 {
     if (t->rank == 4) {
         memcpy(out, t->dims, 4 * sizeof *out);
@@ -49,7 +49,7 @@ static bool split(const grt_tensor *t, int64_t n_heads, int64_t out[4])
     return true;
 }
 
-static grt_status misfit(const grt_reshape *reshape, int32_t i)
+static grt_status attention_misfit(const grt_reshape *reshape, int32_t i)
 {
     char text[GRT_TYPE_TEXT_SIZE];
     return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
@@ -59,8 +59,8 @@ static grt_status misfit(const grt_reshape *reshape, int32_t i)
 
 static grt_status fit_past(const grt_reshape *reshape, grt_attention_dims *dims)
 {
-    const grt_tensor *key = input(reshape, ATTENTION_PAST_KEY);
-    const grt_tensor *value = input(reshape, ATTENTION_PAST_VALUE);
+    const grt_tensor *key = shared_attention_input(reshape, ATTENTION_PAST_KEY);
+    const grt_tensor *value = shared_attention_input(reshape, ATTENTION_PAST_VALUE);
     if (!key != !value)
         return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT, "there is a past %s but no past %s",
                            key ? "key" : "value", key ? "value" : "key");
@@ -69,9 +69,9 @@ static grt_status fit_past(const grt_reshape *reshape, grt_attention_dims *dims)
         const int64_t keys[] = {dims->batch, dims->kv_heads, dims->past, dims->size};
         const int64_t values[] = {dims->batch, dims->kv_heads, dims->past, dims->v_size};
         if (!grt_dims_equal(key->dims, key->rank, keys, 4))
-            return misfit(reshape, ATTENTION_PAST_KEY);
+            return attention_misfit(reshape, ATTENTION_PAST_KEY);
         if (!grt_dims_equal(value->dims, value->rank, values, 4))
-            return misfit(reshape, ATTENTION_PAST_VALUE);
+            return attention_misfit(reshape, ATTENTION_PAST_VALUE);
     }
     dims->total = dims->past + dims->kv_len;
     return GRT_OK;
@@ -79,22 +79,22 @@ static grt_status fit_past(const grt_reshape *reshape, grt_attention_dims *dims)
 
 static grt_status fit_mask(const grt_reshape *reshape, grt_attention_dims *dims)
 {
-    const grt_tensor *mask = input(reshape, ATTENTION_MASK);
-    const grt_tensor *nonpad = input(reshape, ATTENTION_NONPAD);
+    const grt_tensor *mask = shared_attention_input(reshape, ATTENTION_MASK);
+    const grt_tensor *nonpad = shared_attention_input(reshape, ATTENTION_NONPAD);
     if (nonpad && (nonpad->rank != 1 || nonpad->dims[0] != dims->batch))
-        return misfit(reshape, ATTENTION_NONPAD);
+        return attention_misfit(reshape, ATTENTION_NONPAD);
     dims->mask_len = dims->total;
     if (!mask)
         return GRT_OK;
     const int64_t want[4] = {dims->batch, dims->q_heads, dims->q_len, dims->total};
     if (mask->rank < 1 || mask->rank > 4)
-        return misfit(reshape, ATTENTION_MASK);
+        return attention_misfit(reshape, ATTENTION_MASK);
     for (int32_t k = 0; k < mask->rank - 1; k++)
         if (mask->dims[k] != 1 && mask->dims[k] != want[4 - mask->rank + k])
-            return misfit(reshape, ATTENTION_MASK);
+            return attention_misfit(reshape, ATTENTION_MASK);
     dims->mask_len = mask->dims[mask->rank - 1];
     if (dims->mask_len > dims->total)
-        return misfit(reshape, ATTENTION_MASK);
+        return attention_misfit(reshape, ATTENTION_MASK);
     grt_broadcast_strides(mask->dims, mask->rank, 4, dims->mask_strides);
     return GRT_OK;
 }
@@ -104,8 +104,9 @@ static grt_status fit_joined(const grt_attention *attention, const grt_reshape *
 {
     int64_t x[4];
     if (attention->kv_heads <= 0 || attention->q_heads % attention->kv_heads ||
-        !split(input(reshape, ATTENTION_Q), attention->q_heads + 2 * attention->kv_heads, x))
-        return misfit(reshape, ATTENTION_Q);
+        !attention_split(shared_attention_input(reshape, ATTENTION_Q),
+                         attention->q_heads + 2 * attention->kv_heads, x))
+        return attention_misfit(reshape, ATTENTION_Q);
     dims->batch = x[0];
     dims->q_heads = attention->q_heads;
     dims->kv_heads = attention->kv_heads;
@@ -117,17 +118,18 @@ static grt_status fit_joined(const grt_attention *attention, const grt_reshape *
 static grt_status fit_apart(const grt_attention *attention, const grt_reshape *reshape,
                             grt_attention_dims *dims)
 {
-    const grt_tensor *query = input(reshape, ATTENTION_Q), *key = input(reshape, ATTENTION_K),
-                     *value = input(reshape, ATTENTION_V);
+    const grt_tensor *query = shared_attention_input(reshape, ATTENTION_Q),
+                     *key = shared_attention_input(reshape, ATTENTION_K),
+                     *value = shared_attention_input(reshape, ATTENTION_V);
     int64_t q[4], k[4], v[4];
-    if (!split(query, attention->q_heads, q))
-        return misfit(reshape, ATTENTION_Q);
-    if (!split(key, attention->kv_heads, k) || k[0] != q[0] || k[3] != q[3] ||
+    if (!attention_split(query, attention->q_heads, q))
+        return attention_misfit(reshape, ATTENTION_Q);
+    if (!attention_split(key, attention->kv_heads, k) || k[0] != q[0] || k[3] != q[3] ||
         (k[1] ? q[1] % k[1] != 0 : q[1] != 0) || key->rank != query->rank)
-        return misfit(reshape, ATTENTION_K);
-    if (!split(value, attention->kv_heads, v) || v[0] != q[0] || v[1] != k[1] || v[2] != k[2] ||
+        return attention_misfit(reshape, ATTENTION_K);
+    if (!attention_split(value, attention->kv_heads, v) || v[0] != q[0] || v[1] != k[1] || v[2] != k[2] ||
         value->rank != query->rank)
-        return misfit(reshape, ATTENTION_V);
+        return attention_misfit(reshape, ATTENTION_V);
     dims->batch = q[0];
     dims->q_heads = q[1];
     dims->kv_heads = k[1];

@@ -20,7 +20,7 @@ static bool counts(const grt_reshape *r, int32_t place, int64_t n, int64_t or_n)
     return found == 1 || found == n || found == or_n;
 }
 
-static grt_status misfit(const grt_reshape *r)
+static grt_status integer_misfit(const grt_reshape *r)
 {
     return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                        "shapes do not fit: matrices or channels must agree, and scales and zero points be "
@@ -46,7 +46,7 @@ grt_status grt_integer_conv_reshape(grt_reshape *r)
     const grt_tensor *x = r->in[0], *w = r->in[at->b];
     const int64_t groups = grt_attr_int(r->desc, "group", 1);
     if (!conv_fits(r, at, groups))
-        return misfit(r);
+        return integer_misfit(r);
     grt_integer_conv *shape = calloc(1, sizeof *shape);
     if (!shape)
         return grt_fail_memory(sizeof *shape);
@@ -88,7 +88,7 @@ grt_status grt_integer_matmul_reshape(grt_reshape *r)
         return grt_fail_memory(sizeof *shape);
     if (!fit_matmul(r, grt_integer_places_of(r->desc), shape)) {
         free(shape);
-        return misfit(r);
+        return integer_misfit(r);
     }
     r->shape = shape;
     return GRT_OK;

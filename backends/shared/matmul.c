@@ -57,7 +57,7 @@ static grt_status check_c(const grt_reshape *r, const grt_tensor *c, grt_matmul 
                        grt_tensor_text(r->out[0], wanted));
 }
 
-static grt_status check_bias(const grt_reshape *r, const grt_tensor *bias, const grt_matmul *m)
+static grt_status matmul_check_bias(const grt_reshape *r, const grt_tensor *bias, const grt_matmul *m)
 {
     char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
     grt_tensor rows = *r->out[0];
@@ -99,7 +99,7 @@ grt_status grt_matmul_fit(const grt_reshape *r, grt_matmul *m)
     m->bias_rows = !m->is_gemm && bias && bias->rank > 1;
     split_batch(a, b, r->out[0], m);
     if (bias)
-        GRT_TRY(m->is_gemm ? check_c(r, bias, m) : check_bias(r, bias, m));
+        GRT_TRY(m->is_gemm ? check_c(r, bias, m) : matmul_check_bias(r, bias, m));
     /* One B for all A: one tall product. */
     if (!m->bias_rows && !m->trans_a && m->stride_b == 0 && m->stride_a == 1) {
         m->m *= m->batch;

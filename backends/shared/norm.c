@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* True if t has exactly the normalised dims, perhaps behind dims of 1. */
-static bool is_row(const grt_tensor *t, const grt_tensor *x, int32_t axis)
+static bool norm_is_row(const grt_tensor *t, const grt_tensor *x, int32_t axis)
 {
     const int32_t trailing = x->rank - axis;
     if (t->rank < trailing)
@@ -22,7 +22,7 @@ static grt_status fit_factor(const grt_reshape *r, int32_t i, int32_t axis, grt_
     char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
     int64_t out[GRT_MAX_RANK];
     int32_t rank;
-    f->is_row = !t || is_row(t, x, axis);
+    f->is_row = !t || norm_is_row(t, x, axis);
     if (!t)
         return GRT_OK;
     if (!grt_dims_broadcast(t->dims, t->rank, x->dims, x->rank, out, &rank) ||
@@ -49,7 +49,7 @@ grt_status grt_layer_norm_fit(const grt_reshape *r, grt_layer_norm *n)
     return fit_factor(r, GRT_NORM_BIAS, axis, &n->bias);
 }
 
-static grt_status check_channels(const grt_reshape *r, int32_t from, int32_t to, int64_t channels)
+static grt_status norm_check_channels(const grt_reshape *r, int32_t from, int32_t to, int64_t channels)
 {
     char found[GRT_TYPE_TEXT_SIZE];
     for (int32_t i = from; i <= to; i++)
@@ -74,7 +74,7 @@ grt_status grt_group_norm_fit(const grt_reshape *r, grt_group_norm *n)
                                          : grt_dims_product(x->dims, 2, x->rank),
                           .epsilon = (double)grt_attr_float(r->desc, "epsilon", 1e-5f),
                           .last = last};
-    return check_channels(r, GRT_NORM_SCALE, GRT_NORM_BIAS, channels);
+    return norm_check_channels(r, GRT_NORM_SCALE, GRT_NORM_BIAS, channels);
 }
 
 grt_status grt_batch_norm_fit(const grt_reshape *r, grt_batch_norm *n)
@@ -86,7 +86,7 @@ grt_status grt_batch_norm_fit(const grt_reshape *r, grt_batch_norm *n)
                           .epsilon = (double)grt_attr_float(r->desc, "epsilon", 1e-5f),
                           .momentum = (double)grt_attr_float(r->desc, "momentum", 0.9f),
                           .training = grt_attr_int(r->desc, "training_mode", 0) != 0};
-    return check_channels(r, GRT_NORM_SCALE, GRT_NORM_VARIANCE, n->channels);
+    return norm_check_channels(r, GRT_NORM_SCALE, GRT_NORM_VARIANCE, n->channels);
 }
 
 void grt_lrn_fit(const grt_reshape *r, grt_lrn *n)

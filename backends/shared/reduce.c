@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-static grt_status check_kept(const grt_op_desc *desc, const grt_tensor *data, const grt_tensor *out,
-                             const bool *reduced)
+static grt_status reduce_check_kept(const grt_op_desc *desc, const grt_tensor *data, const grt_tensor *out,
+                                    const bool *reduced)
 {
     int64_t kept = 1;
     for (int32_t k = 0; k < data->rank; k++)
@@ -38,5 +38,5 @@ grt_status grt_reduce_axes(const grt_op_desc *desc, const grt_tensor *data, cons
                                (long long)found, data->rank, -data->rank, data->rank - 1);
         reduced[axis] = true;
     }
-    return check_kept(desc, data, out, reduced);
+    return reduce_check_kept(desc, data, out, reduced);
 }

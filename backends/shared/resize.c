@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static int choose(const grt_op_desc *desc, const char *attr, const char *const *names, int n)
+static int resize_choose(const grt_op_desc *desc, const char *attr, const char *const *names, int n)
 {
     const char *value = grt_attr_string(desc, attr, names[0]);
     for (int k = 0; k < n; k++)
@@ -26,10 +26,10 @@ void grt_resize_read(const grt_op_desc *desc, grt_resize *resize)
     size_t n;
     const int64_t *axes = grt_attr_ints(desc, "axes", &n);
     *resize = (grt_resize){
-        .mode = (grt_resize_mode)choose(desc, "mode", modes, 3),
-        .coordinates = (grt_resize_coordinates)choose(desc, "coordinate_transformation_mode", ways, 7),
-        .rounding = (grt_resize_rounding)choose(desc, "nearest_mode", roundings, 4),
-        .aspect = (grt_resize_aspect)choose(desc, "keep_aspect_ratio_policy", aspects, 3),
+        .mode = (grt_resize_mode)resize_choose(desc, "mode", modes, 3),
+        .coordinates = (grt_resize_coordinates)resize_choose(desc, "coordinate_transformation_mode", ways, 7),
+        .rounding = (grt_resize_rounding)resize_choose(desc, "nearest_mode", roundings, 4),
+        .aspect = (grt_resize_aspect)resize_choose(desc, "keep_aspect_ratio_policy", aspects, 3),
         .antialias = grt_attr_int(desc, "antialias", 0) != 0,
         .exclude_outside = grt_attr_int(desc, "exclude_outside", 0) != 0,
         .cubic_a = (double)grt_attr_float(desc, "cubic_coeff_a", -0.75f),
@@ -50,7 +50,7 @@ bool grt_resize_supports(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-static const grt_tensor *given(const grt_tensor *const *in, int32_t n_in, int32_t i)
+static const grt_tensor *shared_resize_given(const grt_tensor *const *in, int32_t n_in, int32_t i)
 {
     return i < n_in && in[i] && grt_tensor_elements(in[i]) > 0 ? in[i] : NULL;
 }
@@ -58,8 +58,8 @@ static const grt_tensor *given(const grt_tensor *const *in, int32_t n_in, int32_
 grt_status grt_resize_plan(const grt_resize *s, const grt_op_desc *desc, const grt_tensor *const *in,
                            int32_t n_in, const grt_tensor *out, grt_resize_axis *axes)
 {
-    const grt_tensor *x = in[0], *roi = given(in, n_in, 1), *scales = given(in, n_in, 2),
-                     *sizes = given(in, n_in, 3);
+    const grt_tensor *x = in[0], *roi = shared_resize_given(in, n_in, 1),
+                     *scales = shared_resize_given(in, n_in, 2), *sizes = shared_resize_given(in, n_in, 3);
     const grt_tensor *list = scales ? scales : sizes;
     const bool crops = s->coordinates == GRT_RESIZE_CROP;
     const int32_t n = s->n_axes < 0 ? x->rank : s->n_axes;

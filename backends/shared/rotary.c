@@ -16,7 +16,7 @@ grt_status grt_rotary_create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-static bool fit(const grt_reshape *reshape, grt_rotary_dims *dims)
+static bool rotary_fit(const grt_reshape *reshape, grt_rotary_dims *dims)
 {
     const grt_rotary *rotary = (const grt_rotary *)reshape->state;
     const grt_tensor *x = reshape->in[0], *ids = reshape->n_in > 3 ? reshape->in[3] : NULL;
@@ -51,7 +51,7 @@ grt_status grt_rotary_reshape(grt_reshape *reshape)
     grt_rotary_dims *dims = calloc(1, sizeof *dims);
     if (!dims)
         return grt_fail_memory(sizeof *dims);
-    if (!fit(reshape, dims)) {
+    if (!rotary_fit(reshape, dims)) {
         char x[GRT_TYPE_TEXT_SIZE], cache[GRT_TYPE_TEXT_SIZE];
         free(dims);
         return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,

@@ -19,7 +19,7 @@ grt_status grt_lp_pool_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-static int64_t entry(const int64_t *values, size_t n, int32_t i, int64_t fallback)
+static int64_t sampling_entry(const int64_t *values, size_t n, int32_t i, int64_t fallback)
 {
     return i >= 0 && (size_t)i < n ? values[i] : fallback;
 }
@@ -33,11 +33,11 @@ static void read_unpool(const grt_op_desc *desc, const grt_tensor *x, grt_unpool
     shape->rank = x->rank;
     for (int32_t i = 0; i < x->rank; i++) {
         const int32_t s = i - 2;
-        const int64_t edge = entry(kernel, n_kernel, s, 1) - entry(pads, n_pads, s, 0) -
-                             entry(pads, n_pads, s + x->rank - 2, 0);
+        const int64_t edge = sampling_entry(kernel, n_kernel, s, 1) - sampling_entry(pads, n_pads, s, 0) -
+                             sampling_entry(pads, n_pads, s + x->rank - 2, 0);
         int64_t *dim = &shape->dims[i];
         *dim = x->dims[i];
-        if (i >= 2 && (!grt_mul_i64(x->dims[i] - 1, entry(strides, n_strides, s, 1), dim) ||
+        if (i >= 2 && (!grt_mul_i64(x->dims[i] - 1, sampling_entry(strides, n_strides, s, 1), dim) ||
                        !grt_add_i64(*dim, edge, dim)))
             *dim = -1; /* then the product is, too */
     }
@@ -73,7 +73,7 @@ bool grt_deform_supports(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-static bool dims_are(const grt_tensor *t, int64_t a, int64_t b, int64_t c, int64_t d)
+static bool sampling_dims_are(const grt_tensor *t, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     const int64_t want[] = {a, b, c, d};
     return !t || grt_dims_equal(t->dims, t->rank, want, 4);
@@ -87,8 +87,8 @@ static bool deform_fits(const grt_reshape *r, int64_t groups, int64_t offsets)
         x->dims[1] != w->dims[1] * groups || w->dims[0] % groups || x->dims[1] % offsets)
         return false;
     const int64_t batch = x->dims[0], taps = w->dims[2] * w->dims[3], high = y->dims[2], wide = y->dims[3];
-    return dims_are(r->in[GRT_DEFORM_OFFSET], batch, offsets * taps * 2, high, wide) &&
-           dims_are(grt_reshape_in(r, GRT_DEFORM_MASK), batch, offsets * taps, high, wide) &&
+    return sampling_dims_are(r->in[GRT_DEFORM_OFFSET], batch, offsets * taps * 2, high, wide) &&
+           sampling_dims_are(grt_reshape_in(r, GRT_DEFORM_MASK), batch, offsets * taps, high, wide) &&
            (!bias || grt_tensor_elements(bias) == w->dims[0]);
 }
 

@@ -11,7 +11,7 @@ static grt_status bad_entry(const grt_op_desc *desc, const char *what, int64_t k
                        (long long)k, (long long)value, rank);
 }
 
-static int64_t index_at(const grt_tensor *t, int64_t k)
+static int64_t slice_index_at(const grt_tensor *t, int64_t k)
 {
     return t->dtype == GRT_DTYPE_INT64 ? ((const int64_t *)t->data)[k] : ((const int32_t *)t->data)[k];
 }
@@ -28,8 +28,8 @@ static grt_status take_entry(const grt_op_desc *desc, const grt_tensor *const *i
                              const grt_tensor *out, grt_slice *slice)
 {
     const grt_tensor *x = in[0], *axes = n_in > 3 ? in[3] : NULL, *steps = n_in > 4 ? in[4] : NULL;
-    const int64_t given = axes ? index_at(axes, k) : k, axis = grt_axis(given, x->rank);
-    const int64_t step = steps ? index_at(steps, k) : 1, start = index_at(in[1], k);
+    const int64_t given = axes ? slice_index_at(axes, k) : k, axis = grt_axis(given, x->rank);
+    const int64_t step = steps ? slice_index_at(steps, k) : 1, start = slice_index_at(in[1], k);
     if (axis < 0)
         return bad_entry(desc, "axes", k, given, x->rank);
     if (step == 0)

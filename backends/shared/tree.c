@@ -22,7 +22,7 @@ static grt_status node_list(const grt_kernel_node *node, const char *name, int64
     return GRT_OK;
 }
 
-static grt_status read_nodes(const grt_kernel_node *node, grt_trees *state)
+static grt_status tree_read_nodes(const grt_kernel_node *node, grt_trees *state)
 {
     const grt_tensor *modes = grt_attr_tensor(node->desc, "nodes_modes"),
                      *splits = grt_attr_tensor(node->desc, "nodes_splits");
@@ -155,6 +155,6 @@ grt_status grt_trees_read(const grt_kernel_node *node, grt_trees *out_trees)
     if (members)
         GRT_TRY(read_floats(members, &out_trees->members));
     out_trees->n_members = members ? grt_tensor_elements(members) : 0;
-    GRT_TRY(read_nodes(node, out_trees));
+    GRT_TRY(tree_read_nodes(node, out_trees));
     return check_walks(node, out_trees);
 }

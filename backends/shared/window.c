@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static int64_t entry(const int64_t *values, size_t n, int32_t i, int64_t fallback)
+static int64_t window_entry(const int64_t *values, size_t n, int32_t i, int64_t fallback)
 {
     return values && (size_t)i < n ? values[i] : fallback;
 }
@@ -28,17 +28,17 @@ void cpu_window_read(const grt_op_desc *desc, int32_t spatial, const int64_t *in
     for (int32_t i = 0; i < spatial; i++) {
         w->in[i] = in[i];
         w->out[i] = out[i];
-        w->kernel[i] = kernel ? kernel[i] : entry(shape, n_kernel, i, 1);
-        w->stride[i] = entry(strides, n_stride, i, 1);
-        w->dilation[i] = entry(dilations, n_dilation, i, 1);
+        w->kernel[i] = kernel ? kernel[i] : window_entry(shape, n_kernel, i, 1);
+        w->stride[i] = window_entry(strides, n_stride, i, 1);
+        w->dilation[i] = window_entry(dilations, n_dilation, i, 1);
         w->in_pixels = grt_mul_saturated(w->in_pixels, in[i]);
         w->out_pixels = grt_mul_saturated(w->out_pixels, out[i]);
         w->taps = grt_mul_saturated(w->taps, w->kernel[i]);
         const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         if (upper || lower || sized) {
-            int64_t total = transposed
-                                ? (in[i] - 1) * w->stride[i] + entry(extra, n_extra, i, 0) + reach - out[i]
-                                : (out[i] - 1) * w->stride[i] + reach - in[i];
+            int64_t total =
+                transposed ? (in[i] - 1) * w->stride[i] + window_entry(extra, n_extra, i, 0) + reach - out[i]
+                           : (out[i] - 1) * w->stride[i] + reach - in[i];
             total = total < 0 ? 0 : total;
             /* A pool's or convolution's odd pixel goes where the mode says; ConvTranspose's definition has it
              * the other way. */
@@ -46,8 +46,8 @@ void cpu_window_read(const grt_op_desc *desc, int32_t spatial, const int64_t *in
             w->begin[i] = small_first ? total / 2 : total - total / 2;
             w->end[i] = total - w->begin[i];
         } else if (!valid) {
-            w->begin[i] = entry(pads, n_pads, i, 0);
-            w->end[i] = entry(pads, n_pads, i + spatial, 0);
+            w->begin[i] = window_entry(pads, n_pads, i, 0);
+            w->end[i] = window_entry(pads, n_pads, i + spatial, 0);
         }
     }
 }

@@ -55,7 +55,7 @@ static grt_status copy_string(grt_arena *arena, ProtobufCBinaryData bytes, grt_s
     return GRT_OK;
 }
 
-static grt_status copy_strings(grt_arena *arena, const Onnx__AttributeProto *p, grt_attr *out)
+static grt_status attrs_copy_strings(grt_arena *arena, const Onnx__AttributeProto *p, grt_attr *out)
 {
     grt_string *list = GRT_ARENA_ARRAY(arena, grt_string, p->n_strings);
     if (!list)
@@ -82,7 +82,7 @@ static grt_status convert_lists(importer *imp, const Onnx__AttributeProto *p, gr
         out->floats.n = p->n_floats;
         return out->floats.v ? GRT_OK : grt_fail_memory(0);
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS:
-        return copy_strings(imp->arena, p, out);
+        return attrs_copy_strings(imp->arena, p, out);
     default:
         return grt_fail(GRT_STATUS_UNSUPPORTED, "attribute '%s' has type %d, which no operator uses here",
                         out->name, (int)attr_type(p));
@@ -192,7 +192,7 @@ grt_status import_attrs(importer *imp, scope *s, const culprit *who, ir_node *no
     return GRT_OK;
 }
 
-static const grt_tensor *keep(importer *imp, grt_dtype dtype, int32_t rank, size_t n, const void *data)
+static const grt_tensor *attrs_keep(importer *imp, grt_dtype dtype, int32_t rank, size_t n, const void *data)
 {
     grt_tensor t = {.dtype = dtype, .rank = rank, .dims = {(int64_t)n}};
     if (rank == 0)
@@ -204,17 +204,17 @@ static const grt_tensor *keep(importer *imp, grt_dtype dtype, int32_t rank, size
 static const grt_tensor *constant_of(importer *imp, const char *name, const grt_attr *a)
 {
     if (!strcmp(name, "value_int") && a->kind == GRT_ATTR_INT)
-        return keep(imp, GRT_DTYPE_INT64, 0, 1, &a->i);
+        return attrs_keep(imp, GRT_DTYPE_INT64, 0, 1, &a->i);
     if (!strcmp(name, "value_float") && a->kind == GRT_ATTR_FLOAT)
-        return keep(imp, GRT_DTYPE_FLOAT, 0, 1, &a->f);
+        return attrs_keep(imp, GRT_DTYPE_FLOAT, 0, 1, &a->f);
     if (!strcmp(name, "value_string") && a->kind == GRT_ATTR_STRING)
-        return keep(imp, GRT_DTYPE_STRING, 0, 1, &a->s);
+        return attrs_keep(imp, GRT_DTYPE_STRING, 0, 1, &a->s);
     if (!strcmp(name, "value_ints") && a->kind == GRT_ATTR_INTS)
-        return keep(imp, GRT_DTYPE_INT64, 1, a->ints.n, a->ints.v);
+        return attrs_keep(imp, GRT_DTYPE_INT64, 1, a->ints.n, a->ints.v);
     if (!strcmp(name, "value_floats") && a->kind == GRT_ATTR_FLOATS)
-        return keep(imp, GRT_DTYPE_FLOAT, 1, a->floats.n, a->floats.v);
+        return attrs_keep(imp, GRT_DTYPE_FLOAT, 1, a->floats.n, a->floats.v);
     if (!strcmp(name, "value_strings") && a->kind == GRT_ATTR_STRINGS)
-        return keep(imp, GRT_DTYPE_STRING, 1, a->strings.n, a->strings.v);
+        return attrs_keep(imp, GRT_DTYPE_STRING, 1, a->strings.n, a->strings.v);
     return NULL;
 }
 

@@ -68,7 +68,7 @@ static grt_status parse_place(const Onnx__TensorProto *proto, place *out)
 }
 
 /* Relative, and no part of it "..": checked as text also where the kernel checks it too. */
-static bool is_inside(const char *path)
+static bool external_is_inside(const char *path)
 {
     if (*path == '/')
         return false;
@@ -138,7 +138,7 @@ static int open_directory_of(const char *model)
     return fd;
 }
 
-static void unmap(void *object)
+static void external_unmap(void *object)
 {
     external_file *file = object;
     grt_file_map_close(&file->map);
@@ -155,7 +155,7 @@ static grt_status map_fd(importer *imp, const Onnx__TensorProto *proto, int fd, 
     file->size = file->map.size;
     file->next = imp->files;
     imp->files = file;
-    return grt_arena_defer(imp->arena, unmap, file) ? GRT_OK : grt_fail_memory(0);
+    return grt_arena_defer(imp->arena, external_unmap, file) ? GRT_OK : grt_fail_memory(0);
 }
 
 /* What the caller has given in memory. */
@@ -169,8 +169,8 @@ static const grt_external_data *find_given(const importer *imp, const char *loca
     return NULL;
 }
 
-static grt_status map_file(importer *imp, const Onnx__TensorProto *proto, const char *location,
-                           external_file **out)
+static grt_status external_map_file(importer *imp, const Onnx__TensorProto *proto, const char *location,
+                                    external_file **out)
 {
     for (external_file *f = imp->files; f; f = f->next)
         if (!strcmp(f->location, location)) {
@@ -221,7 +221,7 @@ grt_status import_external(importer *imp, const Onnx__TensorProto *proto, grt_te
             "the model was read from memory and has no directory to look for '%s' in; give that as "
             "external_data, or open the model by its path",
             where.location);
-    if (!given && !is_inside(where.location))
+    if (!given && !external_is_inside(where.location))
         return fail_external(proto, GRT_STATUS_INVALID_MODEL,
                              "location '%s' is not a relative path inside the model's directory",
                              where.location);
@@ -235,7 +235,7 @@ grt_status import_external(importer *imp, const Onnx__TensorProto *proto, grt_te
         memory = (external_file){.data = given->data, .size = given->size};
         file = &memory;
     } else {
-        GRT_TRY(map_file(imp, proto, where.location, &file));
+        GRT_TRY(external_map_file(imp, proto, where.location, &file));
     }
     if ((uint64_t)where.offset > file->size || bytes > file->size - (uint64_t)where.offset)
         return fail_external(proto, GRT_STATUS_INVALID_MODEL,

@@ -66,8 +66,8 @@ static grt_status bind_attrs(importer *imp, scope *s, const Onnx__NodeProto *pro
     return GRT_OK;
 }
 
-static grt_status bind_inputs(importer *imp, scope *s, scope *inner, const culprit *who,
-                              const Onnx__NodeProto *proto)
+static grt_status function_bind_inputs(importer *imp, scope *s, scope *inner, const culprit *who,
+                                       const Onnx__NodeProto *proto)
 {
     const Onnx__FunctionProto *f = inner->call->function;
     if (proto->n_input > f->n_input)
@@ -92,9 +92,9 @@ static ir_value *copy_value(importer *imp, scope *inner, ir_value *value)
 }
 
 /* made_from, made_to: the serials of values that the body made and that were not given out yet. */
-static grt_status bind_output(importer *imp, scope *s, scope *inner, const culprit *who,
-                              const char *inner_name, const char *outer_name, int64_t made_from,
-                              int64_t made_to)
+static grt_status function_bind_output(importer *imp, scope *s, scope *inner, const culprit *who,
+                                       const char *inner_name, const char *outer_name, int64_t made_from,
+                                       int64_t made_to)
 {
     ir_value *value;
     GRT_TRY(scope_resolve(imp, inner, who, "function output", inner_name, &value));
@@ -111,8 +111,8 @@ static grt_status bind_output(importer *imp, scope *s, scope *inner, const culpr
     return scope_define(imp, s, who, outer_name, value);
 }
 
-static grt_status bind_outputs(importer *imp, scope *s, scope *inner, const culprit *who,
-                               const Onnx__NodeProto *proto, int64_t made_from)
+static grt_status function_bind_outputs(importer *imp, scope *s, scope *inner, const culprit *who,
+                                        const Onnx__NodeProto *proto, int64_t made_from)
 {
     const Onnx__FunctionProto *f = inner->call->function;
     int64_t made_to = imp->serial;
@@ -121,11 +121,12 @@ static grt_status bind_outputs(importer *imp, scope *s, scope *inner, const culp
                        f->name, f->n_output);
     for (size_t i = 0; i < proto->n_output; i++)
         if (*proto->output[i])
-            GRT_TRY(bind_output(imp, s, inner, who, f->output[i], proto->output[i], made_from, made_to));
+            GRT_TRY(
+                function_bind_output(imp, s, inner, who, f->output[i], proto->output[i], made_from, made_to));
     return GRT_OK;
 }
 
-static grt_status announce(importer *imp, scope *inner, const Onnx__FunctionProto *f)
+static grt_status function_announce(importer *imp, scope *inner, const Onnx__FunctionProto *f)
 {
     for (size_t i = 0; i < f->n_node; i++)
         for (size_t k = 0; k < f->node[i]->n_output; k++)
@@ -163,13 +164,13 @@ grt_status import_call(importer *imp, scope *s, const culprit *who, const Onnx__
         return grt_fail_memory(0);
     int64_t made_from = imp->serial;
     GRT_TRY(bind_attrs(imp, s, proto, &c));
-    GRT_TRY(bind_inputs(imp, s, &inner, who, proto));
-    GRT_TRY(announce(imp, &inner, function));
+    GRT_TRY(function_bind_inputs(imp, s, &inner, who, proto));
+    GRT_TRY(function_announce(imp, &inner, function));
     imp->depth++;
     grt_status status = GRT_OK;
     for (size_t i = 0; status == GRT_OK && i < function->n_node; i++)
         status = imp->node(imp, &inner, function->node[i]);
     imp->depth--;
     GRT_TRY(status);
-    return bind_outputs(imp, s, &inner, who, proto, made_from);
+    return function_bind_outputs(imp, s, &inner, who, proto, made_from);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Make a value of the graph known under `name`. */
-static grt_status add_value(importer *imp, scope *s, const char *name, ir_value *value)
+static grt_status graph_add_value(importer *imp, scope *s, const char *name, ir_value *value)
 {
     const char *unique = scope_unique(imp, s, name);
     if (!value || !unique)
@@ -34,7 +34,7 @@ static grt_status initial_value(importer *imp, scope *s, const initial *init, ir
     return *out_value ? GRT_OK : grt_fail_memory(0);
 }
 
-static bool fits(importer *imp, const ir_type *input, const ir_type *found)
+static bool graph_fits(importer *imp, const ir_type *input, const ir_type *found)
 {
     int64_t want, size;
     if (input->kind != GRT_KIND_TENSOR || (input->rank >= 0 && input->rank != found->rank))
@@ -80,7 +80,7 @@ static grt_status add_default(importer *imp, scope *s, const char *name, ir_valu
     if (input->type.dtype != constant->type.dtype)
         return problem(imp, NULL, "input '%s' is %s, but the initializer of that name, its default, is %s",
                        name, grt_dtype_name(input->type.dtype), grt_dtype_name(constant->type.dtype));
-    if (!fits(imp, &input->type, &constant->type))
+    if (!graph_fits(imp, &input->type, &constant->type))
         return problem(imp, NULL, "input '%s' has other dims than the initializer of that name, its default",
                        name);
     constant->name = scope_unique(imp, s, name);
@@ -96,7 +96,7 @@ static grt_status keep_weight(importer *imp, scope *s, const char *name, ir_valu
         return grt_fail_memory(0);
     value->mark = s->graph->n_inputs;
     ir_graph_add_input(s->graph, value, NULL);
-    GRT_TRY(add_value(imp, s, name, value));
+    GRT_TRY(graph_add_value(imp, s, name, value));
     value->type = constant->type;
     value->type.data = NULL;
     return add_default(imp, s, name, value, constant);
@@ -114,7 +114,7 @@ static grt_status add_initializer(importer *imp, scope *s, const initial *init)
     if (!known && !s->outer && import_listed(imp->source->keep_weights, init->name))
         return keep_weight(imp, s, init->name, constant);
     if (!known)
-        return add_value(imp, s, init->name, constant);
+        return graph_add_value(imp, s, init->name, constant);
     return known->is_input ? add_default(imp, s, init->name, known, constant)
                            : given_twice(imp, init->name, known, constant);
 }
@@ -144,7 +144,7 @@ static grt_status constants_of(importer *imp, const Onnx__GraphProto *proto, nam
     return GRT_OK;
 }
 
-static grt_status add_inputs(importer *imp, scope *s, const Onnx__GraphProto *proto)
+static grt_status graph_add_inputs(importer *imp, scope *s, const Onnx__GraphProto *proto)
 {
     names constants = {0};
     GRT_TRY(constants_of(imp, proto, &constants));
@@ -161,7 +161,7 @@ static grt_status add_inputs(importer *imp, scope *s, const Onnx__GraphProto *pr
             return grt_fail_memory(0);
         value->mark = s->graph->n_inputs; /* its place, until all is imported */
         ir_graph_add_input(s->graph, value, NULL);
-        GRT_TRY(add_value(imp, s, name, value));
+        GRT_TRY(graph_add_value(imp, s, name, value));
         /* Types of the main graph's inputs bind the caller; inputs of bodies follow from their node. */
         GRT_TRY(import_type(imp, NULL, name, proto->input[i]->type, !s->outer, &value->type));
     }
@@ -193,7 +193,7 @@ static grt_status widen_iteration(importer *imp, scope *s, const Onnx__GraphProt
 }
 
 /* Reserves names of later nodes, so that bodies do not take them and wrong order is detected. */
-static grt_status announce(importer *imp, scope *s, const Onnx__GraphProto *proto)
+static grt_status graph_announce(importer *imp, scope *s, const Onnx__GraphProto *proto)
 {
     for (size_t i = 0; i < proto->n_node; i++)
         for (size_t k = 0; k < proto->node[i]->n_output; k++)
@@ -228,8 +228,8 @@ static grt_status import_content(importer *imp, scope *s, const Onnx__GraphProto
     GRT_TRY(order_nodes(imp, s->graph->name, proto->node, proto->n_node, &ordered));
     if (!ordered) /* reported; otherwise every name in the cycle would be a further problem */
         return GRT_OK;
-    GRT_TRY(announce(imp, s, proto));
-    GRT_TRY(add_inputs(imp, s, proto));
+    GRT_TRY(graph_announce(imp, s, proto));
+    GRT_TRY(graph_add_inputs(imp, s, proto));
     GRT_TRY(widen_iteration(imp, s, proto));
     GRT_TRY(add_initializers(imp, s, proto));
     for (size_t i = 0; i < proto->n_node; i++)
@@ -250,7 +250,7 @@ grt_status import_main(importer *imp, const Onnx__GraphProto *proto)
     return import_content(imp, &s, proto);
 }
 
-static const Onnx__TensorShapeProto *shape_of(const Onnx__ValueInfoProto *info)
+static const Onnx__TensorShapeProto *graph_shape_of(const Onnx__ValueInfoProto *info)
 {
     const Onnx__TypeProto *type = info->type;
     return type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? type->tensor_type->shape : NULL;
@@ -262,7 +262,7 @@ static grt_status keep_declared(importer *imp, ir_graph *graph, const Onnx__Grap
 {
     size_t n = 0;
     for (size_t i = 0; i < proto->n_output; i++) {
-        const Onnx__TensorShapeProto *shape = shape_of(proto->output[i]);
+        const Onnx__TensorShapeProto *shape = graph_shape_of(proto->output[i]);
         n += 1 + (shape && shape->n_dim <= GRT_MAX_RANK ? shape->n_dim : 0);
     }
     int64_t *list = GRT_ARENA_ARRAY(imp->arena, int64_t, n);
@@ -271,7 +271,7 @@ static grt_status keep_declared(importer *imp, ir_graph *graph, const Onnx__Grap
     graph->declared = list;
     graph->n_declared = n;
     for (size_t i = 0; i < proto->n_output; i++) {
-        const Onnx__TensorShapeProto *shape = shape_of(proto->output[i]);
+        const Onnx__TensorShapeProto *shape = graph_shape_of(proto->output[i]);
         const bool known = shape && shape->n_dim <= GRT_MAX_RANK;
         *list++ = known ? (int64_t)shape->n_dim : -1;
         for (size_t k = 0; known && k < shape->n_dim; k++) {

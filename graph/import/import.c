@@ -13,15 +13,16 @@
 
 enum { NEWEST_IR = 14 };
 
-static void unmap(void *map)
+static void import_unmap(void *map)
 {
     grt_file_map_close(map);
 }
 
-static grt_status map_file(const char *path, grt_arena *arena, const void **out_bytes, size_t *out_size)
+static grt_status import_map_file(const char *path, grt_arena *arena, const void **out_bytes,
+                                  size_t *out_size)
 {
     grt_file_map *map = GRT_ARENA_NEW(arena, grt_file_map);
-    if (!map || !grt_arena_defer(arena, unmap, map))
+    if (!map || !grt_arena_defer(arena, import_unmap, map))
         return grt_fail_memory(sizeof *map);
     GRT_TRY(grt_file_map_open(path, map));
     if (!map->size)
@@ -66,7 +67,7 @@ static grt_status import_versions(importer *imp)
     return GRT_OK;
 }
 
-static const char *keep(importer *imp, const char *text)
+static const char *import_keep(importer *imp, const char *text)
 {
     return *text_or_empty(text) ? grt_arena_strdup(imp->arena, text) : "";
 }
@@ -77,15 +78,15 @@ static grt_status keep_metadata(importer *imp)
     const Onnx__ModelProto *model = imp->model;
     grt_metadata_entry *entries = GRT_ARENA_ARRAY(imp->arena, grt_metadata_entry, model->n_metadata_props);
     for (size_t i = 0; entries && i < model->n_metadata_props; i++)
-        entries[i] = (grt_metadata_entry){.key = keep(imp, model->metadata_props[i]->key),
-                                          .value = keep(imp, model->metadata_props[i]->value)};
+        entries[i] = (grt_metadata_entry){.key = import_keep(imp, model->metadata_props[i]->key),
+                                          .value = import_keep(imp, model->metadata_props[i]->value)};
     imp->module->metadata =
-        (grt_metadata){.producer_name = keep(imp, model->producer_name),
-                       .producer_version = keep(imp, model->producer_version),
-                       .domain = keep(imp, model->domain),
-                       .description = keep(imp, model->doc_string),
-                       .graph_name = keep(imp, model->graph ? model->graph->name : NULL),
-                       .graph_description = keep(imp, model->graph ? model->graph->doc_string : NULL),
+        (grt_metadata){.producer_name = import_keep(imp, model->producer_name),
+                       .producer_version = import_keep(imp, model->producer_version),
+                       .domain = import_keep(imp, model->domain),
+                       .description = import_keep(imp, model->doc_string),
+                       .graph_name = import_keep(imp, model->graph ? model->graph->name : NULL),
+                       .graph_description = import_keep(imp, model->graph ? model->graph->doc_string : NULL),
                        .model_version = model->model_version,
                        .ir_version = imp->ir_version,
                        .n_entries = model->n_metadata_props,
@@ -93,7 +94,7 @@ static grt_status keep_metadata(importer *imp)
     return grt_arena_failed(imp->arena) ? grt_fail_memory(0) : GRT_OK;
 }
 
-static grt_status describe(importer *imp)
+static grt_status import_describe(importer *imp)
 {
     ir_module *module = imp->module;
     module->ir_version = imp->ir_version;
@@ -108,7 +109,7 @@ static grt_status describe(importer *imp)
 }
 
 /* Passes expect clean marks. */
-static grt_status clear_marks(ir_graph *graph, void *user)
+static grt_status import_clear_marks(ir_graph *graph, void *user)
 {
     (void)user;
     for (int32_t i = 0; i < graph->n_inputs; i++)
@@ -121,7 +122,7 @@ static grt_status clear_marks(ir_graph *graph, void *user)
 }
 
 /* A module with problems is not returned, so unknown operators are reported here too. */
-static grt_status tell_unknown(ir_graph *graph, void *user)
+static grt_status import_tell_unknown(ir_graph *graph, void *user)
 {
     importer *imp = user;
     IR_FOR_EACH_NODE (node, graph) {
@@ -158,7 +159,7 @@ static grt_status import_model(importer *imp)
     size_t size = imp->source->size;
     ProtobufCMessage *message;
     if (!bytes)
-        GRT_TRY(map_file(imp->source->path, imp->arena, &bytes, &size));
+        GRT_TRY(import_map_file(imp->source->path, imp->arena, &bytes, &size));
     imp->size = size;
     if (grt_plan_recognize(bytes, size))
         return grt_fail(
@@ -170,11 +171,11 @@ static grt_status import_model(importer *imp)
     if (!imp->model->graph)
         return grt_fail(GRT_STATUS_INVALID_MODEL, "not an ONNX model: it has no graph");
     GRT_TRY(import_versions(imp));
-    GRT_TRY(describe(imp));
+    GRT_TRY(import_describe(imp));
     GRT_TRY(import_functions(imp));
     GRT_TRY(import_main(imp, imp->model->graph));
     budget_start(&imp->module->budget, source_size(imp));
-    GRT_TRY(ir_graph_walk(imp->module->main, clear_marks, NULL));
+    GRT_TRY(ir_graph_walk(imp->module->main, import_clear_marks, NULL));
     const bool failed =
         grt_arena_failed(imp->arena) || grt_arena_failed(imp->scratch) || grt_dims_failed(imp->module->dims);
     return failed ? grt_fail_memory(0) : GRT_OK;
@@ -200,7 +201,7 @@ grt_status ir_import_check(const compile_source *source, void (*each)(void *user
     if (each && (status == GRT_STATUS_INVALID_MODEL || status == GRT_STATUS_UNSUPPORTED))
         status = problem_from(&imp, NULL, status);
     if (status == GRT_OK && imp.n_problems && imp.module->main)
-        status = ir_graph_walk(imp.module->main, tell_unknown, &imp);
+        status = ir_graph_walk(imp.module->main, import_tell_unknown, &imp);
     if (status != GRT_OK)
         compile_fail_file(status, source->path);
     grt_arena_release(imp.scratch);

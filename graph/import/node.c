@@ -29,7 +29,7 @@ static grt_status first_of_domain(importer *imp, const char *domain, bool *out_f
 
 /* A domain that no opset_import lists has the newest version that is known; operators of unknown domains are
  * reported one by one, if no function of the model is behind them. */
-static grt_status check_version(importer *imp, culprit *who, const char *domain)
+static grt_status node_check_version(importer *imp, culprit *who, const char *domain)
 {
     const char *shown = *domain ? domain : "ai.onnx";
     const int32_t newest = op_newest(domain);
@@ -103,7 +103,7 @@ static const op_attr *row_attr(const op_row *row, const char *name)
     return NULL;
 }
 
-static const char *kind_name(grt_attr_kind kind)
+static const char *node_kind_name(grt_attr_kind kind)
 {
     static const char *const texts[] = {"int",    "float",   "string", "tensor", "ints",
                                         "floats", "strings", "graph",  "type"};
@@ -133,11 +133,11 @@ static grt_status check_attr(importer *imp, const culprit *who, const grt_attr *
 {
     if (expected->kind == attr->kind)
         return GRT_OK;
-    return problem(imp, who, "attribute '%s' must be %s, found %s", attr->name, kind_name(expected->kind),
-                   kind_name(attr->kind));
+    return problem(imp, who, "attribute '%s' must be %s, found %s", attr->name,
+                   node_kind_name(expected->kind), node_kind_name(attr->kind));
 }
 
-static grt_status check_attrs(importer *imp, const culprit *who, ir_node *node)
+static grt_status node_check_attrs(importer *imp, const culprit *who, ir_node *node)
 {
     for (size_t i = node->desc.n_attrs; i > 0; i--) { /* backwards: attributes may be removed */
         const grt_attr *attr = &node->desc.attrs[i - 1];
@@ -146,12 +146,12 @@ static grt_status check_attrs(importer *imp, const culprit *who, ir_node *node)
     }
     for (const op_attr *a = node->row->attrs; a && a->name; a++)
         if (a->required && !grt_attr_find(&node->desc, a->name))
-            GRT_TRY(problem(imp, who, "attribute '%s' (%s) is required", a->name, kind_name(a->kind)));
+            GRT_TRY(problem(imp, who, "attribute '%s' (%s) is required", a->name, node_kind_name(a->kind)));
     return GRT_OK;
 }
 
-static grt_status check_count(importer *imp, const culprit *who, const char *what, int32_t n, int16_t min,
-                              int16_t max)
+static grt_status node_check_count(importer *imp, const culprit *who, const char *what, int32_t n,
+                                   int16_t min, int16_t max)
 {
     if (op_count_fits(n, min, max))
         return GRT_OK;
@@ -162,11 +162,11 @@ static grt_status check_count(importer *imp, const culprit *who, const char *wha
     return problem(imp, who, "has %d %s, %d to %d expected", n, what, min, max);
 }
 
-static grt_status check_arity(importer *imp, const culprit *who, const ir_node *node)
+static grt_status node_check_arity(importer *imp, const culprit *who, const ir_node *node)
 {
     const op_row *row = node->row;
-    GRT_TRY(check_count(imp, who, "inputs", node->n_in, row->min_in, row->max_in));
-    GRT_TRY(check_count(imp, who, "outputs", node->n_out, row->min_out, row->max_out));
+    GRT_TRY(node_check_count(imp, who, "inputs", node->n_in, row->min_in, row->max_in));
+    GRT_TRY(node_check_count(imp, who, "outputs", node->n_out, row->min_out, row->max_out));
     return GRT_OK;
 }
 
@@ -192,9 +192,9 @@ static grt_status upgrade(importer *imp, const culprit *who, ir_node *node, int6
     if (!node->row)
         return GRT_OK;
     node->opset = node->row->since;
-    GRT_TRY(check_attrs(imp, who, node));
+    GRT_TRY(node_check_attrs(imp, who, node));
     if (imp->n_problems == before)
-        GRT_TRY(check_arity(imp, who, node));
+        GRT_TRY(node_check_arity(imp, who, node));
     return GRT_OK;
 }
 
@@ -308,7 +308,7 @@ grt_status import_node(importer *imp, scope *s, const Onnx__NodeProto *proto)
         return problem(imp, &who, "has %zu attributes; the limit is %d", proto->n_attribute, MAX_ATTRIBUTES);
     if (s->call)
         GRT_TRY(check_growth(imp, &who, proto));
-    GRT_TRY(check_version(imp, &who, domain));
+    GRT_TRY(node_check_version(imp, &who, domain));
     GRT_TRY(check_name(imp, &who, proto));
     imp->module->source_nodes++;
     if (!*domain && !strcmp(op, "Constant"))

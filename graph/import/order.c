@@ -100,7 +100,7 @@ static grt_status body_needs(sorter *s, const inside *outer, const Onnx__GraphPr
     return GRT_OK;
 }
 
-static grt_status gather(sorter *s)
+static grt_status order_gather(sorter *s)
 {
     for (int32_t i = 0; i < s->n; i++)
         for (size_t k = 0; k < s->nodes[i]->n_output; k++) {
@@ -205,7 +205,7 @@ grt_status order_nodes(importer *imp, const char *graph, Onnx__NodeProto **nodes
         return grt_fail(GRT_STATUS_INVALID_MODEL, "graph '%s' has %zu nodes, more than can be counted", graph,
                         n);
     sorter s = {.imp = imp, .nodes = nodes, .n = (int32_t)n};
-    GRT_TRY(gather(&s));
+    GRT_TRY(order_gather(&s));
     if (!s.early)
         return GRT_OK;
     Onnx__NodeProto **ordered = GRT_ARENA_ARRAY(imp->scratch, Onnx__NodeProto *, n);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static grt_status report(importer *imp, const culprit *who, grt_status status, const char *message)
+static grt_status problem_report(importer *imp, const culprit *who, grt_status status, const char *message)
 {
     static const culprit nobody = {"", "", 0};
     who = who ? who : &nobody;
@@ -37,7 +37,7 @@ grt_status problem(importer *imp, const culprit *who, const char *format, ...)
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    return report(imp, who, GRT_STATUS_INVALID_MODEL, message);
+    return problem_report(imp, who, GRT_STATUS_INVALID_MODEL, message);
 }
 
 grt_status warning(importer *imp, const culprit *who, const char *format, ...)
@@ -48,7 +48,7 @@ grt_status warning(importer *imp, const culprit *who, const char *format, ...)
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     if (imp->source->strict)
-        return report(imp, who, GRT_STATUS_INVALID_MODEL, message);
+        return problem_report(imp, who, GRT_STATUS_INVALID_MODEL, message);
     ir_warnings_tell(&imp->module->warnings, who ? who->node : "", who ? who->op : "", who ? who->opset : 0,
                      message);
     return GRT_OK;
@@ -60,7 +60,7 @@ grt_status problem_from(importer *imp, const culprit *who, grt_status status)
         return status;
     char message[2048];
     snprintf(message, sizeof message, "%s", grt_last_error());
-    return report(imp, who, status, message);
+    return problem_report(imp, who, status, message);
 }
 
 const char *domain_of(const char *domain)

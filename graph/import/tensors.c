@@ -9,7 +9,7 @@
 
 /* The tensor made from this message earlier, or NULL. Only bodies of functions are imported more than once.
  */
-static const grt_tensor *recall(const importer *imp, const void *proto)
+static const grt_tensor *tensors_recall(const importer *imp, const void *proto)
 {
     if (!imp->tensors.n)
         return NULL;
@@ -18,7 +18,7 @@ static const grt_tensor *recall(const importer *imp, const void *proto)
     return e ? e->thing : NULL;
 }
 
-static grt_status remember(importer *imp, const void *proto, const grt_tensor *tensor)
+static grt_status tensors_remember(importer *imp, const void *proto, const grt_tensor *tensor)
 {
     if (!imp->functions.n)
         return GRT_OK;
@@ -42,11 +42,11 @@ static grt_status read_tensor(importer *imp, const Onnx__TensorProto *proto, con
 
 grt_status import_tensor(importer *imp, const Onnx__TensorProto *proto, const grt_tensor **out_tensor)
 {
-    *out_tensor = recall(imp, proto);
+    *out_tensor = tensors_recall(imp, proto);
     if (*out_tensor)
         return GRT_OK;
     GRT_TRY(read_tensor(imp, proto, out_tensor));
-    return remember(imp, proto, *out_tensor);
+    return tensors_remember(imp, proto, *out_tensor);
 }
 
 /* Where the k-th value goes: linear indices are [nnz], others [nnz, rank]. */
@@ -134,9 +134,9 @@ static grt_status read_sparse(importer *imp, const Onnx__SparseTensorProto *prot
 
 grt_status import_sparse(importer *imp, const Onnx__SparseTensorProto *proto, const grt_tensor **out_tensor)
 {
-    *out_tensor = recall(imp, proto);
+    *out_tensor = tensors_recall(imp, proto);
     if (*out_tensor)
         return GRT_OK;
     GRT_TRY(read_sparse(imp, proto, out_tensor));
-    return remember(imp, proto, *out_tensor);
+    return tensors_remember(imp, proto, *out_tensor);
 }

@@ -55,7 +55,7 @@ typedef struct collection {
     size_t n;
 } collection;
 
-static int by_place(const void *a, const void *b)
+static int constant_by_place(const void *a, const void *b)
 {
     const span *x = a, *y = b;
     return (x->from > y->from) - (x->from < y->from);
@@ -107,7 +107,7 @@ static grt_status mark_graph(ir_graph *graph, void *user)
     return GRT_OK;
 }
 
-static void sweep(compile_budget *budget, const collection *c)
+static void constant_sweep(compile_budget *budget, const collection *c)
 {
     for (made_constant **link = &budget->made, *made; (made = *link);) {
         if (span_at(c, made->buffer->data)->live) {
@@ -138,10 +138,10 @@ grt_status ir_constants_collect(ir_module *module)
         const char *data = made->buffer->data;
         c.spans[n++] = (span){data, data + (made->buffer->size ? made->buffer->size : 1), false};
     }
-    qsort(c.spans, c.n, sizeof *c.spans, by_place);
+    qsort(c.spans, c.n, sizeof *c.spans, constant_by_place);
     const grt_status status = ir_graph_walk(module->main, mark_graph, &c);
     if (status == GRT_OK)
-        sweep(budget, &c);
+        constant_sweep(budget, &c);
     free(c.spans);
     budget->made_since = 0;
     return status;

@@ -117,7 +117,7 @@ static grt_status check_op(const grt_custom_op *op)
     return GRT_OK;
 }
 
-static int16_t limit(size_t n)
+static int16_t custom_limit(size_t n)
 {
     return n < OP_VARIADIC ? (int16_t)n : OP_VARIADIC;
 }
@@ -152,9 +152,9 @@ static entry *entry_create(const grt_custom_op *op)
                       .name = e->base.op.name,
                       .since = 1,
                       .min_in = (int16_t)op->min_inputs,
-                      .max_in = limit(op->max_inputs),
+                      .max_in = custom_limit(op->max_inputs),
                       .min_out = (int16_t)op->min_outputs,
-                      .max_out = limit(op->max_outputs),
+                      .max_out = custom_limit(op->max_outputs),
                       .attrs = e->attrs,
                       .flags = op->random ? OP_RANDOM : 0,
                       .infer = infer_custom};
@@ -162,7 +162,7 @@ static entry *entry_create(const grt_custom_op *op)
 }
 
 /* Put one in front of the new ones, none of which anybody else sees yet. */
-static grt_status add(const void *given, grt_custom_entry **list)
+static grt_status custom_add(const void *given, grt_custom_entry **list)
 {
     grt_custom_op op = {.struct_size = sizeof op};
     GRT_TRY(grt_options_take(&op, sizeof op, given, "grt_custom_op"));
@@ -188,7 +188,7 @@ grt_status grt_custom_ops_register(const grt_custom_op *ops, size_t n)
     grt_status status = GRT_OK;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; status == GRT_OK && i < n; i++) {
-        status = add((const char *)ops + i * stride, &list);
+        status = custom_add((const char *)ops + i * stride, &list);
         last = last ? last : list;
     }
     if (status == GRT_OK)

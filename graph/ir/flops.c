@@ -9,7 +9,7 @@
 enum { MAX_VISITS = 1000 };
 
 /* Value of a dim with every symbol 1; 1 if unknown. */
-static int64_t dim_value(const grt_dims *dims, grt_dim dim, int *visits)
+static int64_t flops_dim_value(const grt_dims *dims, grt_dim dim, int *visits)
 {
     grt_dim_expr e = grt_dim_get(dims, dim);
     int64_t v;
@@ -17,25 +17,25 @@ static int64_t dim_value(const grt_dims *dims, grt_dim dim, int *visits)
         return e.value;
     if (e.op == GRT_DIM_SYMBOL || ++*visits > MAX_VISITS)
         return 1;
-    const int64_t a = dim_value(dims, e.a, visits), b = dim_value(dims, e.b, visits);
+    const int64_t a = flops_dim_value(dims, e.a, visits), b = flops_dim_value(dims, e.b, visits);
     return grt_dim_apply(e.op, a, b, &v) ? v : 1;
 }
 
 /* A size that symbols of 1 make negative, as of a window that is longer than its input, cannot be said
  * either.
  */
-static double product(const ir_value *value, int32_t from, int32_t to)
+static double flops_product(const ir_value *value, int32_t from, int32_t to)
 {
     double n = 1;
     for (int32_t i = from; i < to; i++) {
         int visits = 0;
-        const int64_t size = dim_value(value->graph->module->dims, value->type.dims[i], &visits);
+        const int64_t size = flops_dim_value(value->graph->module->dims, value->type.dims[i], &visits);
         n *= size < 0 ? 1 : (double)size;
     }
     return n;
 }
 
-static bool known(const ir_value *value, int32_t min_rank)
+static bool flops_known(const ir_value *value, int32_t min_rank)
 {
     return value && value->type.kind == GRT_KIND_TENSOR && value->type.rank >= min_rank;
 }
@@ -43,13 +43,13 @@ static bool known(const ir_value *value, int32_t min_rank)
 double flops_conv(const ir_node *node)
 {
     const ir_value *w = ir_in(node, 1), *y = node->out[0]; /* w: [M, C/group, k...] */
-    return w->type.rank < 3 ? 0 : 2 * product(y, 0, y->type.rank) * product(w, 1, w->type.rank);
+    return w->type.rank < 3 ? 0 : 2 * flops_product(y, 0, y->type.rank) * flops_product(w, 1, w->type.rank);
 }
 
 double flops_conv_transpose(const ir_node *node)
 {
     const ir_value *x = ir_in(node, 0), *w = ir_in(node, 1); /* w: [C, M/group, k...] */
-    return w->type.rank < 3 ? 0 : 2 * product(x, 0, x->type.rank) * product(w, 1, w->type.rank);
+    return w->type.rank < 3 ? 0 : 2 * flops_product(x, 0, x->type.rank) * flops_product(w, 1, w->type.rank);
 }
 
 double flops_matmul(const ir_node *node)
@@ -57,20 +57,20 @@ double flops_matmul(const ir_node *node)
     const ir_value *x = ir_in(node, 0), *y = node->out[0];
     const bool transposed = grt_attr_int(&node->desc, "transA", 0) != 0;
     const int32_t k = x->type.rank - (transposed && x->type.rank >= 2 ? 2 : 1);
-    return 2 * product(y, 0, y->type.rank) * product(x, k, k + 1);
+    return 2 * flops_product(y, 0, y->type.rank) * flops_product(x, k, k + 1);
 }
 
 /* Weights are input 3 of these. */
 double flops_qconv(const ir_node *node)
 {
     const ir_value *w = ir_in(node, 3), *y = node->out[0];
-    return !known(w, 3) ? 0 : 2 * product(y, 0, y->type.rank) * product(w, 1, w->type.rank);
+    return !flops_known(w, 3) ? 0 : 2 * flops_product(y, 0, y->type.rank) * flops_product(w, 1, w->type.rank);
 }
 
 double flops_qmatmul(const ir_node *node)
 {
     const ir_value *x = ir_in(node, 0), *y = node->out[0];
-    return 2 * product(y, 0, y->type.rank) * product(x, x->type.rank - 1, x->type.rank);
+    return 2 * flops_product(y, 0, y->type.rank) * flops_product(x, x->type.rank - 1, x->type.rank);
 }
 
 /* Inputs from 1 on are weights and biases by turns. */
@@ -78,30 +78,30 @@ double flops_networks(const ir_node *node)
 {
     double weights = 0;
     for (int32_t i = 1; i < node->n_in; i += 2)
-        weights += known(ir_in(node, i), 3) ? product(ir_in(node, i), 0, 3) : 0;
-    return 2 * product(node->out[0], 0, 1) * weights;
+        weights += flops_known(ir_in(node, i), 3) ? flops_product(ir_in(node, i), 0, 3) : 0;
+    return 2 * flops_product(node->out[0], 0, 1) * weights;
 }
 
 double flops_recurrence(const ir_node *node)
 {
     const ir_value *x = ir_in(node, 0), *w = ir_in(node, 1), *r = ir_in(node, 2);
-    if (!known(x, 3) || !known(w, 3) || !known(r, 3)) /* w: [D, G*H, I], r: [D, G*H, H] */
+    if (!flops_known(x, 3) || !flops_known(w, 3) || !flops_known(r, 3)) /* w: [D, G*H, I], r: [D, G*H, H] */
         return 0;
-    return 2 * product(x, 0, 2) * (product(w, 0, 3) + product(r, 0, 3));
+    return 2 * flops_product(x, 0, 2) * (flops_product(w, 0, 3) + flops_product(r, 0, 3));
 }
 
 double flops_attention(const ir_node *node)
 {
     const ir_value *q = ir_in(node, 0), *k = ir_in(node, 1); /* q: [B, H, L, D], k: [B, H, S, D] */
-    return known(q, 4) && known(k, 4) ? 4 * product(q, 0, 4) * product(k, 2, 3) : 0;
+    return flops_known(q, 4) && flops_known(k, 4) ? 4 * flops_product(q, 0, 4) * flops_product(k, 2, 3) : 0;
 }
 
 double op_flops(const ir_node *node)
 {
     const bool quantised =
         node->row && (node->row->flops == flops_qconv || node->row->flops == flops_qmatmul);
-    const bool counted = node->row && node->row->flops && node->n_out && known(node->out[0], 0) &&
-                         known(ir_in(node, 0), 1) && known(ir_in(node, quantised ? 3 : 1), 1);
+    const bool counted = node->row && node->row->flops && node->n_out && flops_known(node->out[0], 0) &&
+                         flops_known(ir_in(node, 0), 1) && flops_known(ir_in(node, quantised ? 3 : 1), 1);
     return counted ? node->row->flops(node) : 0;
 }
 
@@ -115,9 +115,9 @@ static int cost_of_element(const op_row *row)
     return (int)row->cost;
 }
 
-static double elements_of(const ir_value *value)
+static double flops_elements_of(const ir_value *value)
 {
-    return known(value, 0) ? product(value, 0, value->type.rank) : 0;
+    return flops_known(value, 0) ? flops_product(value, 0, value->type.rank) : 0;
 }
 
 static double attribute_elements(const grt_op_desc *desc)
@@ -144,10 +144,11 @@ double flops_einsum(const ir_node *node)
         const ir_value *x = ir_in(node, i);
         int8_t labels[GRT_MAX_RANK];
         int32_t ellipsis;
-        if (!known(x, 0) || grt_einsum_input(&node->desc, i, node->n_in, x->type.rank, labels, &ellipsis))
+        if (!flops_known(x, 0) ||
+            grt_einsum_input(&node->desc, i, node->n_in, x->type.rank, labels, &ellipsis))
             return 0; /* the shape rule says what is wrong */
         for (int32_t k = 0; k < x->type.rank; k++) {
-            const double n = product(x, k, k + 1);
+            const double n = flops_product(x, k, k + 1);
             size[labels[k]] = n > size[labels[k]] ? n : size[labels[k]];
         }
     }
@@ -162,9 +163,9 @@ double op_work(const ir_node *node)
     const int cost = cost_of_element(node->row);
     double elements = attribute_elements(&node->desc);
     for (int32_t i = 0; i < node->n_in; i++)
-        elements += elements_of(node->in[i].value);
+        elements += flops_elements_of(node->in[i].value);
     for (int32_t i = 0; i < node->n_out; i++)
-        elements += elements_of(node->out[i]);
+        elements += flops_elements_of(node->out[i]);
     if (node->row && node->row->work)
         return node->row->work(node) + elements;
     if (flops > 0) /* products of float32 have fast kernels */

@@ -46,7 +46,7 @@ static grt_status export_dims(ir_module *module, ir_type *type, int32_t first_in
     return GRT_OK;
 }
 
-static grt_status set_type(ir_value *value, ir_type type)
+static grt_status infer_bodies_set_type(ir_value *value, ir_type type)
 {
     if (!value)
         return GRT_OK;
@@ -62,8 +62,8 @@ static grt_status set_type(ir_value *value, ir_type type)
     return GRT_OK;
 }
 
-static grt_status check_dtypes(const ir_node *node, const char *what, int32_t index, const ir_type *a,
-                               const ir_type *b)
+static grt_status infer_bodies_check_dtypes(const ir_node *node, const char *what, int32_t index,
+                                            const ir_type *a, const ir_type *b)
 {
     /* An optional may hold what the other side is. */
     bool kinds_differ = a->kind != b->kind && a->kind != GRT_KIND_OPTIONAL && b->kind != GRT_KIND_OPTIONAL;
@@ -79,7 +79,7 @@ static grt_status check_dtypes(const ir_node *node, const char *what, int32_t in
 
 /* ---- bodies ---- */
 
-static ir_graph *body_of(const ir_node *node, const char *name)
+static ir_graph *infer_body_of(const ir_node *node, const char *name)
 {
     const grt_attr *attr = grt_attr_find(&node->desc, name);
     return attr && attr->kind == GRT_ATTR_GRAPH ? attr->graph : NULL;
@@ -87,7 +87,7 @@ static ir_graph *body_of(const ir_node *node, const char *name)
 
 static grt_status need_body(const ir_node *node, const char *name, ir_graph **out_body)
 {
-    *out_body = body_of(node, name);
+    *out_body = infer_body_of(node, name);
     if (!*out_body)
         return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL, "the graph attribute '%s' is missing",
                            name);
@@ -104,7 +104,7 @@ static grt_status forget_types(ir_graph *graph, void *user)
     return GRT_OK;
 }
 
-static const ir_type *result(const ir_graph *body, int32_t i)
+static const ir_type *infer_bodies_result(const ir_graph *body, int32_t i)
 {
     return i < body->n_outputs && body->outputs[i].value ? &body->outputs[i].value->type : &nothing;
 }
@@ -117,13 +117,13 @@ typedef struct states {
 } states;
 
 /* Compare what went in with what came out; *out_changed if an input had to be widened. */
-static grt_status widen(const ir_node *node, const states *s, bool *out_changed)
+static grt_status infer_bodies_widen(const ir_node *node, const states *s, bool *out_changed)
 {
     ir_module *module = node->graph->module;
     for (int32_t i = 0; i < s->n; i++) {
         ir_type *in = &s->body->inputs[s->first_in + i]->type;
-        const ir_type *out = result(s->body, s->first_out + i);
-        GRT_TRY(check_dtypes(node, "loop-carried value", i, in, out));
+        const ir_type *out = infer_bodies_result(s->body, s->first_out + i);
+        GRT_TRY(infer_bodies_check_dtypes(node, "loop-carried value", i, in, out));
         if (!in->dtype && out->dtype) {
             in->dtype = out->dtype;
             *out_changed = true;
@@ -163,7 +163,7 @@ static grt_status infer_rounds(ir_node *node, states *s, int32_t depth)
     for (bool changed = true; changed;) {
         changed = false;
         GRT_TRY(infer_graph(s->body, depth + 1));
-        GRT_TRY(widen(node, s, &changed));
+        GRT_TRY(infer_bodies_widen(node, s, &changed));
         if (changed)
             GRT_TRY(ir_graph_walk(s->body, forget_types, NULL));
     }
@@ -185,8 +185,8 @@ static grt_status join_branches(ir_node *node, int32_t i, const ir_graph *yes, c
                                 int32_t first_inner)
 {
     ir_module *module = node->graph->module;
-    ir_type a = contentless(result(yes, i)), b = contentless(result(no, i));
-    GRT_TRY(check_dtypes(node, "output", i, &a, &b));
+    ir_type a = contentless(infer_bodies_result(yes, i)), b = contentless(infer_bodies_result(no, i));
+    GRT_TRY(infer_bodies_check_dtypes(node, "output", i, &a, &b));
     if (!a.dtype) {
         a.dtype = b.dtype;
         a.kind = b.kind;
@@ -200,7 +200,7 @@ static grt_status join_branches(ir_node *node, int32_t i, const ir_graph *yes, c
     for (int32_t k = 0; k < a.rank; k++)
         if (a.dims[k] != b.dims[k])
             ((grt_dim *)a.dims)[k] = grt_dim_fresh(module->dims); /* export_dims made the array */
-    return set_type(node->out[i], a);
+    return infer_bodies_set_type(node->out[i], a);
 }
 
 static grt_status infer_if(ir_node *node, int32_t depth)
@@ -252,25 +252,26 @@ static grt_status infer_loop(ir_node *node, int32_t depth)
                            n, node->n_out);
     GRT_TRY(need_counts(node, body, n + 2, node->n_out + 1));
     int32_t first_inner = grt_dims_symbols(module->dims);
-    GRT_TRY(set_type(body->inputs[0], (ir_type){.dtype = GRT_DTYPE_INT64}));
-    GRT_TRY(set_type(body->inputs[1], (ir_type){.dtype = GRT_DTYPE_BOOL}));
+    GRT_TRY(infer_bodies_set_type(body->inputs[0], (ir_type){.dtype = GRT_DTYPE_INT64}));
+    GRT_TRY(infer_bodies_set_type(body->inputs[1], (ir_type){.dtype = GRT_DTYPE_BOOL}));
     for (int32_t i = 0; i < n; i++)
-        GRT_TRY(set_type(body->inputs[2 + i],
-                         ir_in(node, 2 + i) ? contentless(&ir_in(node, 2 + i)->type) : nothing));
+        GRT_TRY(infer_bodies_set_type(body->inputs[2 + i],
+                                      ir_in(node, 2 + i) ? contentless(&ir_in(node, 2 + i)->type) : nothing));
     /* The condition goes round too, as state -1: a body may hand back bool[1]. */
     states s = {.body = body, .n = n + 1, .first_in = 1, .first_out = 0};
     GRT_TRY(infer_rounds(node, &s, depth));
     for (int32_t i = 0; i < n; i++) {
         ir_type type = contentless(&body->inputs[2 + i]->type);
-        if (result(body, 1 + i)->dtype && type.kind != result(body, 1 + i)->kind)
-            type = contentless(result(body, 1 + i));
+        if (infer_bodies_result(body, 1 + i)->dtype && type.kind != infer_bodies_result(body, 1 + i)->kind)
+            type = contentless(infer_bodies_result(body, 1 + i));
         GRT_TRY(export_dims(module, &type, first_inner));
-        GRT_TRY(set_type(node->out[i], type));
+        GRT_TRY(infer_bodies_set_type(node->out[i], type));
     }
     for (int32_t i = n; i < node->n_out; i++) {
         ir_type type;
-        GRT_TRY(stacked(module, result(body, 1 + i), 0, grt_dim_fresh(module->dims), first_inner, &type));
-        GRT_TRY(set_type(node->out[i], type));
+        GRT_TRY(stacked(module, infer_bodies_result(body, 1 + i), 0, grt_dim_fresh(module->dims), first_inner,
+                        &type));
+        GRT_TRY(infer_bodies_set_type(node->out[i], type));
     }
     return GRT_OK;
 }
@@ -331,12 +332,12 @@ static grt_status infer_scan(ir_node *node, int32_t depth)
         ir_type type = value ? contentless(&value->type) : nothing;
         if (i >= n && value)
             GRT_TRY(slice_type(node, i - n, &value->type, &type, &count));
-        GRT_TRY(set_type(body->inputs[i], type));
+        GRT_TRY(infer_bodies_set_type(body->inputs[i], type));
     }
     states s = {.body = body, .n = n};
     GRT_TRY(infer_rounds(node, &s, depth));
     for (int32_t i = 0; i < node->n_out; i++) {
-        ir_type type = contentless(i < n ? &body->inputs[i]->type : result(body, i));
+        ir_type type = contentless(i < n ? &body->inputs[i]->type : infer_bodies_result(body, i));
         if (i < n) {
             GRT_TRY(export_dims(module, &type, first_inner));
         } else {
@@ -345,9 +346,9 @@ static grt_status infer_scan(ir_node *node, int32_t depth)
                 return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL,
                                    "scan_output_axes[%d] does not fit rank %d", i - n, type.rank + 1);
             grt_dim length = count < 0 ? grt_dim_fresh(module->dims) : count;
-            GRT_TRY(stacked(module, result(body, i), axis, length, first_inner, &type));
+            GRT_TRY(stacked(module, infer_bodies_result(body, i), axis, length, first_inner, &type));
         }
-        GRT_TRY(set_type(node->out[i], type));
+        GRT_TRY(infer_bodies_set_type(node->out[i], type));
     }
     return GRT_OK;
 }
@@ -366,12 +367,13 @@ static grt_status infer_sequence_map(ir_node *node, int32_t depth)
                                "input %d is of maps; it must be a tensor or a sequence of tensors", i);
         if (type.kind == GRT_KIND_SEQUENCE)
             type = (ir_type){.dtype = type.dtype, .rank = -1};
-        GRT_TRY(set_type(body->inputs[i], type));
+        GRT_TRY(infer_bodies_set_type(body->inputs[i], type));
     }
     GRT_TRY(infer_graph(body, depth + 1));
     for (int32_t i = 0; i < node->n_out; i++)
-        GRT_TRY(set_type(node->out[i],
-                         (ir_type){.kind = GRT_KIND_SEQUENCE, .dtype = result(body, i)->dtype, .rank = -1}));
+        GRT_TRY(infer_bodies_set_type(
+            node->out[i],
+            (ir_type){.kind = GRT_KIND_SEQUENCE, .dtype = infer_bodies_result(body, i)->dtype, .rank = -1}));
     return GRT_OK;
 }
 

@@ -12,7 +12,7 @@ static grt_status contradicted(ir_module *module, const ir_declared *d, const ch
                    d->value->name, what, declared, found);
 }
 
-static grt_status compare(ir_module *module, const ir_declared *d)
+static grt_status infer_declared_compare(ir_module *module, const ir_declared *d)
 {
     const ir_type *type = &d->value->type;
     char declared[32], found[32], what[32];
@@ -42,6 +42,6 @@ static grt_status compare(ir_module *module, const ir_declared *d)
 grt_status infer_declared(ir_module *module)
 {
     for (const ir_declared *d = module->declared; d; d = d->next)
-        GRT_TRY(compare(module, d));
+        GRT_TRY(infer_declared_compare(module, d));
     return GRT_OK;
 }

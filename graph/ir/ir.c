@@ -528,7 +528,7 @@ grt_status ir_graph_walk(ir_graph *graph, grt_status (*visit)(ir_graph *graph, v
     return visit(graph, user);
 }
 
-static void add_input(const grt_dims *dims, const ir_value *value, grt_text *text)
+static void ir_add_input(const grt_dims *dims, const ir_value *value, grt_text *text)
 {
     if (!value) {
         grt_text_add(text, "none");
@@ -557,7 +557,7 @@ void ir_node_add_inputs(const ir_node *node, grt_text *text)
             grt_text_add(text, "%d more", node->n_in - i);
             break;
         }
-        add_input(node->graph->module->dims, node->in[i].value, text);
+        ir_add_input(node->graph->module->dims, node->in[i].value, text);
     }
 }
 

@@ -28,7 +28,7 @@ static const char *canonical_domain(const char *domain)
     return strcmp(domain, "ai.onnx") ? domain : "";
 }
 
-static unsigned slot_of(const char *domain, const char *name)
+static unsigned op_slot_of(const char *domain, const char *name)
 {
     unsigned h = 2166136261u;
     for (const char *p = domain; *p; p++)
@@ -43,7 +43,7 @@ static void build_index(void)
     for (size_t t = 0; t < N_TABLES; t++)
         for (size_t i = 0; i < tables[t]->n; i++) {
             const op_row *row = &tables[t]->rows[i];
-            unsigned slot = slot_of(row->domain, row->name);
+            unsigned slot = op_slot_of(row->domain, row->name);
             while (slots[slot])
                 slot = (slot + 1) % SLOTS;
             slots[slot] = row;
@@ -54,7 +54,7 @@ const op_row *op_find(const char *domain, const char *name)
 {
     pthread_once(&once, build_index);
     domain = canonical_domain(domain);
-    for (unsigned slot = slot_of(domain, name); slots[slot]; slot = (slot + 1) % SLOTS)
+    for (unsigned slot = op_slot_of(domain, name); slots[slot]; slot = (slot + 1) % SLOTS)
         if (!strcmp(slots[slot]->name, name) && !strcmp(slots[slot]->domain, domain))
             return slots[slot];
     const grt_custom_entry *custom = grt_custom_find(domain, name);

@@ -26,7 +26,7 @@ typedef struct verifier {
     size_t n_defined, defined_capacity;
 } verifier;
 
-static bool is_constant(const ir_value *value)
+static bool verify_is_constant(const ir_value *value)
 {
     return !value->producer && !value->is_input && value->type.data;
 }
@@ -92,7 +92,7 @@ static grt_status check_use(verifier *v, const ir_use *use, const ir_node *node,
                       use->value->name);
     GRT_TRY(meet(v, use->value, &s));
     s->uses++;
-    if (s->visible || is_constant(use->value)) /* constants have no scope */
+    if (s->visible || verify_is_constant(use->value)) /* constants have no scope */
         return GRT_OK;
     return BROKEN("%s %d of '%s' uses '%s', which is not defined before it", where, index, name,
                   use->value->name);
@@ -143,7 +143,7 @@ static grt_status check_node(verifier *v, const ir_node *node)
     return GRT_OK;
 }
 
-static grt_status check_inputs(verifier *v, const ir_graph *graph)
+static grt_status verify_check_inputs(verifier *v, const ir_graph *graph)
 {
     for (int32_t i = 0; i < graph->n_inputs; i++) {
         const ir_value *value = graph->inputs[i], *constant = graph->defaults[i];
@@ -151,7 +151,7 @@ static grt_status check_inputs(verifier *v, const ir_graph *graph)
             return BROKEN("input %d of graph '%s', '%s', is not an input of it", i, graph->name,
                           value ? value->name : "");
         GRT_TRY(define(v, value));
-        if (constant && !is_constant(constant))
+        if (constant && !verify_is_constant(constant))
             return BROKEN("the default of input '%s' of graph '%s' is not a constant", value->name,
                           graph->name);
     }
@@ -177,7 +177,7 @@ static grt_status check_graph(verifier *v, const ir_graph *graph, const ir_node 
     size_t around = v->n_defined;
     if (graph->module != v->module || graph->parent != parent)
         return BROKEN("graph '%s' belongs to another module or node", graph->name);
-    GRT_TRY(check_inputs(v, graph));
+    GRT_TRY(verify_check_inputs(v, graph));
     GRT_TRY(check_nodes(v, graph));
     for (int32_t i = 0; i < graph->n_outputs; i++)
         GRT_TRY(check_use(v, &graph->outputs[i], NULL, graph, i, "output", graph->name));

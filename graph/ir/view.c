@@ -5,7 +5,7 @@
 #include "graph/ir/ir.h"
 #include "src/base/checked.h"
 
-static bool is_known(const ir_value *value, grt_tensor *out)
+static bool view_is_known(const ir_value *value, grt_tensor *out)
 {
     const ir_type *type = value ? &value->type : NULL;
     if (!type || type->kind != GRT_KIND_TENSOR || !grt_dtype_in(type->dtype, GRT_SET_PLAIN) || type->rank < 0)
@@ -18,7 +18,7 @@ static bool is_known(const ir_value *value, grt_tensor *out)
 }
 
 /* One row is cut into ranges of it; of several rows, a part has something of each. */
-static bool is_one_row(const ir_node *node, const grt_tensor *whole)
+static bool view_is_one_row(const ir_node *node, const grt_tensor *whole)
 {
     const int64_t axis = grt_axis(grt_attr_int(&node->desc, "axis", 0), whole->rank);
     return axis >= 0 && grt_dims_product(whole->dims, 0, (int32_t)axis) == 1;
@@ -28,10 +28,10 @@ static bool gives_ranges(const ir_node *node)
 {
     grt_tensor whole, part;
     size_t at = 0;
-    if (!is_known(ir_in(node, 0), &whole) || !is_one_row(node, &whole))
+    if (!view_is_known(ir_in(node, 0), &whole) || !view_is_one_row(node, &whole))
         return false;
     for (int32_t i = 0; i < node->n_out; i++) {
-        if (at % GRT_VALUE_ALIGNMENT || !is_known(node->out[i], &part) || part.dtype != whole.dtype)
+        if (at % GRT_VALUE_ALIGNMENT || !view_is_known(node->out[i], &part) || part.dtype != whole.dtype)
             return false;
         if (!grt_add_size(at, grt_tensor_bytes(&part), &at))
             return false;

@@ -143,7 +143,7 @@ static void split_elems(infer *inf, const grt_dim *sizes)
     }
 }
 
-static grt_status infer_split(infer *inf)
+static grt_status concat_infer_split(infer *inf)
 {
     const ir_type *data = inf->in[0];
     if (data->rank < 0) {
@@ -208,7 +208,7 @@ static const op_row rows[] = {
      .precision = OP_FOLLOWS_FIRST,
      .cost = OP_COST_MOVE,
      .layout = OP_LAYOUT_SPLIT,
-     .infer = infer_split,
+     .infer = concat_infer_split,
      .upgrade = upgrade_split},
 };
 OP_TABLE(concat, rows);

@@ -89,7 +89,7 @@ ir_value *attend_total(const attend *a)
 
 /* ---- masks ---- */
 
-static ir_value *scalar_of(ir_node *node, ir_value *one)
+static ir_value *contrib_attend_scalar_of(ir_node *node, ir_value *one)
 {
     return put_squeeze(node, one, (int64_t[]){0}, 1);
 }
@@ -113,7 +113,7 @@ static ir_value *mask_of_lengths(attend *a, ir_value *lengths)
     ir_value *batch = put_dim(node, a->q, 0), *zero = put_ints(node, (int64_t[]){0}, 1);
     ir_value *wide = put_cast(node, lengths, GRT_DTYPE_INT64);
     ir_value *ends = put_reshape(node, put_slice(node, wide, 0, zero, batch), apart, 4);
-    ir_value *keys = put_range(node, scalar_of(node, attend_total(a)));
+    ir_value *keys = put_range(node, contrib_attend_scalar_of(node, attend_total(a)));
     ir_value *shown = put2(node, "Less", keys, ends);
     if (is_per_batch(node, lengths))
         return shown;

@@ -49,7 +49,7 @@ static ir_value *normed(ir_node *node, ir_value **out_sum)
 }
 
 /* MatMulNBits with inputs at, at + 1 and at + 2: packed weights, scales, bias. */
-static ir_value *product(ir_node *node, ir_value *x, int32_t at, const char *columns)
+static ir_value *contrib_fused_product(ir_node *node, ir_value *x, int32_t at, const char *columns)
 {
     ir_value *in[] = {x, ir_in(node, at), ir_in(node, at + 1), NULL, NULL, ir_in(node, at + 2)};
     ir_value *y =
@@ -64,20 +64,21 @@ static grt_status rewrite_mlp(ir_node *node)
 {
     const char *activation = grt_attr_string(&node->desc, "activation", "");
     const bool silu = !strcmp(activation, "silu") || !strcmp(activation, "swish");
-    ir_value *sum, *x = normed(node, &sum), *gate = product(node, x, 3, "N");
+    ir_value *sum, *x = normed(node, &sum), *gate = contrib_fused_product(node, x, 3, "N");
     if (!silu && strcmp(activation, "gelu") != 0 && strcmp(activation, "relu") != 0)
         return foreign_unsupported(node, "attribute activation is '%s'; supported are silu, gelu and relu",
                                    activation);
     gate = put1(node, silu ? "Swish" : *activation == 'g' ? "Gelu" : "Relu", gate);
-    return foreign_done(node, 2, (ir_value *[]){put2(node, "Mul", gate, product(node, x, 6, "N")), sum});
+    return foreign_done(node, 2,
+                        (ir_value *[]){put2(node, "Mul", gate, contrib_fused_product(node, x, 6, "N")), sum});
 }
 
 /* (A, skip, norm_scale, q..., k..., v...) -> (Q, K, V, sum) */
 static grt_status rewrite_qkv(ir_node *node)
 {
     ir_value *sum, *x = normed(node, &sum);
-    ir_value *out[] = {product(node, x, 3, "Nq"), product(node, x, 6, "Nkv"), product(node, x, 9, "Nkv"),
-                       sum};
+    ir_value *out[] = {contrib_fused_product(node, x, 3, "Nq"), contrib_fused_product(node, x, 6, "Nkv"),
+                       contrib_fused_product(node, x, 9, "Nkv"), sum};
     return foreign_done(node, 4, out);
 }
 

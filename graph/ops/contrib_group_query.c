@@ -60,7 +60,7 @@ static bool is_quantised(const ir_node *node, const char *type)
     return strcmp(grt_attr_string(&node->desc, type, "NONE"), "NONE") != 0;
 }
 
-static grt_status check_window(const ir_node *node)
+static grt_status contrib_group_query_check_window(const ir_node *node)
 {
     if (grt_attr_int(&node->desc, "local_window_size", -1) < 1)
         return foreign_invalid(node, "attribute sliding_window_cache needs local_window_size, which is %lld",
@@ -90,7 +90,7 @@ static grt_status check_grouped(const ir_node *node)
     if (qk < 0 || qk > 2)
         return foreign_invalid(node, "attribute qk_output is %lld; it must be 0, 1 or 2", (long long)qk);
     if (grt_attr_int(&node->desc, "sliding_window_cache", 0))
-        GRT_TRY(check_window(node));
+        GRT_TRY(contrib_group_query_check_window(node));
     GRT_TRY(foreign_need(node, SEQLENS, "seqlens_k"));
     GRT_TRY(foreign_need(node, TOTAL, "total_sequence_length"));
     if (!ir_in(node, PAST_KEY) != !ir_in(node, PAST_VALUE) || !ir_in(node, KEY) != !ir_in(node, VALUE) ||
@@ -161,8 +161,8 @@ static void normalise_heads(grouped *g)
 }
 
 /* The caches have half of what is rotated in a row; all of the head, unless it is less. */
-static ir_value *rotated(ir_node *node, ir_value *x, ir_value *cos, ir_value *sin, ir_value *positions,
-                         int64_t interleaved)
+static ir_value *contrib_group_query_rotated(ir_node *node, ir_value *x, ir_value *cos, ir_value *sin,
+                                             ir_value *positions, int64_t interleaved)
 {
     int64_t half;
     ir_value *y = put(node, "RotaryEmbedding", 4, (ir_value *[]){x, cos, sin, positions});
@@ -180,8 +180,10 @@ static grt_status rotate_heads(grouped *g)
     GRT_TRY(foreign_need(node, COS, "cos_cache"));
     GRT_TRY(foreign_need(node, SIN, "sin_cache"));
     ir_value *positions = ir_in(node, POSITIONS) ? ir_in(node, POSITIONS) : g->positions;
-    g->a.q = rotated(node, g->a.q, ir_in(node, COS), ir_in(node, SIN), positions, interleaved);
-    g->a.k = rotated(node, g->a.k, ir_in(node, COS), ir_in(node, SIN), positions, interleaved);
+    g->a.q =
+        contrib_group_query_rotated(node, g->a.q, ir_in(node, COS), ir_in(node, SIN), positions, interleaved);
+    g->a.k =
+        contrib_group_query_rotated(node, g->a.k, ir_in(node, COS), ir_in(node, SIN), positions, interleaved);
     return GRT_OK;
 }
 
@@ -196,7 +198,7 @@ static ir_value *cache_scale(const grouped *g, int32_t input, const char *type)
     return put_cast(node, put_reshape(node, ir_in(node, input), channels, per_channel ? 4 : 0), g->a.dtype);
 }
 
-static ir_value *quantise(ir_node *node, ir_value *x, ir_value *scale)
+static ir_value *contrib_group_query_quantise(ir_node *node, ir_value *x, ir_value *scale)
 {
     ir_value *steps = put1(node, "Round", put2(node, "Div", x, scale));
     steps = put3(node, "Clip", steps, put_scalar(node, ir_in(node, QUERY)->type.dtype, -128),
@@ -204,7 +206,7 @@ static ir_value *quantise(ir_node *node, ir_value *x, ir_value *scale)
     return with_int(put1(node, "Cast", steps), "to", GRT_DTYPE_INT8);
 }
 
-static ir_value *dequantise(const grouped *g, ir_value *q, ir_value *scale)
+static ir_value *contrib_group_query_dequantise(const grouped *g, ir_value *q, ir_value *scale)
 {
     ir_node *node = g->a.node;
     return put2(node, "Mul", with_int(put1(node, "Cast", q), "to", g->a.dtype), scale);
@@ -312,10 +314,10 @@ static void fill_caches(grouped *g, ir_value **out_key, ir_value **out_value)
     }
     ir_value *k_scale = cache_scale(g, K_SCALE, "k_quant_type"),
              *v_scale = cache_scale(g, V_SCALE, "v_quant_type");
-    *out_key = cached(g, ir_in(node, PAST_KEY), quantise(node, a->k, k_scale));
-    *out_value = cached(g, ir_in(node, PAST_VALUE), quantise(node, a->v, v_scale));
-    a->k = dequantise(g, *out_key, k_scale);
-    a->v = dequantise(g, *out_value, v_scale);
+    *out_key = cached(g, ir_in(node, PAST_KEY), contrib_group_query_quantise(node, a->k, k_scale));
+    *out_value = cached(g, ir_in(node, PAST_VALUE), contrib_group_query_quantise(node, a->v, v_scale));
+    a->k = contrib_group_query_dequantise(g, *out_key, k_scale);
+    a->v = contrib_group_query_dequantise(g, *out_value, v_scale);
 }
 
 /* What softmax reads (qk_output 1) or gives (2), of the keys alone; 0 where a key is hidden. */
@@ -397,8 +399,8 @@ static grt_status rewrite_rotary(ir_node *node)
         positions =
             put2(node, "Expand", steps, put_concat(node, 0, 2, (ir_value *[]){put_dim(node, x, 0), length}));
     }
-    ir_value *y = rotated(node, x, ir_in(node, 2), ir_in(node, 3), positions,
-                          grt_attr_int(&node->desc, "interleaved", 0));
+    ir_value *y = contrib_group_query_rotated(node, x, ir_in(node, 2), ir_in(node, 3), positions,
+                                              grt_attr_int(&node->desc, "interleaved", 0));
     if (rank == 3) {
         int64_t heads;
         GRT_TRY(count_heads(node, &heads));

@@ -42,7 +42,8 @@ static const op_attr conv_attrs[] = {{"activation", GRT_ATTR_STRING, false},
 /* ---- FusedMatMul ---- */
 
 /* Input i with the first dim behind the batch dims (batch), and the last two dims swapped (matrix). */
-static grt_status transposed(ir_node *node, int32_t i, const char *matrix, const char *batch, ir_value **out)
+static grt_status contrib_matmul_transposed(ir_node *node, int32_t i, const char *matrix, const char *batch,
+                                            ir_value **out)
 {
     const bool swap = grt_attr_int(&node->desc, matrix, 0) != 0,
                roll = grt_attr_int(&node->desc, batch, 0) != 0;
@@ -70,8 +71,8 @@ static grt_status fused_product(ir_node *node, ir_value **out)
 {
     ir_value *a, *b;
     GRT_TRY(foreign_need(node, 0, "A"));
-    GRT_TRY(transposed(node, 0, "transA", "transBatchA", &a));
-    GRT_TRY(transposed(node, 1, "transB", "transBatchB", &b));
+    GRT_TRY(contrib_matmul_transposed(node, 0, "transA", "transBatchA", &a));
+    GRT_TRY(contrib_matmul_transposed(node, 1, "transB", "transBatchB", &b));
     *out = put2(node, "MatMul", a, b);
     const float alpha = grt_attr_float(&node->desc, "alpha", 1);
     const grt_dtype dtype = ir_in(node, 0)->type.dtype;
@@ -127,7 +128,7 @@ static grt_status rewrite_fused_gemm(ir_node *node)
 
 /* ---- convolutions ---- */
 
-static ir_value *convolve(ir_node *node, ir_value *x, ir_value *w)
+static ir_value *contrib_matmul_convolve(ir_node *node, ir_value *x, ir_value *w)
 {
     static const char *const kept[] = {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"};
     ir_value *y = put3(node, "Conv", x, w, ir_in(node, 2));
@@ -148,7 +149,8 @@ static grt_status activate(ir_node *node, ir_value **y)
 /* (x, w, bias, z): the activation of Conv(x, w, bias) + z */
 static grt_status rewrite_fused_conv(ir_node *node)
 {
-    ir_value *y = put_add(node, convolve(node, ir_in(node, 0), ir_in(node, 1)), ir_in(node, 3));
+    ir_value *y =
+        put_add(node, contrib_matmul_convolve(node, ir_in(node, 0), ir_in(node, 1)), ir_in(node, 3));
     GRT_TRY(activate(node, &y));
     return foreign_done1(node, y);
 }
@@ -172,7 +174,7 @@ static grt_status rewrite_nhwc_conv(ir_node *node)
     ir_value *x = put_transpose(node, ir_in(node, 0), to_first, 4), *w = ir_in(node, 1);
     if (weights_are_last(node))
         w = put_transpose(node, w, to_first, 4);
-    ir_value *y = put_transpose(node, convolve(node, x, w), to_last, 4);
+    ir_value *y = put_transpose(node, contrib_matmul_convolve(node, x, w), to_last, 4);
     y = put_add(node, y, ir_in(node, 3));
     GRT_TRY(activate(node, &y));
     return foreign_done1(node, y);

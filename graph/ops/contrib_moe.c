@@ -42,7 +42,7 @@ typedef struct mixture {
     int64_t fusion;
 } mixture;
 
-static grt_status begin(ir_node *node, mixture *m)
+static grt_status contrib_moe_begin(ir_node *node, mixture *m)
 {
     *m = (mixture){.node = node,
                    .alpha = (double)grt_attr_float(&node->desc, "activation_alpha", 1),
@@ -148,7 +148,7 @@ static ir_value *shares(const mixture *m)
     return put_unsqueeze(node, put_transpose(node, all, swap, 2), behind, 1);
 }
 
-static grt_status mix(const mixture *m)
+static grt_status contrib_moe_mix(const mixture *m)
 {
     static const int64_t front[] = {0};
     ir_node *node = m->node;
@@ -166,13 +166,13 @@ static grt_status mix(const mixture *m)
 static grt_status rewrite_moe(ir_node *node)
 {
     mixture m;
-    GRT_TRY(begin(node, &m));
+    GRT_TRY(contrib_moe_begin(node, &m));
     GRT_TRY(foreign_need(node, 2, "fc1_experts_weights"));
     GRT_TRY(foreign_need(node, 4, "fc2_experts_weights"));
     m.fc1 = (layer){ir_in(node, 2), ir_in(node, 3)};
     m.fc2 = (layer){ir_in(node, 4), ir_in(node, 5)};
     m.fc3 = (layer){ir_in(node, 6), ir_in(node, 7)};
-    return mix(&m);
+    return contrib_moe_mix(&m);
 }
 
 /* ---- QMoE ---- */
@@ -223,7 +223,7 @@ static grt_status dequantized(const mixture *m, int32_t weights, int32_t zero, c
 static grt_status rewrite_quantized(ir_node *node)
 {
     mixture m;
-    GRT_TRY(begin(node, &m));
+    GRT_TRY(contrib_moe_begin(node, &m));
     if (strcmp(grt_attr_string(&node->desc, "quant_type", "int"), "int") != 0 ||
         grt_attr_int(&node->desc, "weights_prepacked", -1) > 0)
         return foreign_unsupported(
@@ -239,7 +239,7 @@ static grt_status rewrite_quantized(ir_node *node)
     m.fc2.bias = ir_in(node, 7);
     m.fc3.bias = ir_in(node, 10);
     m.router_weights = ir_in(node, 14);
-    return mix(&m);
+    return contrib_moe_mix(&m);
 }
 
 static const op_row rows[] = {

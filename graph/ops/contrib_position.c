@@ -23,8 +23,8 @@ static int stream_of(const int64_t section[STREAMS], bool interleaved, int64_t k
 }
 
 /* bool [half]: the elements that stream `which` gives. */
-static ir_value *elements_of(ir_node *node, const int64_t section[STREAMS], bool interleaved, int64_t half,
-                             int which)
+static ir_value *contrib_position_elements_of(ir_node *node, const int64_t section[STREAMS], bool interleaved,
+                                              int64_t half, int which)
 {
     grt_arena *arena = node->graph->module->arena;
     bool *taken = grt_arena_calloc(arena, (size_t)half + 1, sizeof *taken);
@@ -42,7 +42,8 @@ static ir_value *angles(ir_node *node, ir_value *cache, const int64_t section[ST
     ir_value *y = NULL;
     for (int i = 0; i < STREAMS; i++) {
         ir_value *own = put2(node, "Gather", cache, put_item(node, ir_in(node, 1), 0, i));
-        y = y ? put3(node, "Where", elements_of(node, section, interleaved, half, i), own, y) : own;
+        y = y ? put3(node, "Where", contrib_position_elements_of(node, section, interleaved, half, i), own, y)
+              : own;
     }
     return y;
 }

@@ -24,7 +24,7 @@ static const op_attr conv_attrs[] = {
     {"strides", GRT_ATTR_INTS, false},      {0}};
 
 /* Inputs i to i + 2: a tensor, its scale, its zero point. */
-static ir_value *real(ir_node *node, int32_t i)
+static ir_value *contrib_qlinear_real(ir_node *node, int32_t i)
 {
     return put3(node, "DequantizeLinear", ir_in(node, i), ir_in(node, i + 1), ir_in(node, i + 2));
 }
@@ -43,36 +43,40 @@ static grt_status done(ir_node *node, ir_value *y, int32_t i, int32_t like)
 
 static grt_status rewrite_add(ir_node *node)
 {
-    return done(node, put2(node, "Add", real(node, 0), real(node, 3)), 6, 0);
+    return done(node, put2(node, "Add", contrib_qlinear_real(node, 0), contrib_qlinear_real(node, 3)), 6, 0);
 }
 
 static grt_status rewrite_mul(ir_node *node)
 {
-    return done(node, put2(node, "Mul", real(node, 0), real(node, 3)), 6, 0);
+    return done(node, put2(node, "Mul", contrib_qlinear_real(node, 0), contrib_qlinear_real(node, 3)), 6, 0);
 }
 
 static grt_status rewrite_sigmoid(ir_node *node)
 {
-    return done(node, put1(node, "Sigmoid", real(node, 0)), 3, 0);
+    return done(node, put1(node, "Sigmoid", contrib_qlinear_real(node, 0)), 3, 0);
 }
 
 static grt_status rewrite_leaky(ir_node *node)
 {
-    return done(node, with_attr_of(put1(node, "LeakyRelu", real(node, 0)), node, "alpha"), 3, 0);
+    return done(node, with_attr_of(put1(node, "LeakyRelu", contrib_qlinear_real(node, 0)), node, "alpha"), 3,
+                0);
 }
 
 static grt_status rewrite_mean(ir_node *node)
 {
     size_t n;
     const int64_t *axes = grt_attr_ints(&node->desc, "axes", &n);
-    ir_value *y = put2(node, "ReduceMean", real(node, 0), put_ints(node, axes, (int64_t)n));
+    ir_value *y = put2(node, "ReduceMean", contrib_qlinear_real(node, 0), put_ints(node, axes, (int64_t)n));
     return done(node, with_attr_of(y, node, "keepdims"), 3, 0);
 }
 
 /* (condition, x, scale, zero, y, scale, zero, scale, zero) */
 static grt_status rewrite_where(ir_node *node)
 {
-    return done(node, put3(node, "Where", ir_in(node, 0), real(node, 1), real(node, 4)), 7, 1);
+    return done(
+        node,
+        put3(node, "Where", ir_in(node, 0), contrib_qlinear_real(node, 1), contrib_qlinear_real(node, 4)), 7,
+        1);
 }
 
 /* (scale, zero, then a tensor, its scale and its zero each time) */
@@ -86,14 +90,14 @@ static grt_status rewrite_concat(ir_node *node)
     if (!parts)
         return grt_fail_memory(0);
     for (int32_t i = 0; i < n; i++)
-        parts[i] = real(node, 2 + 3 * i);
+        parts[i] = contrib_qlinear_real(node, 2 + 3 * i);
     return done(node, put_concat(node, grt_attr_int(&node->desc, "axis", 0), n, parts), 0, 2);
 }
 
 /* Before opset 13, Softmax took all dims from `axis` on together. */
 static grt_status rewrite_softmax(ir_node *node)
 {
-    ir_value *x = real(node, 0);
+    ir_value *x = contrib_qlinear_real(node, 0);
     const int64_t opset = grt_attr_int(&node->desc, "opset", 13);
     const int64_t axis = grt_attr_int(&node->desc, "axis", opset < 13 ? 1 : -1);
     if (opset >= 13)
@@ -133,7 +137,7 @@ static void keep_window(ir_value *y, const ir_node *node)
 
 static grt_status pool(ir_node *node, const char *op)
 {
-    ir_value *x = real(node, 0);
+    ir_value *x = contrib_qlinear_real(node, 0);
     GRT_TRY(move_channels(node, true, &x));
     ir_value *y = put1(node, op, x);
     keep_window(y, node);
@@ -151,7 +155,7 @@ static grt_status rewrite_global_pool(ir_node *node)
     return pool(node, "GlobalAveragePool");
 }
 
-static grt_status rewrite_conv(ir_node *node)
+static grt_status contrib_qlinear_rewrite_conv(ir_node *node)
 {
     ir_value *in[9];
     for (int32_t i = 0; i < 9; i++)
@@ -186,7 +190,7 @@ static const op_row rows[] = {
     FOREIGN(MS, "QLinearSoftmax", 5, 5, 1, 1, softmax_attrs, rewrite_softmax),
     FOREIGN(MS, "QLinearAveragePool", 4, 5, 1, 1, pool_attrs, rewrite_average_pool),
     FOREIGN(MS, "QLinearGlobalAveragePool", 5, 5, 1, 1, global_attrs, rewrite_global_pool),
-    FOREIGN(MS, "QLinearConv", 8, 9, 1, 1, conv_attrs, rewrite_conv),
+    FOREIGN(MS, "QLinearConv", 8, 9, 1, 1, conv_attrs, contrib_qlinear_rewrite_conv),
     FOREIGN(MS, "NhwcMaxPool", 1, 1, 1, 1, pool_attrs, rewrite_max_pool),
 };
 OP_TABLE(contrib_qlinear, rows);

@@ -8,7 +8,7 @@ static const op_attr gemm_attrs[] = {
     {"alpha", GRT_ATTR_FLOAT, false}, {"transA", GRT_ATTR_INT, false}, {"transB", GRT_ATTR_INT, false}, {0}};
 
 /* QuantizeLinear and DequantizeLinear: (x, scale, zero_point) */
-static grt_status rewrite_linear(ir_node *node)
+static grt_status contrib_quantize_rewrite_linear(ir_node *node)
 {
     ir_value *in[] = {ir_in(node, 0), ir_in(node, 1), ir_in(node, 2)};
     return foreign_done1(node, with_attr_of(put(node, node->desc.op, in[2] ? 3 : 2, in), node, "axis"));
@@ -67,8 +67,8 @@ static grt_status rewrite_gemm(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "QuantizeLinear", 2, 3, 1, 1, linear_attrs, rewrite_linear),
-    FOREIGN(MS, "DequantizeLinear", 2, 3, 1, 1, linear_attrs, rewrite_linear),
+    FOREIGN(MS, "QuantizeLinear", 2, 3, 1, 1, linear_attrs, contrib_quantize_rewrite_linear),
+    FOREIGN(MS, "DequantizeLinear", 2, 3, 1, 1, linear_attrs, contrib_quantize_rewrite_linear),
     FOREIGN(MS, "DynamicQuantizeMatMul", 3, 5, 1, 1, NULL, rewrite_dynamic_matmul),
     FOREIGN(MS, "MatMulIntegerToFloat", 4, 7, 1, 1, NULL, rewrite_matmul_to_float),
     FOREIGN(MS, "QGemm", 6, 9, 1, 1, gemm_attrs, rewrite_gemm),

@@ -39,7 +39,7 @@ static ir_node *namesake(ir_node *node, int32_t n, ir_value *const *in)
     return ir_node_create(node->graph, node, "", node->desc.op, node->desc.name, n, in, 2);
 }
 
-static grt_status rewrite_linear(ir_node *node)
+static grt_status contrib_state_rewrite_linear(ir_node *node)
 {
     static const char *const same[] = {"chunk_size", "kv_num_heads", "q_num_heads", "scale", "update_rule"};
     GRT_TRY(only(node, "state_window", 0));
@@ -54,7 +54,7 @@ static grt_status rewrite_linear(ir_node *node)
     return foreign_done(node, 2, made->out);
 }
 
-static grt_status rewrite_conv(ir_node *node)
+static grt_status contrib_state_rewrite_conv(ir_node *node)
 {
     static const int64_t swap[] = {0, 2, 1};
     const bool last = grt_attr_int(&node->desc, "channels_last", 0) != 0;
@@ -93,7 +93,7 @@ static ir_value *regroup(ir_node *node, ir_value *x, int32_t rank, int64_t n, in
     return put_reshape(node, x, dims, size ? rank + 1 : rank);
 }
 
-static grt_status need_dtype(const ir_node *node, grt_dtype *out)
+static grt_status contrib_state_need_dtype(const ir_node *node, grt_dtype *out)
 {
     GRT_TRY(foreign_need_rank(node, 0, "the input"));
     *out = ir_in(node, 0)->type.dtype;
@@ -111,7 +111,7 @@ static grt_status rewrite_gated_norm(ir_node *node)
     const bool sigmoid = !strcmp(activation, "sigmoid");
     int64_t size;
     grt_dtype dtype;
-    GRT_TRY(need_dtype(node, &dtype));
+    GRT_TRY(contrib_state_need_dtype(node, &dtype));
     if (!sigmoid && strcmp(activation, "silu") != 0 && strcmp(activation, "swish") != 0)
         return foreign_invalid(node, "attribute activation is '%s'; it must be silu, swish or sigmoid",
                                activation);
@@ -132,7 +132,7 @@ static grt_status rewrite_branch_norm(ir_node *node)
     const int64_t branches = grt_attr_int(&node->desc, "num_branches", 0);
     int64_t size, length;
     grt_dtype dtype;
-    GRT_TRY(need_dtype(node, &dtype));
+    GRT_TRY(contrib_state_need_dtype(node, &dtype));
     const int32_t rank = foreign_rank(node, 0);
     ir_value *x = put_cast(node, ir_in(node, 0), GRT_DTYPE_FLOAT), *scale = ir_in(node, 1);
     if (!foreign_dim(ir_in(node, 0), -1, &size) || (branches && (branches < 0 || size % branches)))
@@ -154,7 +154,7 @@ static grt_status rewrite_gate(ir_node *node)
 {
     const grt_dtype wide = GRT_DTYPE_FLOAT;
     grt_dtype dtype;
-    GRT_TRY(need_dtype(node, &dtype));
+    GRT_TRY(contrib_state_need_dtype(node, &dtype));
     if (foreign_wants(node, 1))
         GRT_TRY(foreign_need(node, 3, "b"));
     ir_value *sum = put2(node, "Add", put_cast(node, ir_in(node, 0), wide), ir_in(node, 1));
@@ -169,7 +169,7 @@ static grt_status rewrite_gate(ir_node *node)
 static grt_status rewrite_scaled_silu(ir_node *node)
 {
     grt_dtype dtype;
-    GRT_TRY(need_dtype(node, &dtype));
+    GRT_TRY(contrib_state_need_dtype(node, &dtype));
     ir_value *scale = ir_in(node, 1);
     scale = scale ? put_cast(node, put_reshape(node, scale, NULL, 0), dtype)
                   : put_scalar(node, dtype, (double)grt_attr_float(&node->desc, "alpha", 1));
@@ -184,8 +184,8 @@ static grt_status rewrite_gated_add(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "LinearAttention", 3, 6, 2, 2, linear_attrs, rewrite_linear),
-    FOREIGN(MS, "CausalConvWithState", 2, 4, 2, 2, conv_attrs, rewrite_conv),
+    FOREIGN(MS, "LinearAttention", 3, 6, 2, 2, linear_attrs, contrib_state_rewrite_linear),
+    FOREIGN(MS, "CausalConvWithState", 2, 4, 2, 2, conv_attrs, contrib_state_rewrite_conv),
     FOREIGN(MS, "GatedRMSNorm", 3, 3, 1, 1, norm_attrs, rewrite_gated_norm),
     FOREIGN(MS, "BranchwiseRMSNorm", 1, 2, 1, 1, branch_attrs, rewrite_branch_norm),
     FOREIGN(MS, "LinearAttentionGate", 3, 4, 1, 2, NULL, rewrite_gate),

@@ -136,13 +136,13 @@ static ir_value *crop_axis(ir_node *node, ir_value *boxes, int64_t low, int64_t 
     return put2(node, "Sub", put2(node, "Mul", at, put_scalar(node, dtype, 2)), put_scalar(node, dtype, 1));
 }
 
-static ir_value *inside(ir_node *node, ir_value *at, grt_dtype dtype)
+static ir_value *contrib_tensor_inside(ir_node *node, ir_value *at, grt_dtype dtype)
 {
     return put2(node, "LessOrEqual", put1(node, "Abs", at), put_scalar(node, dtype, 1));
 }
 
 /* (x, boxes [y1, x1, y2, x2], their images, size) */
-static grt_status rewrite_crop(ir_node *node)
+static grt_status contrib_tensor_rewrite_crop(ir_node *node)
 {
     static const int64_t rows[] = {2}, columns[] = {1}, last[] = {-1}, channel[] = {1};
     for (int32_t i = 0; i < 4; i++)
@@ -155,7 +155,8 @@ static grt_status rewrite_crop(ir_node *node)
     ir_value *height = put_part(node, size, 0, 0, 1), *width = put_part(node, size, 0, 1, 2);
     ir_value *y = put_unsqueeze(node, crop_axis(node, boxes, 0, 2, height, dtype), rows, 1);
     ir_value *x = put_unsqueeze(node, crop_axis(node, boxes, 1, 3, width, dtype), columns, 1);
-    ir_value *shown = put2(node, "And", inside(node, y, dtype), inside(node, x, dtype));
+    ir_value *shown =
+        put2(node, "And", contrib_tensor_inside(node, y, dtype), contrib_tensor_inside(node, x, dtype));
     ir_value *all = put1(node, "Shape", shown);
     ir_value *grid = put_concat(node, -1, 2,
                                 (ir_value *[]){put_unsqueeze(node, put2(node, "Expand", x, all), last, 1),
@@ -180,6 +181,6 @@ static const op_row rows[] = {
     FOREIGN(MS, "TorchEmbedding", 2, 4, 1, 1, NULL, rewrite_embedding),
     FOREIGN(MS, "GridSample", 2, 2, 1, 1, sample_attrs, rewrite_grid_sample),
     FOREIGN(MS, "CDist", 2, 2, 1, 1, distance_attrs, rewrite_distance),
-    FOREIGN(MS, "CropAndResize", 4, 4, 1, 1, crop_attrs, rewrite_crop),
+    FOREIGN(MS, "CropAndResize", 4, 4, 1, 1, crop_attrs, contrib_tensor_rewrite_crop),
 };
 OP_TABLE(contrib_tensor, rows);

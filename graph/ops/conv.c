@@ -39,7 +39,7 @@ static grt_status check_ranks(const infer *inf, const ir_type *x, const ir_type 
     return GRT_OK;
 }
 
-static grt_status check_dim(const infer *inf, const char *what, grt_dim found, grt_dim expected)
+static grt_status conv_check_dim(const infer *inf, const char *what, grt_dim found, grt_dim expected)
 {
     int64_t a, b;
     if (infer_const(inf, found, &a) && infer_const(inf, expected, &b) && a != b)
@@ -47,13 +47,13 @@ static grt_status check_dim(const infer *inf, const char *what, grt_dim found, g
     return GRT_OK;
 }
 
-static grt_status check_bias(const infer *inf, grt_dim channels)
+static grt_status conv_check_bias(const infer *inf, grt_dim channels)
 {
     if (!infer_has(inf, 2) || inf->in[2]->rank < 0)
         return GRT_OK;
     if (inf->in[2]->rank != 1)
         return infer_fail(inf, "the bias has rank %d; expected 1", inf->in[2]->rank);
-    return check_dim(inf, "the bias's length", inf->in[2]->dims[0], channels);
+    return conv_check_dim(inf, "the bias's length", inf->in[2]->dims[0], channels);
 }
 
 grt_status infer_conv(infer *inf)
@@ -72,12 +72,12 @@ grt_status infer_conv(infer *inf)
     const int64_t groups = grt_attr_int(inf->desc, "group", 1);
     int64_t channels;
     GRT_TRY(kernel_sizes(inf, w, spatial));
-    GRT_TRY(check_dim(inf, "the weight's dim 1 times attribute group",
-                      grt_dim_mulc(inf->dims, w->dims[1], groups), x->dims[last ? x->rank - 1 : 1]));
+    GRT_TRY(conv_check_dim(inf, "the weight's dim 1 times attribute group",
+                           grt_dim_mulc(inf->dims, w->dims[1], groups), x->dims[last ? x->rank - 1 : 1]));
     if (infer_const(inf, w->dims[0], &channels) && channels % groups)
         return infer_fail(inf, "the weight's dim 0 is %lld, which attribute group (%lld) does not divide",
                           (long long)channels, (long long)groups);
-    GRT_TRY(check_bias(inf, w->dims[0]));
+    GRT_TRY(conv_check_bias(inf, w->dims[0]));
     grt_dim *dims = infer_dims(inf, x->rank);
     if (!dims)
         return GRT_OK;
@@ -104,7 +104,7 @@ static grt_status infer_conv_transpose(infer *inf)
     const int64_t groups = grt_attr_int(inf->desc, "group", 1);
     int64_t channels;
     GRT_TRY(kernel_sizes(inf, w, x->rank - 2));
-    GRT_TRY(check_dim(inf, "the weight's dim 0", w->dims[0], x->dims[channel]));
+    GRT_TRY(conv_check_dim(inf, "the weight's dim 0", w->dims[0], x->dims[channel]));
     if (infer_const(inf, w->dims[0], &channels) && channels % groups)
         return infer_fail(inf, "the weight's dim 0 is %lld, which attribute group (%lld) does not divide",
                           (long long)channels, (long long)groups);
@@ -113,7 +113,7 @@ static grt_status infer_conv_transpose(infer *inf)
         return GRT_OK;
     dims[0] = x->dims[0];
     dims[channel] = grt_dim_mulc(inf->dims, w->dims[1], groups);
-    GRT_TRY(check_bias(inf, dims[channel]));
+    GRT_TRY(conv_check_bias(inf, dims[channel]));
     GRT_TRY(window_transposed_sizes(inf, x->rank - 2, x->dims + at, w->dims + 2, dims + at));
     infer_set(inf, 0, x->dtype, x->rank, dims);
     return GRT_OK;

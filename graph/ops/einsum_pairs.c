@@ -73,7 +73,7 @@ static char *write_axes(const term *t, char *at)
 }
 
 /* What is in between is not rounded to 16 bits. */
-static ir_value *widened(const chain *c, ir_value *value)
+static ir_value *einsum_pairs_widened(const chain *c, ir_value *value)
 {
     if (!grt_dtype_in(value->type.dtype, GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)))
         return value;
@@ -89,7 +89,7 @@ static ir_value *make_einsum(const chain *c, const term *const *terms, int32_t n
         if (i)
             *at++ = ',';
         at = write_axes(terms[i], at);
-        in[i] = widened(c, terms[i]->value);
+        in[i] = einsum_pairs_widened(c, terms[i]->value);
         if (!in[i])
             return NULL;
     }

@@ -53,7 +53,7 @@ static ir_value *infer_new(builder *b, ir_node *made)
     return b->status == GRT_OK ? made->out[0] : NULL;
 }
 
-static ir_node *add_node(builder *b, const char *op, ir_value *x, ir_value *y)
+static ir_node *flex_attention_add_node(builder *b, const char *op, ir_value *x, ir_value *y)
 {
     if (b->status != GRT_OK || !x)
         return NULL;
@@ -61,22 +61,22 @@ static ir_node *add_node(builder *b, const char *op, ir_value *x, ir_value *y)
                           (ir_value *[]){x, y}, 1);
 }
 
-static ir_value *add(builder *b, const char *op, ir_value *x, ir_value *y)
+static ir_value *flex_attention_add(builder *b, const char *op, ir_value *x, ir_value *y)
 {
-    return b->status == GRT_OK ? infer_new(b, add_node(b, op, x, y)) : NULL;
+    return b->status == GRT_OK ? infer_new(b, flex_attention_add_node(b, op, x, y)) : NULL;
 }
 
 static ir_value *add_int(builder *b, const char *op, ir_value *x, const char *attr, int64_t value)
 {
     if (b->status != GRT_OK)
         return NULL;
-    ir_node *made = add_node(b, op, x, NULL);
+    ir_node *made = flex_attention_add_node(b, op, x, NULL);
     if (made)
         ir_attr_set_int(made, attr, value);
     return infer_new(b, made);
 }
 
-static ir_value *cast(builder *b, ir_value *x, grt_dtype dtype)
+static ir_value *flex_attention_cast(builder *b, ir_value *x, grt_dtype dtype)
 {
     return !x || x->type.dtype == dtype ? x : add_int(b, "Cast", x, "to", dtype);
 }
@@ -86,16 +86,17 @@ static ir_value *swap_last(builder *b, ir_value *x)
     static const int64_t perm[] = {0, 1, 3, 2};
     if (b->status != GRT_OK)
         return NULL;
-    ir_node *made = add_node(b, "Transpose", x, NULL);
+    ir_node *made = flex_attention_add_node(b, "Transpose", x, NULL);
     if (made)
         ir_attr_set_ints(made, "perm", perm, 4);
     return infer_new(b, made);
 }
 
-static ir_value *reshape(builder *b, ir_value *x, const int64_t *dims, int64_t n)
+static ir_value *flex_attention_reshape(builder *b, ir_value *x, const int64_t *dims, int64_t n)
 {
-    return b->status == GRT_OK ? add(b, "Reshape", x, ir_constant_ints(b->node->graph, "shape", dims, n))
-                               : NULL;
+    return b->status == GRT_OK
+               ? flex_attention_add(b, "Reshape", x, ir_constant_ints(b->node->graph, "shape", dims, n))
+               : NULL;
 }
 
 /* Each head of K or V `group` times in a row, as the query heads that share it want it. */
@@ -103,10 +104,11 @@ static ir_value *repeat_heads(builder *b, ir_value *x, int64_t heads, int64_t gr
 {
     if (group == 1)
         return x;
-    x = reshape(b, x, (int64_t[]){0, heads, 1, -1, size}, 5);
+    x = flex_attention_reshape(b, x, (int64_t[]){0, heads, 1, -1, size}, 5);
     if (b->status == GRT_OK)
-        x = add(b, "Expand", x, ir_constant_ints(b->node->graph, "group", (int64_t[]){1, 1, group, 1, 1}, 5));
-    return reshape(b, x, (int64_t[]){0, heads * group, -1, size}, 4);
+        x = flex_attention_add(b, "Expand", x,
+                               ir_constant_ints(b->node->graph, "group", (int64_t[]){1, 1, group, 1, 1}, 5));
+    return flex_attention_reshape(b, x, (int64_t[]){0, heads * group, -1, size}, 4);
 }
 
 /* Move what a body computes from `x` before the node. The body is empty afterwards. */
@@ -179,12 +181,14 @@ static grt_status expand_flex(ir_node *node, bool *out_done)
     compute = (grt_dtype)grt_attr_int(&node->desc, "softmax_precision", compute);
     float scale = grt_attr_float(&node->desc, "scale", (float)(1 / sqrt((double)size)));
     ir_value *root = ir_constant_scalar(node->graph, "scale", dtype, (double)sqrtf(scale));
-    q = add(&b, "Mul", q, root);
-    k = swap_last(&b, add(&b, "Mul", repeat_heads(&b, k, kv_heads, q_heads / kv_heads, size), root));
-    v = cast(&b, repeat_heads(&b, v, kv_heads, q_heads / kv_heads, v_size), compute);
-    ir_value *scores = inline_body(&b, "score_mod", cast(&b, add(&b, "MatMul", q, k), compute));
+    q = flex_attention_add(&b, "Mul", q, root);
+    k = swap_last(
+        &b, flex_attention_add(&b, "Mul", repeat_heads(&b, k, kv_heads, q_heads / kv_heads, size), root));
+    v = flex_attention_cast(&b, repeat_heads(&b, v, kv_heads, q_heads / kv_heads, v_size), compute);
+    ir_value *scores = inline_body(&b, "score_mod",
+                                   flex_attention_cast(&b, flex_attention_add(&b, "MatMul", q, k), compute));
     ir_value *probs = inline_body(&b, "prob_mod", add_int(&b, "Softmax", scores, "axis", -1));
-    ir_value *y = cast(&b, add(&b, "MatMul", probs, v), v_dtype);
+    ir_value *y = flex_attention_cast(&b, flex_attention_add(&b, "MatMul", probs, v), v_dtype);
     if (b.status == GRT_OK) {
         ir_value_replace(node->out[0], y);
         ir_node_remove(node);

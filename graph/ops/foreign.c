@@ -196,7 +196,7 @@ bool foreign_wants(const ir_node *node, int32_t i)
     return i < node->n_out && node->out[i] && node->out[i]->n_uses > 0;
 }
 
-static grt_status fail(const ir_node *node, grt_status status, const char *format, va_list args)
+static grt_status foreign_fail(const ir_node *node, grt_status status, const char *format, va_list args)
 {
     char message[1024];
     vsnprintf(message, sizeof message, format, args);
@@ -207,7 +207,7 @@ grt_status foreign_invalid(const ir_node *node, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    grt_status status = fail(node, GRT_STATUS_INVALID_MODEL, format, args);
+    grt_status status = foreign_fail(node, GRT_STATUS_INVALID_MODEL, format, args);
     va_end(args);
     return status;
 }
@@ -216,7 +216,7 @@ grt_status foreign_unsupported(const ir_node *node, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    grt_status status = fail(node, GRT_STATUS_UNSUPPORTED, format, args);
+    grt_status status = foreign_fail(node, GRT_STATUS_UNSUPPORTED, format, args);
     va_end(args);
     return status;
 }

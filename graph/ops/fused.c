@@ -18,7 +18,7 @@
 
 /* ---- shared ---- */
 
-static grt_status check_bias(const infer *inf, grt_dim channels)
+static grt_status fused_check_bias(const infer *inf, grt_dim channels)
 {
     int64_t found, expected;
     if (!infer_has(inf, 2) || inf->in[2]->rank < 0)
@@ -52,7 +52,7 @@ static grt_status infer_conv_epilogue(infer *inf)
 
 /* ---- MatMul ---- */
 
-static grt_status transposed(const infer *inf, const char *attr, const ir_type *type, ir_type *out)
+static grt_status fused_transposed(const infer *inf, const char *attr, const ir_type *type, ir_type *out)
 {
     *out = *type;
     if (!grt_attr_int(inf->desc, attr, 0) || type->rank < 0)
@@ -70,7 +70,7 @@ static grt_status transposed(const infer *inf, const char *attr, const ir_type *
 }
 
 /* One row of bias for each matrix of y. */
-static grt_status check_rows(const infer *inf)
+static grt_status fused_check_rows(const infer *inf)
 {
     const ir_type *bias = inf->in[2], *y = &inf->out[0];
     int64_t found, expected;
@@ -88,15 +88,15 @@ static grt_status check_rows(const infer *inf)
     return GRT_OK;
 }
 
-static grt_status infer_matmul(infer *inf)
+static grt_status fused_infer_matmul(infer *inf)
 {
     ir_type a, b;
-    GRT_TRY(transposed(inf, "transA", inf->in[0], &a));
-    GRT_TRY(transposed(inf, "transB", inf->in[1], &b));
+    GRT_TRY(fused_transposed(inf, "transA", inf->in[0], &a));
+    GRT_TRY(fused_transposed(inf, "transB", inf->in[1], &b));
     GRT_TRY(infer_as(inf, "MatMul", (const ir_type *[]){&a, &b}, 2));
     if (infer_has(inf, 2) && inf->in[2]->rank > 2)
-        return check_rows(inf);
-    return b.rank < 2 ? GRT_OK : check_bias(inf, b.dims[b.rank - 1]);
+        return fused_check_rows(inf);
+    return b.rank < 2 ? GRT_OK : fused_check_bias(inf, b.dims[b.rank - 1]);
 }
 
 /* ---- rows ---- */
@@ -127,6 +127,6 @@ static const op_row rows[] = {
     {FUSED, .name = "Conv", .attrs = conv_attrs, .precision = OP_NARROW, .flags = OP_TF32,
      .layout = OP_LAYOUT_CONV, .flops = flops_conv, .infer = infer_conv_epilogue},
     {FUSED, .name = "MatMul", .attrs = matmul_attrs, .precision = OP_NARROW, .flags = OP_TF32,
-     .flops = flops_matmul, .infer = infer_matmul},
+     .flops = flops_matmul, .infer = fused_infer_matmul},
 };
 OP_TABLE(fused, rows);

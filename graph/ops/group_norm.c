@@ -18,7 +18,7 @@ static grt_status check_parameter(const infer *inf, int32_t i, const char *what,
     return GRT_OK;
 }
 
-static grt_status check_channels(const infer *inf, int32_t least)
+static grt_status group_norm_check_channels(const infer *inf, int32_t least)
 {
     const ir_type *x = inf->in[0];
     if (x->rank < 0)
@@ -35,7 +35,7 @@ static grt_status infer_group_norm(infer *inf)
 {
     const int64_t groups = grt_attr_int(inf->desc, "num_groups", 0);
     int64_t channels;
-    GRT_TRY(check_channels(inf, 2));
+    GRT_TRY(group_norm_check_channels(inf, 2));
     if (groups < 1)
         return infer_fail(inf, "attribute num_groups is %lld; it must be at least 1", (long long)groups);
     const int32_t at = grt_channels_last(inf->desc) ? inf->in[0]->rank - 1 : 1;
@@ -47,12 +47,12 @@ static grt_status infer_group_norm(infer *inf)
 
 static grt_status infer_instance_norm(infer *inf)
 {
-    GRT_TRY(check_channels(inf, 2));
+    GRT_TRY(group_norm_check_channels(inf, 2));
     return infer_same_as_first(inf);
 }
 
 /* Version 18 had one scale and one bias per group: repeat each for the group's channels. */
-static ir_value *per_channel(ir_node *node, ir_value *parameter, ir_value *sizes)
+static ir_value *group_norm_per_channel(ir_node *node, ir_value *parameter, ir_value *sizes)
 {
     static const int64_t column[] = {-1, 1}, flat[] = {-1};
     ir_graph *graph = node->graph;
@@ -91,7 +91,7 @@ static grt_status upgrade_group_norm(ir_node *node, int32_t opset)
         return grt_fail_memory(0);
     ir_attr_set_int(shape, "axis", 0);
     for (int32_t i = 1; i <= 2; i++) {
-        ir_value *wide = per_channel(node, ir_in(node, i), shape->out[0]);
+        ir_value *wide = group_norm_per_channel(node, ir_in(node, i), shape->out[0]);
         if (!wide)
             return grt_fail_memory(0);
         ir_node_set_input(node, i, wide);

@@ -138,7 +138,7 @@ static grt_status expand_imputer(ir_node *node, bool *out_done)
 
 /* ---- FeatureVectorizer ---- */
 
-static grt_status infer_vectorizer(infer *inf)
+static grt_status ml_linear_infer_vectorizer(infer *inf)
 {
     grt_dim *dims = infer_dims(inf, 2);
     if (!dims)
@@ -211,7 +211,7 @@ static grt_status check_linear(const infer *inf, int64_t rows)
     return GRT_OK;
 }
 
-static grt_status infer_regressor(infer *inf)
+static grt_status ml_linear_infer_regressor(infer *inf)
 {
     const int64_t targets = grt_attr_int(inf->desc, "targets", 1);
     GRT_TRY(check_linear(inf, targets));
@@ -219,7 +219,7 @@ static grt_status infer_regressor(infer *inf)
     return GRT_OK;
 }
 
-static grt_status expand_regressor(ir_node *node, bool *out_done)
+static grt_status ml_linear_expand_regressor(ir_node *node, bool *out_done)
 {
     if (!ml_has_transform(&node->desc))
         return GRT_OK;
@@ -241,14 +241,14 @@ static int64_t classifier_rows(const grt_op_desc *desc)
     return n ? (int64_t)n : ml_labels_of(desc).n;
 }
 
-static grt_status infer_classifier(infer *inf)
+static grt_status ml_linear_infer_classifier(infer *inf)
 {
     const int64_t rows = classifier_rows(inf->desc);
     GRT_TRY(check_linear(inf, rows));
     return ml_infer_classifier(inf, rows);
 }
 
-static grt_status expand_classifier(ir_node *node, bool *out_done)
+static grt_status ml_linear_expand_classifier(ir_node *node, bool *out_done)
 {
     const int64_t rows = classifier_rows(&node->desc);
     if (!ml_has_transform(&node->desc))
@@ -267,7 +267,7 @@ static size_t categories(const grt_op_desc *desc, const int64_t **out_ints, cons
     return *out_ints && n_ints ? n_ints : n_strings;
 }
 
-static grt_status infer_one_hot(infer *inf)
+static grt_status ml_linear_infer_one_hot(infer *inf)
 {
     const ir_type *x = inf->in[0];
     const int64_t *ints;
@@ -340,12 +340,12 @@ static grt_status expand_one_hot(ir_node *node, bool *out_done)
         .max_out = outputs, .attrs = attributes, .infer = rule, .expand = expansion                  \
     }
 static const op_row rows[] = {
-    ML("FeatureVectorizer", OP_VARIADIC, 1, vectorizer_attrs, infer_vectorizer, expand_vectorizer),
+    ML("FeatureVectorizer", OP_VARIADIC, 1, vectorizer_attrs, ml_linear_infer_vectorizer, expand_vectorizer),
     ML("Imputer", 1, 1, imputer_attrs, infer_same_as_first, expand_imputer),
-    ML("LinearClassifier", 1, 2, classifier_attrs, infer_classifier, expand_classifier),
-    ML("LinearRegressor", 1, 1, regressor_attrs, infer_regressor, expand_regressor),
+    ML("LinearClassifier", 1, 2, classifier_attrs, ml_linear_infer_classifier, ml_linear_expand_classifier),
+    ML("LinearRegressor", 1, 1, regressor_attrs, ml_linear_infer_regressor, ml_linear_expand_regressor),
     ML("Normalizer", 1, 1, normalizer_attrs, infer_float, expand_normalizer),
-    ML("OneHotEncoder", 1, 1, one_hot_attrs, infer_one_hot, expand_one_hot),
+    ML("OneHotEncoder", 1, 1, one_hot_attrs, ml_linear_infer_one_hot, expand_one_hot),
     ML("Scaler", 1, 1, scaler_attrs, infer_float, expand_scaler),
 };
 OP_TABLE(ml_linear, rows);

@@ -46,7 +46,7 @@ static grt_status infer_zip(infer *inf)
 
 /* ---- DictVectorizer ---- */
 
-static grt_status need_map(const infer *inf, grt_dtype keys)
+static grt_status row_ml_map_need_map(const infer *inf, grt_dtype keys)
 {
     const ir_type *x = inf->in[0];
     if (x->kind != GRT_KIND_MAP)
@@ -68,14 +68,14 @@ static void set_row(infer *inf, grt_dtype dtype, grt_dim columns)
     infer_set(inf, 0, dtype, 2, dims);
 }
 
-static grt_status infer_vectorizer(infer *inf)
+static grt_status ml_map_infer_vectorizer(infer *inf)
 {
     size_t n_strings, n_ints;
     const bool strings = grt_attr_strings(inf->desc, "string_vocabulary", &n_strings) != NULL,
                ints = grt_attr_ints(inf->desc, "int64_vocabulary", &n_ints) != NULL;
     if (strings == ints)
         return infer_fail(inf, "exactly one of string_vocabulary and int64_vocabulary must be set");
-    GRT_TRY(need_map(inf, strings ? GRT_DTYPE_STRING : GRT_DTYPE_INT64));
+    GRT_TRY(row_ml_map_need_map(inf, strings ? GRT_DTYPE_STRING : GRT_DTYPE_INT64));
     set_row(inf, inf->in[0]->dtype, grt_dim_const(inf->dims, (int64_t)(strings ? n_strings : n_ints)));
     return GRT_OK;
 }
@@ -103,12 +103,12 @@ static bool is_sparse(const grt_op_desc *desc)
     return !strcmp(grt_attr_string(desc, "map_form", "DENSE"), "SPARSE");
 }
 
-static grt_status infer_cast(infer *inf)
+static grt_status ml_map_infer_cast(infer *inf)
 {
     grt_dtype dtype;
     const char *form = grt_attr_string(inf->desc, "map_form", "DENSE");
     const int64_t most = grt_attr_int(inf->desc, "max_map", 1);
-    GRT_TRY(need_map(inf, GRT_DTYPE_INT64));
+    GRT_TRY(row_ml_map_need_map(inf, GRT_DTYPE_INT64));
     GRT_TRY(cast_dtype(inf, &dtype));
     if (strcmp(form, "DENSE") != 0 && !is_sparse(inf->desc))
         return infer_fail(inf, "attribute map_form is '%s'; it must be DENSE or SPARSE", form);
@@ -191,8 +191,8 @@ static grt_status rewrite_category(ir_node *node)
     }
 static const op_row rows[] = {
     MAP("ZipMap", 0, zip_attrs, infer_zip, NULL),
-    MAP("DictVectorizer", OP_ANY_KIND, vectorizer_attrs, infer_vectorizer, NULL),
-    MAP("CastMap", OP_ANY_KIND | OP_EXPANDS_ALWAYS, cast_attrs, infer_cast, expand_cast),
+    MAP("DictVectorizer", OP_ANY_KIND, vectorizer_attrs, ml_map_infer_vectorizer, NULL),
+    MAP("CastMap", OP_ANY_KIND | OP_EXPANDS_ALWAYS, cast_attrs, ml_map_infer_cast, expand_cast),
     FOREIGN(ML, "CategoryMapper", 1, 1, 1, 1, category_attrs, rewrite_category),
 };
 OP_TABLE(ml_map, rows);

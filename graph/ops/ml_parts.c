@@ -56,12 +56,12 @@ bool ml_has_transform(const grt_op_desc *desc)
     return false;
 }
 
-static ir_value *number(ir_node *before, double value)
+static ir_value *ml_parts_number(ir_node *before, double value)
 {
     return ir_constant_scalar(before->graph, before->desc.name, GRT_DTYPE_FLOAT, value);
 }
 
-static ir_value *binary(ir_node *before, const char *op, ir_value *a, ir_value *b)
+static ir_value *ml_parts_binary(ir_node *before, const char *op, ir_value *a, ir_value *b)
 {
     return ml_node(before, op, 2, (ir_value *[]){a, b});
 }
@@ -71,11 +71,11 @@ static ir_value *softmax_zero(ir_node *before, ir_value *x)
 {
     ir_value *most = ml_reduce(before, "ReduceMax", x);
     ir_value *size = ml_node(before, "Abs", 1, &x);
-    ir_value *some = binary(before, "Greater", size, number(before, 1e-7));
-    ir_value *away = binary(before, "Sub", x, most);
+    ir_value *some = ml_parts_binary(before, "Greater", size, ml_parts_number(before, 1e-7));
+    ir_value *away = ml_parts_binary(before, "Sub", x, most);
     ir_value *power = ml_node(before, "Exp", 1, &away);
-    power = ml_node(before, "Where", 3, (ir_value *[]){some, power, number(before, 0)});
-    return binary(before, "Div", power, ml_reduce(before, "ReduceSum", power));
+    power = ml_node(before, "Where", 3, (ir_value *[]){some, power, ml_parts_number(before, 0)});
+    return ml_parts_binary(before, "Div", power, ml_reduce(before, "ReduceSum", power));
 }
 
 /* The inverse of the normal distribution, by Winitzki's approximation, which ONNX's reference and its peers
@@ -83,20 +83,25 @@ static ir_value *softmax_zero(ir_node *before, ir_value *x)
 static ir_value *probit(ir_node *before, ir_value *p)
 {
     const double a = 0.147, pi = 3.14159;
-    ir_value *x = binary(before, "Sub", binary(before, "Mul", p, number(before, 2)), number(before, 1));
-    ir_value *rest = binary(before, "Sub", number(before, 1), binary(before, "Mul", x, x));
+    ir_value *x =
+        ml_parts_binary(before, "Sub", ml_parts_binary(before, "Mul", p, ml_parts_number(before, 2)),
+                        ml_parts_number(before, 1));
+    ir_value *rest =
+        ml_parts_binary(before, "Sub", ml_parts_number(before, 1), ml_parts_binary(before, "Mul", x, x));
     ir_value *log = ml_node(before, "Log", 1, &rest);
     ir_value *v =
-        binary(before, "Add", binary(before, "Mul", log, number(before, 0.5)), number(before, 2 / (pi * a)));
-    ir_value *root =
-        binary(before, "Sub", binary(before, "Mul", v, v), binary(before, "Mul", log, number(before, 1 / a)));
+        ml_parts_binary(before, "Add", ml_parts_binary(before, "Mul", log, ml_parts_number(before, 0.5)),
+                        ml_parts_number(before, 2 / (pi * a)));
+    ir_value *root = ml_parts_binary(before, "Sub", ml_parts_binary(before, "Mul", v, v),
+                                     ml_parts_binary(before, "Mul", log, ml_parts_number(before, 1 / a)));
     root = ml_node(before, "Sqrt", 1, &root);
-    root = binary(before, "Sub", root, v);
+    root = ml_parts_binary(before, "Sub", root, v);
     root = ml_node(before, "Sqrt", 1, &root);
-    ir_value *sign = ml_node(
-        before, "Where", 3,
-        (ir_value *[]){binary(before, "Less", x, number(before, 0)), number(before, -1), number(before, 1)});
-    return binary(before, "Mul", binary(before, "Mul", root, sign), number(before, 1.41421356));
+    ir_value *sign = ml_node(before, "Where", 3,
+                             (ir_value *[]){ml_parts_binary(before, "Less", x, ml_parts_number(before, 0)),
+                                            ml_parts_number(before, -1), ml_parts_number(before, 1)});
+    return ml_parts_binary(before, "Mul", ml_parts_binary(before, "Mul", root, sign),
+                           ml_parts_number(before, 1.41421356));
 }
 
 ir_value *ml_transform(ir_node *before, ir_value *scores, const char *transform)

@@ -63,7 +63,7 @@ static ir_value *matrix(ir_node *node, const float *data, int64_t rows, int64_t 
     return m;
 }
 
-static ir_value *number(ir_node *node, double value)
+static ir_value *ml_svm_number(ir_node *node, double value)
 {
     return put_scalar(node, GRT_DTYPE_FLOAT, value);
 }
@@ -88,8 +88,8 @@ static ir_value *distances(ir_node *node, ir_value *x, const vectors *v)
     ir_value *own = with_int(put2(node, "ReduceSumSquare", x, put_ints(node, second, 1)), "keepdims", 1);
     ir_value *dot = put2(node, "MatMul", x, matrix(node, v->data, v->n, v->features, true));
     ir_value *sum =
-        put2(node, "Sub", put2(node, "Add", own, squares), put2(node, "Mul", dot, number(node, 2)));
-    return put2(node, "Max", sum, number(node, 0));
+        put2(node, "Sub", put2(node, "Add", own, squares), put2(node, "Mul", dot, ml_svm_number(node, 2)));
+    return put2(node, "Max", sum, ml_svm_number(node, 0));
 }
 
 /* [samples, vectors] */
@@ -101,15 +101,15 @@ static grt_status kernel(ir_node *node, ir_value *x, const vectors *v, ir_value 
     const double gamma = n > 0 ? (double)params[0] : 0, coef0 = n > 1 ? (double)params[1] : 0,
                  degree = n > 2 ? (double)params[2] : 0;
     if (!strcmp(type, "RBF")) {
-        *out = put1(node, "Exp", put2(node, "Mul", distances(node, x, v), number(node, -gamma)));
+        *out = put1(node, "Exp", put2(node, "Mul", distances(node, x, v), ml_svm_number(node, -gamma)));
         return GRT_OK;
     }
     *out = put2(node, "MatMul", x, matrix(node, v->data, v->n, v->features, true));
     if (!strcmp(type, "LINEAR"))
         return GRT_OK;
-    *out = put2(node, "Add", put2(node, "Mul", *out, number(node, gamma)), number(node, coef0));
+    *out = put2(node, "Add", put2(node, "Mul", *out, ml_svm_number(node, gamma)), ml_svm_number(node, coef0));
     if (!strcmp(type, "POLY"))
-        *out = put2(node, "Pow", *out, number(node, degree));
+        *out = put2(node, "Pow", *out, ml_svm_number(node, degree));
     else if (!strcmp(type, "SIGMOID"))
         *out = put1(node, "Tanh", *out);
     else
@@ -165,9 +165,10 @@ static grt_status rewrite_regressor(ir_node *node)
         GRT_TRY(samples(node, (int64_t)n, &k));
     }
     ir_value *y = put2(node, "MatMul", k, matrix(node, coefficients, (int64_t)n, 1, false));
-    y = put2(node, "Add", y, number(node, (double)rho[0]));
+    y = put2(node, "Add", y, ml_svm_number(node, (double)rho[0]));
     if (grt_attr_int(&node->desc, "one_class", 0))
-        y = put3(node, "Where", put2(node, "Greater", y, number(node, 0)), number(node, 1), number(node, -1));
+        y = put3(node, "Where", put2(node, "Greater", y, ml_svm_number(node, 0)), ml_svm_number(node, 1),
+                 ml_svm_number(node, -1));
     else
         y = ml_transform(node, y, grt_attr_string(&node->desc, "post_transform", "NONE"));
     return foreign_done1(node, y);
@@ -253,7 +254,7 @@ static ir_value *probabilities(ir_node *node, const classifier *c, ir_value *sco
     ir_value *pairs = put2(node, "Mul", scores, matrix(node, c->prob_a, 1, c->pairs, false));
     pairs = put2(node, "Add", pairs, matrix(node, c->prob_b, 1, c->pairs, false));
     pairs = put1(node, "Sigmoid", put1(node, "Neg", pairs));
-    pairs = put3(node, "Clip", pairs, number(node, 1e-7), number(node, 1 - 1e-7));
+    pairs = put3(node, "Clip", pairs, ml_svm_number(node, 1e-7), ml_svm_number(node, 1 - 1e-7));
     ir_node *couple = ir_node_create(node->graph, node, "graphrt", "CoupleProbabilities", node->desc.name, 1,
                                      (ir_value *[]){pairs}, 1);
     return with_int(ir_node_out(couple), "classes", c->classes);
@@ -271,7 +272,7 @@ static grt_status transform_scores(ir_node *node, const classifier *c, ir_value 
     if (single)
         *scores = put_concat(node, 1, 2,
                              (ir_value *[]){mirrored ? put1(node, "Neg", *scores)
-                                                     : put2(node, "Sub", number(node, 1), *scores),
+                                                     : put2(node, "Sub", ml_svm_number(node, 1), *scores),
                                             *scores});
     if (!single || !strcmp(transform, "LOGISTIC"))
         *scores = ml_transform(node, *scores, transform);
@@ -288,9 +289,11 @@ static grt_status rewrite_classifier(ir_node *node)
     const decisions d = decide(node, &c);
     ir_value *scores = put2(node, "MatMul", k, d.weights);
     scores = put2(node, "Add", scores, matrix(node, c.rho, 1, c.pairs, false));
-    ir_value *positive = put_cast(node, put2(node, "Greater", scores, number(node, 0)), GRT_DTYPE_FLOAT);
-    ir_value *votes = put2(node, "Add", put2(node, "MatMul", positive, d.positive),
-                           put2(node, "MatMul", put2(node, "Sub", number(node, 1), positive), d.negative));
+    ir_value *positive =
+        put_cast(node, put2(node, "Greater", scores, ml_svm_number(node, 0)), GRT_DTYPE_FLOAT);
+    ir_value *votes =
+        put2(node, "Add", put2(node, "MatMul", positive, d.positive),
+             put2(node, "MatMul", put2(node, "Sub", ml_svm_number(node, 1), positive), d.negative));
     ir_value *which = with_int(with_int(put1(node, "ArgMax", votes), "axis", 1), "keepdims", 0);
     ir_value *label = put2(node, "Gather", ml_labels_constant(node->graph, &c.labels), which);
     if (c.probabilities)

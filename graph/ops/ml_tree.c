@@ -73,7 +73,7 @@ typedef struct place {
     int64_t tree, node, index;
 } place;
 
-static int by_place(const void *a, const void *b)
+static int ml_tree_by_place(const void *a, const void *b)
 {
     const place *x = a, *y = b;
     if (x->tree != y->tree)
@@ -111,8 +111,8 @@ static bool sort_places(ensemble *e, ir_node *node, const int64_t *weight_trees,
         e->nodes[i] = (place){e->trees[i], e->ids[i], i};
     for (int64_t i = 0; i < e->n_weights; i++)
         e->leaf_places[i] = (place){weight_trees[i], weight_nodes[i], i};
-    qsort(e->nodes, (size_t)e->n, sizeof *e->nodes, by_place);
-    qsort(e->leaf_places, (size_t)e->n_weights, sizeof *e->leaf_places, by_place);
+    qsort(e->nodes, (size_t)e->n, sizeof *e->nodes, ml_tree_by_place);
+    qsort(e->leaf_places, (size_t)e->n_weights, sizeof *e->leaf_places, ml_tree_by_place);
     return true;
 }
 
@@ -158,7 +158,7 @@ static grt_status read_ensemble(ir_node *node, bool classifier, ensemble *e)
 
 enum { LEAF = -1, UNKNOWN_MODE = -2 };
 
-static int mode_of(const grt_string *mode)
+static int ml_tree_mode_of(const grt_string *mode)
 {
     static const char *const modes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
                                         "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
@@ -202,7 +202,7 @@ static int64_t find_node(const ensemble *e, int64_t tree, int64_t node)
 }
 
 /* Weights of a leaf: *out_first and how many. */
-static int64_t weights_of(const ensemble *e, const place *leaf, int64_t *out_first)
+static int64_t ml_tree_weights_of(const ensemble *e, const place *leaf, int64_t *out_first)
 {
     const int64_t first = first_place(e->leaf_places, e->n_weights, leaf->tree, leaf->node);
     int64_t n = 0;
@@ -217,7 +217,7 @@ static int64_t weights_of(const ensemble *e, const place *leaf, int64_t *out_fir
 static int64_t add_leaf(writer *w, const place *leaf, int64_t copy)
 {
     int64_t first;
-    const bool has = weights_of(w->e, leaf, &first) > copy;
+    const bool has = ml_tree_weights_of(w->e, leaf, &first) > copy;
     const int64_t index = has ? w->e->leaf_places[first + copy].index : 0;
     w->leaf_target[w->n_leaves] = has ? w->e->targets[index] : 0;
     w->leaf_weight[w->n_leaves] = has ? number_at(&w->e->weights, index) : 0;
@@ -229,7 +229,7 @@ static bool add_child(writer *w, int64_t from, int side, const place *parent, in
     const int64_t at = find_node(w->e, parent->tree, node);
     if (at < 0)
         return false;
-    const bool leaf = mode_of(&w->e->modes[w->e->nodes[at].index]) == LEAF;
+    const bool leaf = ml_tree_mode_of(&w->e->modes[w->e->nodes[at].index]) == LEAF;
     w->is_leaf[side][from] = leaf;
     w->child[side][from] = leaf ? add_leaf(w, &w->e->nodes[at], copy) : w->number[at];
     return true;
@@ -253,17 +253,17 @@ static bool add_tree(writer *w, int64_t from, int64_t to, int64_t copy)
     int64_t root = from;
     for (int64_t i = from; i < to; i++) {
         root = e->nodes[i].index < e->nodes[root].index ? i : root;
-        if (mode_of(&e->modes[e->nodes[i].index]) != LEAF)
+        if (ml_tree_mode_of(&e->modes[e->nodes[i].index]) != LEAF)
             w->number[i] = w->n_nodes++;
     }
-    if (mode_of(&e->modes[e->nodes[root].index]) == LEAF) {
+    if (ml_tree_mode_of(&e->modes[e->nodes[root].index]) == LEAF) {
         add_stump(w, &e->nodes[root], copy);
         return true;
     }
     w->roots[w->n_roots++] = w->number[root];
     for (int64_t i = from; i < to; i++) {
         const int64_t index = e->nodes[i].index, at = w->number[i];
-        const int mode = mode_of(&e->modes[index]);
+        const int mode = ml_tree_mode_of(&e->modes[index]);
         if (mode == LEAF)
             continue;
         if (mode == UNKNOWN_MODE || !add_child(w, at, 0, &e->nodes[i], e->on_false[index], copy) ||
@@ -282,7 +282,7 @@ static int64_t copies_of(const ensemble *e, int64_t from, int64_t to)
 {
     int64_t most = 1, first;
     for (int64_t i = from; i < to; i++) {
-        const int64_t n = weights_of(e, &e->nodes[i], &first);
+        const int64_t n = ml_tree_weights_of(e, &e->nodes[i], &first);
         most = n > most ? n : most;
     }
     return most;
@@ -294,9 +294,9 @@ static bool leaves_are_full(const ensemble *e, int64_t n_targets)
 {
     int64_t first;
     for (int64_t i = 0; i < e->n; i++) {
-        if (mode_of(&e->modes[e->nodes[i].index]) != LEAF)
+        if (ml_tree_mode_of(&e->modes[e->nodes[i].index]) != LEAF)
             continue;
-        if (weights_of(e, &e->nodes[i], &first) != n_targets)
+        if (ml_tree_weights_of(e, &e->nodes[i], &first) != n_targets)
             return false;
         for (int64_t k = 1; k < n_targets; k++)
             for (int64_t before = 0; before < k; before++)
@@ -315,7 +315,7 @@ static int64_t tree_end(const ensemble *e, int64_t from)
     return to;
 }
 
-static bool allocate(writer *w, grt_arena *arena, int64_t n)
+static bool ml_tree_allocate(writer *w, grt_arena *arena, int64_t n)
 {
     for (int side = 0; side < 2; side++) {
         w->child[side] = GRT_ARENA_ARRAY(arena, int64_t, n);
@@ -348,7 +348,8 @@ static void set_tensor(ir_node *node, const char *name, grt_dtype dtype, int64_t
     ir_attr_set(node, attr);
 }
 
-static ir_value *write(ir_node *node, const writer *w, ir_value *x, int64_t n_targets, int64_t aggregate)
+static ir_value *ml_tree_write(ir_node *node, const writer *w, ir_value *x, int64_t n_targets,
+                               int64_t aggregate)
 {
     const grt_dtype dtype = x->type.dtype == GRT_DTYPE_DOUBLE ? GRT_DTYPE_DOUBLE : GRT_DTYPE_FLOAT;
     grt_arena *arena = node->graph->module->arena;
@@ -413,7 +414,7 @@ static grt_status scores_of(ir_node *node, const ensemble *e, int64_t n_targets,
     if (aggregate < 0)
         return GRT_OK;
     writer w = {.e = e};
-    if (!allocate(&w, node->graph->module->arena, total + trees * most))
+    if (!ml_tree_allocate(&w, node->graph->module->arena, total + trees * most))
         return grt_fail_memory(0);
     for (int64_t from = 0, to; from < e->n; from = to) {
         to = tree_end(e, from);
@@ -427,7 +428,7 @@ static grt_status scores_of(ir_node *node, const ensemble *e, int64_t n_targets,
     if (aggregate == AVERAGE) /* over trees, not their copies */
         for (int64_t i = 0; i < w.n_leaves; i++)
             w.leaf_weight[i] /= (double)trees;
-    ir_value *y = write(node, &w, ir_in(node, 0), n_targets, aggregate == AVERAGE ? SUM : aggregate);
+    ir_value *y = ml_tree_write(node, &w, ir_in(node, 0), n_targets, aggregate == AVERAGE ? SUM : aggregate);
     if (y && e->base.n) {
         ir_value *base = ml_floats(node->graph, GRT_DTYPE_FLOAT, 1, &e->base.n, NULL);
         for (int64_t i = 0; base && i < e->base.n; i++)
@@ -440,12 +441,12 @@ static grt_status scores_of(ir_node *node, const ensemble *e, int64_t n_targets,
 
 /* ---- rows ---- */
 
-static grt_status infer_regressor(infer *inf)
+static grt_status ml_tree_infer_regressor(infer *inf)
 {
     return ml_infer_targets(inf, GRT_DTYPE_FLOAT);
 }
 
-static grt_status expand_regressor(ir_node *node, bool *out_done)
+static grt_status ml_tree_expand_regressor(ir_node *node, bool *out_done)
 {
     ensemble e;
     ir_value *y;
@@ -462,14 +463,14 @@ static grt_status expand_regressor(ir_node *node, bool *out_done)
     return GRT_OK;
 }
 
-static grt_status infer_classifier(infer *inf)
+static grt_status ml_tree_infer_classifier(infer *inf)
 {
     return ml_infer_classifier(inf, ml_labels_of(inf->desc).n);
 }
 
 /* Two classes whose weights are all for one of them have a single score. It is a probability if no weight is
  * negative, else a distance. */
-static grt_status expand_classifier(ir_node *node, bool *out_done)
+static grt_status ml_tree_expand_classifier(ir_node *node, bool *out_done)
 {
     ensemble e;
     ir_value *y;
@@ -500,7 +501,7 @@ static grt_status expand_classifier(ir_node *node, bool *out_done)
         .max_out = outputs, .attrs = attributes, .infer = rule, .expand = expansion             \
     }
 static const op_row rows[] = {
-    TREES("TreeEnsembleClassifier", 2, classifier_attrs, infer_classifier, expand_classifier),
-    TREES("TreeEnsembleRegressor", 1, regressor_attrs, infer_regressor, expand_regressor),
+    TREES("TreeEnsembleClassifier", 2, classifier_attrs, ml_tree_infer_classifier, ml_tree_expand_classifier),
+    TREES("TreeEnsembleRegressor", 1, regressor_attrs, ml_tree_infer_regressor, ml_tree_expand_regressor),
 };
 OP_TABLE(ml_tree, rows);

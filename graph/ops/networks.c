@@ -23,7 +23,7 @@ static int32_t layers_of(int32_t n_in)
     return n_in / 2;
 }
 
-static grt_status check_dim(const infer *inf, int32_t input, int32_t k, grt_dim dim)
+static grt_status networks_check_dim(const infer *inf, int32_t input, int32_t k, grt_dim dim)
 {
     int64_t found, expected;
     if (infer_const(inf, inf->in[input]->dims[k], &found) && infer_const(inf, dim, &expected) &&
@@ -33,7 +33,7 @@ static grt_status check_dim(const infer *inf, int32_t input, int32_t k, grt_dim 
     return GRT_OK;
 }
 
-static grt_status check_rank(const infer *inf, int32_t input, int32_t rank)
+static grt_status networks_check_rank(const infer *inf, int32_t input, int32_t rank)
 {
     if (!infer_has(inf, input))
         return infer_fail(inf, "input %d is missing", (int)input);
@@ -46,21 +46,21 @@ static grt_status check_rank(const infer *inf, int32_t input, int32_t rank)
 /* *width: features in, then out. */
 static grt_status check_layer(const infer *inf, int32_t l, grt_dim lane, grt_dim *width)
 {
-    GRT_TRY(check_rank(inf, WEIGHTS(l), 3));
-    GRT_TRY(check_dim(inf, WEIGHTS(l), 0, *width));
-    GRT_TRY(check_dim(inf, WEIGHTS(l), 2, lane));
+    GRT_TRY(networks_check_rank(inf, WEIGHTS(l), 3));
+    GRT_TRY(networks_check_dim(inf, WEIGHTS(l), 0, *width));
+    GRT_TRY(networks_check_dim(inf, WEIGHTS(l), 2, lane));
     *width = inf->in[WEIGHTS(l)]->dims[1];
     if (!infer_has(inf, BIAS(l)))
         return GRT_OK;
-    GRT_TRY(check_rank(inf, BIAS(l), 2));
-    GRT_TRY(check_dim(inf, BIAS(l), 0, *width));
-    return check_dim(inf, BIAS(l), 1, lane);
+    GRT_TRY(networks_check_rank(inf, BIAS(l), 2));
+    GRT_TRY(networks_check_dim(inf, BIAS(l), 0, *width));
+    return networks_check_dim(inf, BIAS(l), 1, lane);
 }
 
 static grt_status check_lane(const infer *inf, grt_dim count, grt_dim *out_lane)
 {
     int64_t networks, lane;
-    GRT_TRY(check_rank(inf, WEIGHTS(0), 3));
+    GRT_TRY(networks_check_rank(inf, WEIGHTS(0), 3));
     *out_lane = inf->in[WEIGHTS(0)]->dims[2];
     if (infer_const(inf, count, &networks) && infer_const(inf, *out_lane, &lane) && lane < networks)
         return infer_fail(inf, "there are weights of %lld networks; expected %lld at least", (long long)lane,
@@ -82,7 +82,7 @@ static grt_status check_activations(const infer *inf, size_t layers)
 
 static grt_status infer_networks(infer *inf)
 {
-    GRT_TRY(check_rank(inf, 0, 3));
+    GRT_TRY(networks_check_rank(inf, 0, 3));
     const int32_t layers = layers_of(inf->n_in);
     GRT_TRY(check_activations(inf, (size_t)layers));
     const grt_dim *x = inf->in[0]->dims;

@@ -9,7 +9,7 @@ static const op_attr scaler_attrs[] = {
     {"bias", GRT_ATTR_FLOATS, false}, {"scale", GRT_ATTR_FLOAT, false}, {0}};
 static const op_attr crop_attrs[] = {{"border", GRT_ATTR_INTS, true}, {"scale", GRT_ATTR_INTS, false}, {0}};
 
-static grt_status need_dtype(const ir_node *node, grt_dtype *out)
+static grt_status old_image_need_dtype(const ir_node *node, grt_dtype *out)
 {
     GRT_TRY(foreign_need(node, 0, "the input"));
     *out = ir_in(node, 0)->type.dtype;
@@ -17,10 +17,10 @@ static grt_status need_dtype(const ir_node *node, grt_dtype *out)
 }
 
 /* first(a * second(b * x)), where NULL is no function */
-static grt_status scaled(ir_node *node, const char *function, float outer, float inner, float shift)
+static grt_status old_image_scaled(ir_node *node, const char *function, float outer, float inner, float shift)
 {
     grt_dtype dtype;
-    GRT_TRY(need_dtype(node, &dtype));
+    GRT_TRY(old_image_need_dtype(node, &dtype));
     ir_value *y = put2(node, "Mul", ir_in(node, 0), put_scalar(node, dtype, (double)inner));
     if (function)
         y = put2(node, "Mul", put1(node, function, y), put_scalar(node, dtype, (double)outer));
@@ -36,17 +36,17 @@ static float alpha_of(const ir_node *node)
 
 static grt_status rewrite_affine(ir_node *node)
 {
-    return scaled(node, NULL, 1, alpha_of(node), grt_attr_float(&node->desc, "beta", 0));
+    return old_image_scaled(node, NULL, 1, alpha_of(node), grt_attr_float(&node->desc, "beta", 0));
 }
 
 static grt_status rewrite_scaled_tanh(ir_node *node)
 {
-    return scaled(node, "Tanh", alpha_of(node), grt_attr_float(&node->desc, "beta", 1), 0);
+    return old_image_scaled(node, "Tanh", alpha_of(node), grt_attr_float(&node->desc, "beta", 1), 0);
 }
 
 static grt_status rewrite_parametric_softplus(ir_node *node)
 {
-    return scaled(node, "Softplus", alpha_of(node), grt_attr_float(&node->desc, "beta", 1), 0);
+    return old_image_scaled(node, "Softplus", alpha_of(node), grt_attr_float(&node->desc, "beta", 1), 0);
 }
 
 /* x * scale, and a bias per channel */
@@ -55,7 +55,7 @@ static grt_status rewrite_scaler(ir_node *node)
     size_t n;
     const float *bias = grt_attr_floats(&node->desc, "bias", &n);
     grt_dtype dtype;
-    GRT_TRY(need_dtype(node, &dtype));
+    GRT_TRY(old_image_need_dtype(node, &dtype));
     ir_value *y = put2(node, "Mul", ir_in(node, 0),
                        put_scalar(node, dtype, (double)grt_attr_float(&node->desc, "scale", 1)));
     if (n) {
@@ -69,7 +69,7 @@ static grt_status rewrite_scaler(ir_node *node)
 
 /* border: left, top, right, bottom; scale: height and width of what is kept, from the left and top border on
  */
-static grt_status rewrite_crop(ir_node *node)
+static grt_status old_image_rewrite_crop(ir_node *node)
 {
     static const int64_t spatial[] = {2, 3};
     size_t n, n_scale;
@@ -96,6 +96,6 @@ static const op_row rows[] = {
     FOREIGN("", "ScaledTanh", 1, 1, 1, 1, affine_attrs, rewrite_scaled_tanh),
     FOREIGN("", "ParametricSoftplus", 1, 1, 1, 1, affine_attrs, rewrite_parametric_softplus),
     FOREIGN("", "ImageScaler", 1, 1, 1, 1, scaler_attrs, rewrite_scaler),
-    FOREIGN("", "Crop", 1, 1, 1, 1, crop_attrs, rewrite_crop),
+    FOREIGN("", "Crop", 1, 1, 1, 1, crop_attrs, old_image_rewrite_crop),
 };
 OP_TABLE(old_image, rows);

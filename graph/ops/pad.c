@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static grt_status check_mode(const infer *inf)
+static grt_status pad_check_mode(const infer *inf)
 {
     static const char *const known[] = {"constant", "reflect", "edge", "wrap"};
     const char *mode = grt_attr_string(inf->desc, "mode", "constant");
@@ -20,7 +20,7 @@ static grt_status infer_pad(infer *inf)
     const grt_dim *pads;
     const int64_t *axes = NULL;
     int64_t n, n_axes = data->rank, v;
-    GRT_TRY(check_mode(inf));
+    GRT_TRY(pad_check_mode(inf));
     if (data->rank < 0) {
         infer_set_unknown(inf, 0, data->dtype);
         return GRT_OK;

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-static grt_status check_rank(const infer *inf)
+static grt_status pool_check_rank(const infer *inf)
 {
     const ir_type *x = inf->in[0];
     if (x->rank >= 0 && x->rank < 3)
@@ -17,7 +17,7 @@ static grt_status check_rank(const infer *inf)
 static grt_status infer_pool(infer *inf)
 {
     const ir_type *x = inf->in[0];
-    GRT_TRY(check_rank(inf));
+    GRT_TRY(pool_check_rank(inf));
     if (x->rank < 0) {
         infer_set_unknown(inf, 0, x->dtype);
         infer_set_unknown(inf, 1, GRT_DTYPE_INT64);
@@ -44,7 +44,7 @@ static grt_status infer_pool(infer *inf)
 static grt_status infer_global(infer *inf)
 {
     const ir_type *x = inf->in[0];
-    GRT_TRY(check_rank(inf));
+    GRT_TRY(pool_check_rank(inf));
     if (x->rank < 0) {
         infer_set_unknown(inf, 0, x->dtype);
         return GRT_OK;

@@ -9,7 +9,7 @@
 enum { A, B = 3, Y_ZERO = 7 };
 
 /* True unless b is known to be more than one element and other than a's trailing dims, behind dims of 1. */
-static bool repeats(const infer *inf, const ir_type *a, const ir_type *b)
+static bool qpointwise_repeats(const infer *inf, const ir_type *a, const ir_type *b)
 {
     int64_t x, y;
     if (a->rank < 0 || b->rank < 0)
@@ -29,7 +29,7 @@ static bool repeats(const infer *inf, const ir_type *a, const ir_type *b)
 
 static grt_status infer_binary(infer *inf)
 {
-    if (!repeats(inf, inf->in[A], inf->in[B]))
+    if (!qpointwise_repeats(inf, inf->in[A], inf->in[B]))
         return infer_fail(inf, "the second input must be one element or the first one's trailing dims");
     infer_set_like(inf, 0, inf->in[Y_ZERO]->dtype, inf->in[A]);
     return GRT_OK;

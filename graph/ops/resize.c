@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static bool one_of(const char *text, const char *const *known)
+static bool resize_one_of(const char *text, const char *const *known)
 {
     for (; *known; known++)
         if (!strcmp(text, *known))
@@ -13,7 +13,7 @@ static bool one_of(const char *text, const char *const *known)
     return false;
 }
 
-static grt_status check_attrs(const infer *inf)
+static grt_status resize_check_attrs(const infer *inf)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
     static const char *const coordinates[] = {
@@ -25,14 +25,14 @@ static grt_status check_attrs(const infer *inf)
     const char *coordinate = grt_attr_string(inf->desc, "coordinate_transformation_mode", "half_pixel");
     const char *nearest = grt_attr_string(inf->desc, "nearest_mode", "round_prefer_floor");
     const char *policy = grt_attr_string(inf->desc, "keep_aspect_ratio_policy", "stretch");
-    if (!one_of(mode, modes))
+    if (!resize_one_of(mode, modes))
         return infer_fail(inf, "attribute mode is '%s'; expected nearest, linear or cubic", mode);
-    if (!one_of(coordinate, coordinates))
+    if (!resize_one_of(coordinate, coordinates))
         return infer_fail(inf, "attribute coordinate_transformation_mode is '%s', which is not known",
                           coordinate);
-    if (!one_of(nearest, rounding))
+    if (!resize_one_of(nearest, rounding))
         return infer_fail(inf, "attribute nearest_mode is '%s', which is not known", nearest);
-    if (!one_of(policy, policies))
+    if (!resize_one_of(policy, policies))
         return infer_fail(
             inf, "attribute keep_aspect_ratio_policy is '%s'; expected stretch, not_larger or not_smaller",
             policy);
@@ -40,7 +40,7 @@ static grt_status check_attrs(const infer *inf)
 }
 
 /* Input i if it has elements: an empty list stands for an omitted input. */
-static const ir_type *given(const infer *inf, int32_t i)
+static const ir_type *row_resize_given(const infer *inf, int32_t i)
 {
     int64_t n;
     const ir_type *type = infer_has(inf, i) ? inf->in[i] : NULL;
@@ -48,7 +48,7 @@ static const ir_type *given(const infer *inf, int32_t i)
 }
 
 /* Content of a constant list of floats of any width; false if it is not known. */
-static bool floats(const ir_type *type, int64_t n, double *out_values)
+static bool resize_floats(const ir_type *type, int64_t n, double *out_values)
 {
     if (!type || !type->data || !type->data->data || !grt_dtype_in(type->data->dtype, GRT_SET_FLOATS) ||
         grt_tensor_elements(type->data) != n)
@@ -59,18 +59,19 @@ static bool floats(const ir_type *type, int64_t n, double *out_values)
 }
 
 /* What a tensor can have as a size; anything else is left to the run, which refuses it. */
-static bool is_size(double size)
+static bool resize_is_size(double size)
 {
     return size >= 0 && size < 0x1p62;
 }
 
 /* floor(dim * scale), computed in float32 as the shape rules of ONNX do. */
-static grt_dim scaled(const infer *inf, grt_dim dim, double scale)
+static grt_dim resize_scaled(const infer *inf, grt_dim dim, double scale)
 {
     int64_t v;
     if (infer_const(inf, dim, &v)) {
         float size = floorf((float)v * (float)scale);
-        return is_size((double)size) ? grt_dim_const(inf->dims, (int64_t)size) : grt_dim_fresh(inf->dims);
+        return resize_is_size((double)size) ? grt_dim_const(inf->dims, (int64_t)size)
+                                            : grt_dim_fresh(inf->dims);
     }
     double inverse = 1 / scale;
     if (scale > 0 && scale == floor(scale) && scale < 0x1p31)
@@ -115,15 +116,15 @@ static void keep_ratio(const infer *inf, const ir_type *data, const int32_t *axe
             scale = least ? fmin(scale, ratio) : fmax(scale, ratio);
     }
     for (int32_t k = 0; isfinite(scale) && k < n; k++)
-        if (infer_const(inf, data->dims[axes[k]], &from) && is_size(floor((double)from * scale + 0.5)))
+        if (infer_const(inf, data->dims[axes[k]], &from) && resize_is_size(floor((double)from * scale + 0.5)))
             dims[axes[k]] = grt_dim_const(inf->dims, (int64_t)floor((double)from * scale + 0.5));
 }
 
 static grt_status infer_resize(infer *inf)
 {
-    const ir_type *data = inf->in[0], *scales = given(inf, 2), *sizes = given(inf, 3);
+    const ir_type *data = inf->in[0], *scales = row_resize_given(inf, 2), *sizes = row_resize_given(inf, 3);
     int32_t axes[GRT_MAX_RANK], n;
-    GRT_TRY(check_attrs(inf));
+    GRT_TRY(resize_check_attrs(inf));
     if (!scales == !sizes)
         return infer_fail(inf, "exactly one of the inputs scales and sizes must be given");
     if (data->rank < 0) {
@@ -146,7 +147,7 @@ static grt_status infer_resize(infer *inf)
     const char *policy = grt_attr_string(inf->desc, "keep_aspect_ratio_policy", "stretch");
     bool crop =
         !strcmp(grt_attr_string(inf->desc, "coordinate_transformation_mode", ""), "tf_crop_and_resize");
-    bool have_roi = crop && floats(given(inf, 1), 2 * n, roi);
+    bool have_roi = crop && resize_floats(row_resize_given(inf, 1), 2 * n, roi);
     if (sizes && infer_elems(inf, 3, &wanted, &n_wanted) && n_wanted == n) {
         for (int32_t k = 0; k < n; k++) {
             int64_t v;
@@ -156,12 +157,12 @@ static grt_status infer_resize(infer *inf)
         }
         if (strcmp(policy, "stretch"))
             keep_ratio(inf, data, axes, n, wanted, !strcmp(policy, "not_larger"), dims);
-    } else if (scales && floats(scales, n, factor) && (!crop || have_roi)) {
+    } else if (scales && resize_floats(scales, n, factor) && (!crop || have_roi)) {
         for (int32_t k = 0; k < n; k++) {
             if (!(factor[k] > 0))
                 return infer_fail(inf, "scales[%d] is %g; it must be positive", k, factor[k]);
             dims[axes[k]] =
-                scaled(inf, data->dims[axes[k]], crop ? factor[k] * (roi[n + k] - roi[k]) : factor[k]);
+                resize_scaled(inf, data->dims[axes[k]], crop ? factor[k] * (roi[n + k] - roi[k]) : factor[k]);
         }
     } else {
         for (int32_t k = 0; k < n; k++)
@@ -173,7 +174,7 @@ static grt_status infer_resize(infer *inf)
 
 /* ---- old forms ---- */
 
-static ir_value *constant_floats(ir_graph *graph, const float *values, size_t n)
+static ir_value *resize_constant_floats(ir_graph *graph, const float *values, size_t n)
 {
     grt_arena *arena = graph->module->arena;
     grt_tensor *t = GRT_ARENA_NEW(arena, grt_tensor);
@@ -217,9 +218,9 @@ static grt_status upgrade_upsample(ir_node *node, int32_t opset)
     const float rows_and_columns[] = {1, 1, grt_attr_float(&node->desc, "height_scale", 1),
                                       grt_attr_float(&node->desc, "width_scale", 1)};
     if (opset < 7)
-        scales = constant_floats(node->graph, rows_and_columns, 4);
+        scales = resize_constant_floats(node->graph, rows_and_columns, 4);
     else if (opset < 9)
-        scales = constant_floats(node->graph, listed, n);
+        scales = resize_constant_floats(node->graph, listed, n);
     if (!scales)
         return opset >= 9 ? GRT_OK : grt_fail_memory(0);
     ir_attr_remove(node, "scales");

@@ -11,7 +11,7 @@ static int32_t gates_of(const grt_op_desc *desc)
     return !strcmp(desc->op, "LSTM") ? 4 : !strcmp(desc->op, "GRU") ? 3 : 1;
 }
 
-static grt_status check_dim(const infer *inf, int32_t input, int32_t axis, int32_t rank, grt_dim expected)
+static grt_status rnn_check_dim(const infer *inf, int32_t input, int32_t axis, int32_t rank, grt_dim expected)
 {
     static const char *const names[] = {"X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"};
     const ir_type *t = infer_has(inf, input) ? inf->in[input] : NULL;
@@ -26,27 +26,27 @@ static grt_status check_dim(const infer *inf, int32_t input, int32_t axis, int32
     return GRT_OK;
 }
 
-static grt_status check_inputs(const infer *inf, grt_dim directions, grt_dim batch, grt_dim hidden,
-                               grt_dim input, bool batch_first)
+static grt_status rnn_check_inputs(const infer *inf, grt_dim directions, grt_dim batch, grt_dim hidden,
+                                   grt_dim input, bool batch_first)
 {
     const int64_t gates = gates_of(inf->desc);
     grt_dim stacked = grt_dim_mulc(inf->dims, hidden, gates);
-    GRT_TRY(check_dim(inf, 1, 0, 3, directions));
-    GRT_TRY(check_dim(inf, 1, 1, 3, stacked));
-    GRT_TRY(check_dim(inf, 1, 2, 3, input));
-    GRT_TRY(check_dim(inf, 2, 0, 3, directions));
-    GRT_TRY(check_dim(inf, 2, 1, 3, stacked));
-    GRT_TRY(check_dim(inf, 2, 2, 3, hidden));
-    GRT_TRY(check_dim(inf, 3, 0, 2, directions));
-    GRT_TRY(check_dim(inf, 3, 1, 2, grt_dim_mulc(inf->dims, stacked, 2)));
-    GRT_TRY(check_dim(inf, 4, 0, 1, batch));
+    GRT_TRY(rnn_check_dim(inf, 1, 0, 3, directions));
+    GRT_TRY(rnn_check_dim(inf, 1, 1, 3, stacked));
+    GRT_TRY(rnn_check_dim(inf, 1, 2, 3, input));
+    GRT_TRY(rnn_check_dim(inf, 2, 0, 3, directions));
+    GRT_TRY(rnn_check_dim(inf, 2, 1, 3, stacked));
+    GRT_TRY(rnn_check_dim(inf, 2, 2, 3, hidden));
+    GRT_TRY(rnn_check_dim(inf, 3, 0, 2, directions));
+    GRT_TRY(rnn_check_dim(inf, 3, 1, 2, grt_dim_mulc(inf->dims, stacked, 2)));
+    GRT_TRY(rnn_check_dim(inf, 4, 0, 1, batch));
     for (int32_t i = 5; i <= 6; i++) {
-        GRT_TRY(check_dim(inf, i, batch_first ? 1 : 0, 3, directions));
-        GRT_TRY(check_dim(inf, i, batch_first ? 0 : 1, 3, batch));
-        GRT_TRY(check_dim(inf, i, 2, 3, hidden));
+        GRT_TRY(rnn_check_dim(inf, i, batch_first ? 1 : 0, 3, directions));
+        GRT_TRY(rnn_check_dim(inf, i, batch_first ? 0 : 1, 3, batch));
+        GRT_TRY(rnn_check_dim(inf, i, 2, 3, hidden));
     }
-    GRT_TRY(check_dim(inf, 7, 0, 2, directions));
-    return check_dim(inf, 7, 1, 2, grt_dim_mulc(inf->dims, hidden, 3));
+    GRT_TRY(rnn_check_dim(inf, 7, 0, 2, directions));
+    return rnn_check_dim(inf, 7, 1, 2, grt_dim_mulc(inf->dims, hidden, 3));
 }
 
 static grt_status infer_rnn(infer *inf)
@@ -76,7 +76,7 @@ static grt_status infer_rnn(infer *inf)
     grt_dim steps = x->rank == 3 ? x->dims[batch_first ? 1 : 0] : grt_dim_fresh(inf->dims);
     grt_dim batch = x->rank == 3 ? x->dims[batch_first ? 0 : 1] : grt_dim_fresh(inf->dims);
     grt_dim input = x->rank == 3 ? x->dims[2] : grt_dim_fresh(inf->dims);
-    GRT_TRY(check_inputs(inf, directions, batch, hidden, input, batch_first));
+    GRT_TRY(rnn_check_inputs(inf, directions, batch, hidden, input, batch_first));
     grt_dim *y = infer_dims(inf, 4), *last = infer_dims(inf, 3);
     if (!y || !last)
         return GRT_OK;
@@ -115,7 +115,7 @@ static const op_attr dynamic_attrs[] = {
     {"direction", GRT_ATTR_STRING, false},        {"hidden_size", GRT_ATTR_INT, false},
     {"input_forget", GRT_ATTR_INT, false},        {0}};
 
-static grt_status check_rank(const infer *inf, int32_t i, int32_t rank)
+static grt_status rnn_check_rank(const infer *inf, int32_t i, int32_t rank)
 {
     if (infer_has(inf, i) && inf->in[i]->rank >= 0 && inf->in[i]->rank != rank)
         return infer_fail(inf, "input %d has rank %d; expected %d", i, inf->in[i]->rank, rank);
@@ -131,7 +131,7 @@ static grt_status check_dynamic(const infer *inf, int64_t directions)
         if (!infer_has(inf, scales[i]))
             return infer_fail(inf, "input %d, the scale of the weights, is missing", scales[i]);
     for (size_t i = 0; i < sizeof three / sizeof *three; i++)
-        GRT_TRY(check_rank(inf, three[i], 3));
+        GRT_TRY(rnn_check_rank(inf, three[i], 3));
     for (int32_t i = W; i <= R; i++)
         if (inf->in[i]->rank == 3 && infer_const(inf, inf->in[i]->dims[0], &found) && found != directions)
             return infer_fail(inf, "input %d has weights of %lld directions; attribute direction says %lld",

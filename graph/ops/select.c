@@ -19,7 +19,7 @@ static grt_status infer_non_zero(infer *inf)
 
 /* ---- OneHot ---- */
 
-static grt_status infer_one_hot(infer *inf)
+static grt_status select_infer_one_hot(infer *inf)
 {
     const ir_type *indices = inf->in[0], *values = inf->in[2];
     const grt_dim *depth;
@@ -127,7 +127,7 @@ static const op_row rows[] = {
      .attrs = axis_attrs,
      .precision = OP_WIDE,
      .cost = OP_COST_MOVE,
-     .infer = infer_one_hot},
+     .infer = select_infer_one_hot},
     {.domain = "",
      .name = "Trilu",
      .since = 14,

@@ -73,7 +73,7 @@ static grt_status infer_length(infer *inf)
     return GRT_OK;
 }
 
-static grt_status infer_split(infer *inf)
+static grt_status sequence_infer_split(infer *inf)
 {
     int32_t axis;
     if (inf->in[0]->rank >= 0)
@@ -185,7 +185,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = split_attrs,
      .precision = OP_WIDE,
-     .infer = infer_split},
+     .infer = sequence_infer_split},
     {.domain = "",
      .name = "ConcatFromSequence",
      .since = 11,

@@ -47,7 +47,7 @@ static grt_status infer_transpose(infer *inf)
     return GRT_OK;
 }
 
-static grt_status check_mode(const infer *inf, int64_t block)
+static grt_status transpose_check_mode(const infer *inf, int64_t block)
 {
     const char *mode = grt_attr_string(inf->desc, "mode", "DCR");
     if (block <= 0 || block > INT32_MAX)
@@ -73,7 +73,7 @@ static grt_status infer_depth_to_space(infer *inf)
 {
     const ir_type *data = inf->in[0];
     int64_t block = grt_attr_int(inf->desc, "blocksize", 0);
-    GRT_TRY(check_mode(inf, block));
+    GRT_TRY(transpose_check_mode(inf, block));
     grt_dim *dims = infer_dims(inf, 4);
     if (data->rank < 0 || !dims) {
         infer_set_fresh(inf, 0, data->dtype, 4);
@@ -91,7 +91,7 @@ static grt_status infer_space_to_depth(infer *inf)
 {
     const ir_type *data = inf->in[0];
     int64_t block = grt_attr_int(inf->desc, "blocksize", 0);
-    GRT_TRY(check_mode(inf, block));
+    GRT_TRY(transpose_check_mode(inf, block));
     grt_dim *dims = infer_dims(inf, 4);
     if (data->rank < 0 || !dims) {
         infer_set_fresh(inf, 0, data->dtype, 4);

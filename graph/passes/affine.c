@@ -11,7 +11,7 @@
 
 /* ---- constants ---- */
 
-static bool store(const grt_tensor *t, int64_t i, double value)
+static bool affine_store(const grt_tensor *t, int64_t i, double value)
 {
     switch (t->dtype) {
     case GRT_DTYPE_FLOAT:
@@ -49,7 +49,7 @@ static bool affine_init(affine *a, grt_arena *arena, int64_t n)
     return a->scale && a->shift;
 }
 
-static const grt_tensor *constant_vector(const ir_value *value, int64_t n)
+static const grt_tensor *affine_constant_vector(const ir_value *value, int64_t n)
 {
     const grt_tensor *t = value ? value->type.data : NULL;
     return t && t->rank == 1 && t->dims[0] == n && grt_dtype_in(t->dtype, GRT_SET_FLOATS) ? t : NULL;
@@ -65,7 +65,7 @@ static bool read_batchnorm(const ir_node *node, affine *a, grt_arena *arena, int
         if (node->out[i] && node->out[i]->n_uses)
             return false;
     for (int i = 0; i < 4; i++)
-        if (!(p[i] = constant_vector(ir_in(node, 1 + i), n)))
+        if (!(p[i] = affine_constant_vector(ir_in(node, 1 + i), n)))
             return false;
     if (!affine_init(a, arena, n))
         return false;
@@ -79,7 +79,7 @@ static bool read_batchnorm(const ir_node *node, affine *a, grt_arena *arena, int
 }
 
 /* A constant that varies over dim `channel` of a result of rank `rank` only: its elements by channel. */
-static bool per_channel(const grt_tensor *t, int32_t rank, int32_t channel, int64_t n)
+static bool affine_per_channel(const grt_tensor *t, int32_t rank, int32_t channel, int64_t n)
 {
     if (!t || !grt_dtype_in(t->dtype, GRT_SET_FLOATS) || t->rank > rank)
         return false;
@@ -101,7 +101,7 @@ static bool read_arithmetic(const ir_node *node, const ir_value *x, affine *a, g
     int32_t at = ir_in(node, 0) == x ? 1 : 0;
     const ir_value *value = ir_in(node, at);
     const grt_tensor *t = value ? value->type.data : NULL;
-    if (!per_channel(t, rank, channel, n) || (at == 0 && !add && !mul) || !affine_init(a, arena, n))
+    if (!affine_per_channel(t, rank, channel, n) || (at == 0 && !add && !mul) || !affine_init(a, arena, n))
         return false;
     int64_t elements = grt_tensor_elements(t);
     for (int64_t i = 0; i < n; i++) {
@@ -171,7 +171,7 @@ static ir_value *scaled_weight(const host *h, const affine *a)
         for (int64_t o = 0; o < h->outer; o++)
             for (int64_t c = 0; c < per_group; c++)
                 for (int64_t i = 0; i < h->inner; i++, at++)
-                    store(t, at, grt_tensor_double(h->weight, at) * a->scale[g * per_group + c]);
+                    affine_store(t, at, grt_tensor_double(h->weight, at) * a->scale[g * per_group + c]);
     return ir_constant(h->node->graph, NULL, t);
 }
 
@@ -182,7 +182,7 @@ static bool read_bias(const host *h, double *bias)
     double beta = rewrite_is(h->node, "Gemm") ? (double)grt_attr_float(&h->node->desc, "beta", 1) : 1;
     if (!value)
         return true;
-    if (!value->type.data || !per_channel(value->type.data, h->channel + 1, h->channel, h->n))
+    if (!value->type.data || !affine_per_channel(value->type.data, h->channel + 1, h->channel, h->n))
         return false;
     int64_t elements = grt_tensor_elements(value->type.data);
     for (int64_t i = 0; i < h->n; i++)
@@ -196,7 +196,7 @@ static ir_value *new_bias(const host *h, const double *bias)
     if (!t)
         return NULL;
     for (int64_t i = 0; i < h->n; i++)
-        store(t, i, bias[i]);
+        affine_store(t, i, bias[i]);
     return ir_constant(h->node->graph, NULL, t);
 }
 
@@ -269,7 +269,7 @@ static ir_value *channel_constant(const ir_node *node, const double *values, int
     if (!t)
         return NULL;
     for (int64_t i = 0; i < n; i++)
-        store(t, i, values[i]);
+        affine_store(t, i, values[i]);
     return ir_constant(node->graph, NULL, t);
 }
 
@@ -301,7 +301,7 @@ static grt_status split_batchnorm(pass_context *context, ir_node *node, grt_aren
     return GRT_OK;
 }
 
-static grt_status visit_with(pass_context *context, ir_graph *graph, grt_arena *scratch)
+static grt_status affine_visit_with(pass_context *context, ir_graph *graph, grt_arena *scratch)
 {
     /* A follower may be the next node: go on from what is after it only then. */
     for (ir_node *node = graph->first; node; node = node->next)
@@ -312,10 +312,10 @@ static grt_status visit_with(pass_context *context, ir_graph *graph, grt_arena *
     return GRT_OK;
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status affine_visit(pass_context *context, ir_graph *graph)
 {
     grt_arena *scratch = grt_arena_create();
-    grt_status status = scratch ? visit_with(context, graph, scratch) : grt_fail_memory(0);
+    grt_status status = scratch ? affine_visit_with(context, graph, scratch) : grt_fail_memory(0);
     if (scratch)
         clear_scratch(context, scratch);
     grt_arena_release(scratch);
@@ -324,5 +324,5 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_affine(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, affine_visit);
 }

@@ -18,13 +18,13 @@ enum {
     INPUTS
 };
 
-static ir_node *add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
+static ir_node *attention_add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
 {
     ir_node *node = ir_node_create(before->graph, before, "", op, before->desc.name, n_in, in, 1);
     return node && op_infer_node(node) == GRT_OK ? node : NULL;
 }
 
-static ir_value *transposed(ir_node *before, ir_value *value, const int64_t *perm, int32_t rank)
+static ir_value *attention_transposed(ir_node *before, ir_value *value, const int64_t *perm, int32_t rank)
 {
     ir_node *node = ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &value, 1);
     if (!node)
@@ -61,7 +61,7 @@ static ir_value *rows_of(ir_node *before, const head_rows *rows, ir_value *value
     ir_value *x = rewrite_reshaped(before, rows->source, 3, wanted);
     if (!x)
         x = passed_on_the_way(value, rows->source, &(ir_type){.rank = 3, .dims = wanted});
-    return x && rows->sequence_first ? transposed(before, x, (int64_t[]){1, 0, 2}, 3) : x;
+    return x && rows->sequence_first ? attention_transposed(before, x, (int64_t[]){1, 0, 2}, 3) : x;
 }
 
 static ir_value *ints(ir_node *before, int64_t value)
@@ -71,14 +71,14 @@ static ir_value *ints(ir_node *before, int64_t value)
 
 static ir_value *sliced(ir_node *before, ir_value *x, int64_t from, int64_t n)
 {
-    ir_node *node = add_node(
+    ir_node *node = attention_add_node(
         before, "Slice", 4,
         (ir_value *[]){x, ints(before, from), ints(before, from + n), ints(before, x->type.rank - 1)});
     return node ? node->out[0] : NULL;
 }
 
 /* The heads alone, [batch, sequence, heads * size]. */
-static ir_value *heads_of(ir_node *before, const head_rows *rows, ir_value *value)
+static ir_value *attention_heads_of(ir_node *before, const head_rows *rows, ir_value *value)
 {
     grt_dims *dims = before->graph->module->dims;
     ir_value *x = rows_of(before, rows, value);
@@ -118,7 +118,7 @@ static ir_value *sorted(ir_node *before, ir_value *constant, int64_t heads, int6
         perm[rank - 1 + i] = rank - 1 + order[i];
     }
     ir_value *x = rewrite_reshaped(before, constant, rank + 2, apart);
-    x = x ? transposed(before, x, perm, rank + 2) : NULL;
+    x = x ? attention_transposed(before, x, perm, rank + 2) : NULL;
     return x ? rewrite_reshaped(before, x, rank, constant->type.dims) : NULL;
 }
 
@@ -131,9 +131,10 @@ static ir_value *sorted_source(ir_node *before, const attention_layout *layout)
         return NULL;
     ir_value *w = sorted(before, ir_in(p.product, 1), q->heads, SIDES, q->size);
     ir_value *b = p.bias ? sorted(before, p.bias, q->heads, SIDES, q->size) : NULL;
-    ir_node *made = w ? add_node(before, "MatMul", 2, (ir_value *[]){ir_in(p.product, 0), w}) : NULL;
+    ir_node *made =
+        w ? attention_add_node(before, "MatMul", 2, (ir_value *[]){ir_in(p.product, 0), w}) : NULL;
     if (made && p.bias)
-        made = b ? add_node(before, "Add", 2, (ir_value *[]){made->out[0], b}) : NULL;
+        made = b ? attention_add_node(before, "Add", 2, (ir_value *[]){made->out[0], b}) : NULL;
     return made ? made->out[0] : NULL;
 }
 
@@ -154,7 +155,7 @@ static ir_value *four_dims(ir_node *before, const attention_side *side, const at
     if (lead != grt_dim_mul(dims, layout->batch, heads))
         return NULL;
     x = rewrite_reshaped(before, x, 4, wanted);
-    return x && side->exchanged ? transposed(before, x, (int64_t[]){0, 1, 3, 2}, 4) : x;
+    return x && side->exchanged ? attention_transposed(before, x, (int64_t[]){0, 1, 3, 2}, 4) : x;
 }
 
 /* What was repeated for groups of queries' heads, [B, h, S, D] -> [B, h, g, S, D]: before that, as [B, h, S,
@@ -219,14 +220,14 @@ static bool take_packed(making *m)
 {
     bool ok = m->layout.in_rows;
     for (int32_t i = 0; i < SIDES && ok; i++) {
-        m->in[i] = heads_of(m->before, &m->layout.rows[i], m->sides[i].value);
+        m->in[i] = attention_heads_of(m->before, &m->layout.rows[i], m->sides[i].value);
         ok = m->in[i] != NULL;
     }
     m->packed = ok;
     return ok;
 }
 
-static bool take_apart(making *m)
+static bool attention_take_apart(making *m)
 {
     const attention_layout *l = &m->layout;
     const attention_side *s = m->sides;
@@ -255,7 +256,7 @@ static bool types_go_together(const attention_side *sides, grt_dtype result)
 
 /* Queries, keys and values that were cast to float32 are read before that: they are cast here, in the form
  * that the node takes, or the result is, where float16 is asked for. */
-static bool widen_inputs(const pass_context *context, making *m)
+static bool attention_widen_inputs(const pass_context *context, making *m)
 {
     const grt_dtype result = m->match->last->out[0]->type.dtype;
     bool narrow = context->precision == GRT_PRECISION_FLOAT16;
@@ -282,7 +283,7 @@ static bool take_inputs(making *m)
         return m->sides[V].scale == 1 || (m->why = "values are scaled") == NULL;
     }
     m->why = "batch and heads of queries, keys and values do not go together";
-    return take_apart(m);
+    return attention_take_apart(m);
 }
 
 static bool align(making *m)
@@ -311,7 +312,7 @@ static ir_node *make_node(pass_context *context, making *m)
     if (!align(m))
         return NULL;
     attention_layout_choose(m->sides, m->lists, &m->layout);
-    if (!take_inputs(m) || !widen_inputs(context, m))
+    if (!take_inputs(m) || !attention_widen_inputs(context, m))
         return NULL;
     if (match->n_terms) {
         m->in[MASK] = attention_mask_make(m->before, match, &m->layout, m->lists + SIDES, dtype, &m->why);
@@ -347,14 +348,14 @@ static ir_value *result_of(making *m, ir_node *made, const ir_type *wanted)
         y = rewrite_reshaped(
             m->before, y, 4,
             (grt_dim[]){q->batch, q->sequence, m->layout.heads, grt_dim_const(dims, v->size)});
-        y = y ? transposed(m->before, y, (int64_t[]){0, 2, 1, 3}, 4) : NULL;
+        y = y ? attention_transposed(m->before, y, (int64_t[]){0, 2, 1, 3}, 4) : NULL;
     }
     y = y ? rewrite_reshaped(m->before, y, wanted->rank, wanted->dims) : NULL;
     y = y && wanted->dtype == GRT_DTYPE_FLOAT ? attention_cast(m->before, y, wanted->dtype) : y;
     return y && y->type.dtype == wanted->dtype && rewrite_same_shape(&y->type, wanted) ? y : NULL;
 }
 
-static bool replace(pass_context *context, making *m, ir_node *last)
+static bool attention_replace(pass_context *context, making *m, ir_node *last)
 {
     ir_node *made = make_node(context, m);
     ir_value *y = made ? result_of(m, made, &last->out[0]->type) : NULL;
@@ -383,11 +384,11 @@ static void look_at_product(pass_context *context, ir_node *node)
         return;
     }
     making m = {.before = node, .match = &match, .sides = match.side};
-    if (!replace(context, &m, node) && m.why)
+    if (!attention_replace(context, &m, node) && m.why)
         tell_near_miss(context, node, m.why);
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status attention_visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
         if (rewrite_is(node, "MatMul") && node->out[0]->type.rank >= 3)
@@ -397,5 +398,5 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_attention(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, attention_visit);
 }

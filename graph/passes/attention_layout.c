@@ -68,7 +68,8 @@ bool lead_lists_align(grt_dims *dims, lead_list *lists, int32_t n)
 /* ---- rows ---- */
 
 /* Parts [from, to) of a list as one; false if they are more. */
-static bool joined(grt_dims *dims, const lead_list *list, int32_t from, int32_t to, index_part *out)
+static bool attention_layout_joined(grt_dims *dims, const lead_list *list, int32_t from, int32_t to,
+                                    index_part *out)
 {
     index_part parts[INDEX_MAP_PARTS];
     memcpy(parts, list->parts + from, (size_t)(to - from) * sizeof *parts);
@@ -78,15 +79,15 @@ static bool joined(grt_dims *dims, const lead_list *list, int32_t from, int32_t 
 }
 
 /* Heads of keys or values: those that are repeated for a group of queries' heads count once. */
-static bool heads_of(grt_dims *dims, const lead_list *list, int32_t from, index_part *out)
+static bool attention_layout_heads_of(grt_dims *dims, const lead_list *list, int32_t from, index_part *out)
 {
     int32_t to = list->n;
     while (to > from && grt_dim_equals(dims, list->parts[to - 1].stride, 0))
         to--;
-    return joined(dims, list, from, to, out);
+    return attention_layout_joined(dims, list, from, to, out);
 }
 
-static grt_dim elements(grt_dims *dims, const ir_type *type)
+static grt_dim attention_layout_elements(grt_dims *dims, const ir_type *type)
 {
     grt_dim n = grt_dim_const(dims, 1);
     for (int32_t i = 0; i < type->rank; i++)
@@ -94,7 +95,7 @@ static grt_dim elements(grt_dims *dims, const ir_type *type)
     return n;
 }
 
-static bool is_one(const grt_dims *dims, grt_dim dim)
+static bool attention_layout_is_one(const grt_dims *dims, grt_dim dim)
 {
     return grt_dim_equals(dims, dim, 1);
 }
@@ -102,13 +103,13 @@ static bool is_one(const grt_dims *dims, grt_dim dim)
 /* Width of the rows, and which of batch and sequence comes first. */
 static bool find_width(grt_dims *dims, const index_part *batch, const index_part *row, head_rows *out)
 {
-    const grt_dim all = elements(dims, &out->source->type);
+    const grt_dim all = attention_layout_elements(dims, &out->source->type);
     grt_dim width = all;
-    if (is_one(dims, batch->size) && is_one(dims, row->size)) {
+    if (attention_layout_is_one(dims, batch->size) && attention_layout_is_one(dims, row->size)) {
         /* the whole source is one row */
-    } else if (is_one(dims, batch->size)) {
+    } else if (attention_layout_is_one(dims, batch->size)) {
         width = row->stride;
-    } else if (is_one(dims, row->size)) {
+    } else if (attention_layout_is_one(dims, row->size)) {
         width = batch->stride;
     } else if (batch->stride == grt_dim_mul(dims, row->size, row->stride)) {
         width = row->stride;
@@ -122,20 +123,21 @@ static bool find_width(grt_dims *dims, const index_part *batch, const index_part
            grt_dim_mul(dims, grt_dim_mul(dims, batch->size, row->size), width) == all;
 }
 
-static bool find_rows(grt_dims *dims, const attention_side *side, const lead_list *list, int32_t n_batch,
-                      bool grouped, head_rows *out)
+static bool attention_layout_find_rows(grt_dims *dims, const attention_side *side, const lead_list *list,
+                                       int32_t n_batch, bool grouped, head_rows *out)
 {
     const index_map *map = &side->map;
     index_part batch, head, row, column;
     *out = (head_rows){.source = map->source};
-    if (!joined(dims, list, 0, n_batch, &batch) ||
-        !(grouped ? heads_of(dims, list, n_batch, &head) : joined(dims, list, n_batch, list->n, &head)) ||
+    if (!attention_layout_joined(dims, list, 0, n_batch, &batch) ||
+        !(grouped ? attention_layout_heads_of(dims, list, n_batch, &head)
+                  : attention_layout_joined(dims, list, n_batch, list->n, &head)) ||
         !index_map_single(dims, map, map->rank - 2, &row) ||
         !index_map_single(dims, map, map->rank - 1, &column) || !find_width(dims, &batch, &row, out) ||
         !grt_dim_is_const(dims, head.size, &out->heads) || !grt_dim_is_const(dims, head.stride, &out->step) ||
         !grt_dim_is_const(dims, column.size, &out->size) ||
         !grt_dim_is_const(dims, map->offset, &out->offset) ||
-        (out->size != 1 && !is_one(dims, column.stride)))
+        (out->size != 1 && !attention_layout_is_one(dims, column.stride)))
         return false;
     out->batch = batch.size;
     out->sequence = row.size;
@@ -157,7 +159,7 @@ static bool try_split(const attention_side *sides, const lead_list *lists, int32
     }
     *out = (attention_layout){.n_batch = n_batch, .batch = batch, .heads = heads, .in_rows = true};
     for (int32_t i = 0; i < SIDES && out->in_rows; i++)
-        out->in_rows = find_rows(dims, &sides[i], &lists[i], n_batch, i != Q, &out->rows[i]);
+        out->in_rows = attention_layout_find_rows(dims, &sides[i], &lists[i], n_batch, i != Q, &out->rows[i]);
     const head_rows *q = &out->rows[Q], *k = &out->rows[K], *v = &out->rows[V];
     out->in_rows = out->in_rows && k->heads == v->heads && k->heads > 0 && q->heads % k->heads == 0 &&
                    q->size == k->size && q->batch == k->batch && k->batch == v->batch &&
@@ -177,7 +179,7 @@ bool attention_layout_is_joined(const attention_layout *layout)
            r[Q].width == (r[Q].heads + 2 * r[K].heads) * size;
 }
 
-static bool is_plain(const ir_value *value, int32_t rank)
+static bool attention_layout_is_plain(const ir_value *value, int32_t rank)
 {
     return value && value->type.data && !value->producer && !value->is_input && value->type.rank == rank;
 }
@@ -194,12 +196,12 @@ bool attention_layout_is_sortable(const attention_layout *layout, attention_proj
     *out = (attention_projection){0};
     const ir_node *add = rewrite_producer(source, "Add");
     for (int32_t i = 0; add && i < 2; i++)
-        if (is_plain(ir_in(add, i), 1)) {
+        if (attention_layout_is_plain(ir_in(add, i), 1)) {
             out->bias = ir_in(add, i);
             source = ir_in(add, 1 - i);
         }
     out->product = rewrite_producer(source, "MatMul");
-    return (!add || out->bias) && out->product && is_plain(ir_in(out->product, 1), 2);
+    return (!add || out->bias) && out->product && attention_layout_is_plain(ir_in(out->product, 1), 2);
 }
 
 /* True if the heads are all that the rows hold. */

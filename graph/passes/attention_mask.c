@@ -15,7 +15,7 @@ bool attention_term_map(const attention_term *term, index_map *map)
            index_map_expand(dims, map, term->scores->rank, term->scores->dims);
 }
 
-static ir_node *add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
+static ir_node *attention_mask_add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
 {
     ir_node *node = ir_node_create(before->graph, before, "", op, before->desc.name, n_in, in, 1);
     return node;
@@ -76,11 +76,12 @@ static ir_value *expanded(ir_node *before, ir_value *value, const ir_type *score
         if (!grt_dim_is_const(dims, scores->dims[i], &shape[i]))
             return NULL;
     ir_value *constant = ir_constant_ints(before->graph, before->desc.name, shape, scores->rank);
-    return constant ? inferred(add_node(before, "Expand", 2, (ir_value *[]){value, constant})) : NULL;
+    return constant ? inferred(attention_mask_add_node(before, "Expand", 2, (ir_value *[]){value, constant}))
+                    : NULL;
 }
 
 /* True if the value's last dims, up to four, are those already, or 1. */
-static bool fits(const grt_dims *dims, const ir_type *type, const grt_dim wanted[4])
+static bool attention_mask_fits(const grt_dims *dims, const ir_type *type, const grt_dim wanted[4])
 {
     if (type->rank < 2 || type->rank > 4 || type->dims[type->rank - 1] != wanted[3])
         return false;
@@ -111,10 +112,10 @@ static ir_value *shaped(ir_node *before, const attention_term *term, const atten
                         grt_dim_equals(dims, column.stride, 0) && !grt_dim_equals(dims, column.size, 1);
     ir_value *source = whole_source(dims, &map);
     if (!b.mixed && !narrow) {
-        if (scores->rank == 4 && fits(dims, &term->value->type, full) &&
-            !(source && fits(dims, &source->type, full)))
+        if (scores->rank == 4 && attention_mask_fits(dims, &term->value->type, full) &&
+            !(source && attention_mask_fits(dims, &source->type, full)))
             return term->value;
-        if (source && fits(dims, &source->type, b.dims))
+        if (source && attention_mask_fits(dims, &source->type, b.dims))
             return source;
         if (source)
             return rewrite_reshaped(before, source, 4, b.dims);
@@ -125,7 +126,7 @@ static ir_value *shaped(ir_node *before, const attention_term *term, const atten
 
 /* ---- content ---- */
 
-static ir_value *scalar(ir_node *before, grt_dtype dtype, double value)
+static ir_value *attention_mask_scalar(ir_node *before, grt_dtype dtype, double value)
 {
     return ir_constant_scalar(before->graph, before->desc.name, dtype, value);
 }
@@ -134,7 +135,7 @@ ir_value *attention_cast(ir_node *before, ir_value *x, grt_dtype dtype)
 {
     if (x->type.dtype == dtype)
         return x;
-    ir_node *cast = add_node(before, "Cast", 1, &x);
+    ir_node *cast = attention_mask_add_node(before, "Cast", 1, &x);
     if (!cast)
         return NULL;
     ir_attr_set_int(cast, "to", dtype);
@@ -146,8 +147,8 @@ static ir_value *as_term(ir_node *before, const attention_term *term, ir_value *
 {
     mask = attention_cast(before, mask, dtype);
     if (mask && term->factor != 1)
-        mask =
-            inferred(add_node(before, "Mul", 2, (ir_value *[]){mask, scalar(before, dtype, term->factor)}));
+        mask = inferred(attention_mask_add_node(
+            before, "Mul", 2, (ir_value *[]){mask, attention_mask_scalar(before, dtype, term->factor)}));
     return mask;
 }
 
@@ -162,13 +163,14 @@ static ir_value *selected(ir_node *before, const attention_term *term, ir_value 
     const grt_dtype wide = sum && sum->type.dtype != dtype ? sum->type.dtype
                            : widen                         ? GRT_DTYPE_FLOAT
                                                            : dtype;
-    ir_value *hidden = scalar(before, wide, isfinite(low) && low > NOTHING_LEFT ? NOTHING_LEFT : low);
-    ir_value *kept = sum ? attention_cast(before, sum, wide) : scalar(before, wide, 0);
+    ir_value *hidden =
+        attention_mask_scalar(before, wide, isfinite(low) && low > NOTHING_LEFT ? NOTHING_LEFT : low);
+    ir_value *kept = sum ? attention_cast(before, sum, wide) : attention_mask_scalar(before, wide, 0);
     if (!hidden || !kept)
         return NULL;
-    return inferred(
-        add_node(before, "Where", 3,
-                 (ir_value *[]){mask, term->inverted ? hidden : kept, term->inverted ? kept : hidden}));
+    return inferred(attention_mask_add_node(
+        before, "Where", 3,
+        (ir_value *[]){mask, term->inverted ? hidden : kept, term->inverted ? kept : hidden}));
 }
 
 ir_value *attention_mask_make(ir_node *before, const attention_match *m, const attention_layout *layout,
@@ -187,7 +189,8 @@ ir_value *attention_mask_make(ir_node *before, const attention_match *m, const a
             if (keep)
                 sum = selected(before, t, mask, sum, dtype);
             else
-                sum = sum ? inferred(add_node(before, "Add", 2, (ir_value *[]){sum, term})) : term;
+                sum = sum ? inferred(attention_mask_add_node(before, "Add", 2, (ir_value *[]){sum, term}))
+                          : term;
             if (!sum)
                 return NULL;
         }

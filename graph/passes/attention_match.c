@@ -19,7 +19,7 @@
 
 enum { MOST_STEPS = 16 };
 
-static bool is_inner(const ir_value *value)
+static bool attention_match_is_inner(const ir_value *value)
 {
     return value && value->producer && value->n_uses == 1;
 }
@@ -49,7 +49,8 @@ static ir_value *unguarded(const ir_node *where)
 {
     double zero;
     ir_value *p = rewrite_is(where, "Where") ? ir_in(where, 2) : NULL;
-    ir_node *test = p && is_inner(ir_in(where, 0)) ? rewrite_producer(ir_in(where, 0), "IsNaN") : NULL;
+    ir_node *test =
+        p && attention_match_is_inner(ir_in(where, 0)) ? rewrite_producer(ir_in(where, 0), "IsNaN") : NULL;
     return test && ir_in(test, 0) == p && p->n_uses == 2 && ir_const_float(ir_in(where, 1), &zero) &&
                    zero == 0
                ? p
@@ -86,7 +87,7 @@ static bool is_private(const ir_value *value, const ir_node *softmax)
 /* ---- in front of it ---- */
 
 /* x of x * c or x / c with a scalar constant c; *out_factor is multiplied by it. */
-static ir_value *unscaled(const ir_node *node, double *out_factor)
+static ir_value *attention_match_unscaled(const ir_node *node, double *out_factor)
 {
     double c;
     const bool div = rewrite_is(node, "Div");
@@ -122,7 +123,7 @@ static ir_value *step_back(const ir_value *scores, double *factor, attention_ter
     const ir_node *node = scores->producer;
     ir_value *x = passed(scores);
     if (!x)
-        x = unscaled(node, factor);
+        x = attention_match_unscaled(node, factor);
     if (!x)
         x = unselected(node, term);
     return x;
@@ -176,7 +177,7 @@ static ir_node *find_product(attention_match *m, ir_value *scores)
         attention_term term = {0};
         double factor = 1;
         ir_node *node = scores->producer;
-        if (!is_inner(scores)) {
+        if (!attention_match_is_inner(scores)) {
             m->why = "the scores have another reader";
             return NULL;
         }
@@ -227,7 +228,7 @@ static bool find_side(attention_side *side, ir_value *value, const ir_type *scor
     for (double factor = 1; value->producer; factor = 1) {
         ir_value *x = unwidened(value);
         if (!x)
-            x = unscaled(value->producer, &factor);
+            x = attention_match_unscaled(value->producer, &factor);
         if (!x || !rewrite_same_shape(&x->type, &value->type))
             break;
         side->value = value = x;

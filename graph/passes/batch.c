@@ -15,7 +15,7 @@ struct batch_made {
 
 /* ---- making nodes ---- */
 
-static ir_node *make(batch *b, const char *op, int32_t n_in, ir_value *const *in)
+static ir_node *batch_make(batch *b, const char *op, int32_t n_in, ir_value *const *in)
 {
     struct batch_made *made = GRT_ARENA_NEW(b->scratch, struct batch_made);
     ir_node *node = made ? ir_node_create(b->before->graph, b->before, "", op, b->name, n_in, in, 1) : NULL;
@@ -28,23 +28,23 @@ static ir_node *make(batch *b, const char *op, int32_t n_in, ir_value *const *in
 }
 
 /* The node's result, once it has its attributes. */
-static ir_value *finish(const batch *b, ir_node *node)
+static ir_value *batch_finish(const batch *b, ir_node *node)
 {
     const bool good = node && op_infer_node(node) == GRT_OK && rewrite_supported(b->context, node, NULL);
     return good ? node->out[0] : NULL;
 }
 
-static ir_value *binary(batch *b, const char *op, ir_value *x, ir_value *y)
+static ir_value *batch_binary(batch *b, const char *op, ir_value *x, ir_value *y)
 {
-    return x && y ? finish(b, make(b, op, 2, (ir_value *[]){x, y})) : NULL;
+    return x && y ? batch_finish(b, batch_make(b, op, 2, (ir_value *[]){x, y})) : NULL;
 }
 
-static ir_value *transposed(batch *b, ir_value *x, const int64_t *perm)
+static ir_value *batch_transposed(batch *b, ir_value *x, const int64_t *perm)
 {
-    ir_node *node = x ? make(b, "Transpose", 1, &x) : NULL;
+    ir_node *node = x ? batch_make(b, "Transpose", 1, &x) : NULL;
     if (node)
         ir_attr_set_ints(node, "perm", perm, (size_t)x->type.rank);
-    return finish(b, node);
+    return batch_finish(b, node);
 }
 
 /* Axis `from` becomes axis `to`; those between move up or down. */
@@ -58,12 +58,12 @@ static ir_value *moved_axis(batch *b, ir_value *x, int32_t from, int32_t to)
             other++;
         perm[i] = i == to ? from : other++;
     }
-    return transposed(b, x, perm);
+    return batch_transposed(b, x, perm);
 }
 
-static ir_value *reshaped(batch *b, ir_value *x, int32_t rank, const grt_dim *dims)
+static ir_value *batch_reshaped(batch *b, ir_value *x, int32_t rank, const grt_dim *dims)
 {
-    ir_node *node = x && rank <= GRT_MAX_RANK ? make(b, "Reshape", 1, &x) : NULL;
+    ir_node *node = x && rank <= GRT_MAX_RANK ? batch_make(b, "Reshape", 1, &x) : NULL;
     if (!node)
         return NULL;
     node->out[0]->type = (ir_type){.dtype = x->type.dtype, .rank = rank, .dims = dims};
@@ -123,7 +123,7 @@ static ir_value *of_rank(batch *b, const batch_operand *x, int32_t rank)
         return widened_constant(x->value, more);
     for (int32_t i = 0; i < more; i++)
         axes[i] = 1 + i;
-    return binary(b, "Unsqueeze", x->value, ir_constant_ints(b->before->graph, b->name, axes, more));
+    return batch_binary(b, "Unsqueeze", x->value, ir_constant_ints(b->before->graph, b->name, axes, more));
 }
 
 /* ---- one rule per kind of node: op_batch ---- */
@@ -156,10 +156,10 @@ static ir_value *make_pointwise(batch *b, const ir_node *first, const batch_oper
         if (in[i].value && !operands[i])
             return NULL;
     }
-    ir_node *node = operands ? make(b, first->desc.op, first->n_in, operands) : NULL;
+    ir_node *node = operands ? batch_make(b, first->desc.op, first->n_in, operands) : NULL;
     if (node)
         ir_attrs_copy(node, first);
-    return finish(b, node);
+    return batch_finish(b, node);
 }
 
 static bool may_view(const ir_node *node)
@@ -171,7 +171,7 @@ static ir_value *make_view(batch *b, const ir_node *first, const batch_operand *
 {
     const ir_type *type = &first->out[0]->type;
     const grt_dim *dims = batched_dims(b, type);
-    return dims && in[0].is_batch ? reshaped(b, in[0].value, type->rank + 1, dims) : NULL;
+    return dims && in[0].is_batch ? batch_reshaped(b, in[0].value, type->rank + 1, dims) : NULL;
 }
 
 static bool may_transpose(const ir_node *node)
@@ -188,7 +188,7 @@ static ir_value *make_transpose(batch *b, const ir_node *first, const batch_oper
         const int64_t from = given ? grt_axis(given[i], in[0].rank) : in[0].rank - 1 - i;
         perm[i + 1] = from + 1;
     }
-    return in[0].is_batch ? transposed(b, in[0].value, perm) : NULL;
+    return in[0].is_batch ? batch_transposed(b, in[0].value, perm) : NULL;
 }
 
 static ir_value *swapped_last_two(batch *b, ir_value *x)
@@ -200,7 +200,8 @@ static ir_value *multiplied_by(batch *b, ir_value *x, float factor)
 {
     if (!x || factor == 1)
         return x;
-    return binary(b, "Mul", x, ir_constant_scalar(b->before->graph, b->name, x->type.dtype, (double)factor));
+    return batch_binary(b, "Mul", x,
+                        ir_constant_scalar(b->before->graph, b->name, x->type.dtype, (double)factor));
 }
 
 static bool may_matmul(const ir_node *node)
@@ -211,7 +212,7 @@ static bool may_matmul(const ir_node *node)
 static ir_value *make_matmul(batch *b, const ir_node *first, const batch_operand *in)
 {
     const int32_t rank = first->out[0]->type.rank;
-    return binary(b, "MatMul", of_rank(b, &in[0], rank), of_rank(b, &in[1], rank));
+    return batch_binary(b, "MatMul", of_rank(b, &in[0], rank), of_rank(b, &in[1], rank));
 }
 
 static bool may_gemm(const ir_node *node)
@@ -229,10 +230,10 @@ static ir_value *make_gemm(batch *b, const ir_node *first, const batch_operand *
     const bool trans_a = grt_attr_int(desc, "transA", 0), trans_b = grt_attr_int(desc, "transB", 0);
     ir_value *x = trans_a ? swapped_last_two(b, in[0].value) : in[0].value,
              *w = trans_b ? swapped_last_two(b, in[1].value) : in[1].value;
-    ir_value *y = multiplied_by(b, binary(b, "MatMul", x, w), grt_attr_float(desc, "alpha", 1));
+    ir_value *y = multiplied_by(b, batch_binary(b, "MatMul", x, w), grt_attr_float(desc, "alpha", 1));
     if (!ir_in(first, 2) || beta == 0)
         return y;
-    return binary(b, "Add", y, multiplied_by(b, of_rank(b, &in[2], 2), beta));
+    return batch_binary(b, "Add", y, multiplied_by(b, of_rank(b, &in[2], 2), beta));
 }
 
 /* ops with an attribute axis: the same, counted from the end. */
@@ -240,7 +241,7 @@ static ir_node *make_along_axis(batch *b, const ir_node *first, int32_t n_in, ir
 {
     const int32_t rank = first->out[0]->type.rank;
     const int64_t axis = grt_attr_int(&first->desc, "axis", -1);
-    ir_node *node = rank > 0 ? make(b, first->desc.op, n_in, in) : NULL;
+    ir_node *node = rank > 0 ? batch_make(b, first->desc.op, n_in, in) : NULL;
     if (!node)
         return NULL;
     ir_attrs_copy(node, first);
@@ -250,7 +251,7 @@ static ir_node *make_along_axis(batch *b, const ir_node *first, int32_t n_in, ir
 
 static ir_value *make_axis(batch *b, const ir_node *first, const batch_operand *in)
 {
-    return finish(b, make_along_axis(b, first, 1, &in[0].value));
+    return batch_finish(b, make_along_axis(b, first, 1, &in[0].value));
 }
 
 static bool may_norm(const ir_node *node)
@@ -284,10 +285,10 @@ static ir_value *make_norm(batch *b, const ir_node *first, const batch_operand *
                             has_bias ? in[2].value : NULL};
     if (!operands[0] || !operands[1])
         return NULL;
-    ir_value *y = finish(b, make_along_axis(b, first, has_bias && !own ? 3 : 2, operands));
+    ir_value *y = batch_finish(b, make_along_axis(b, first, has_bias && !own ? 3 : 2, operands));
     if (own)
-        y = binary(b, "Mul", y, of_rank(b, &in[1], rank));
-    return own && has_bias ? binary(b, "Add", y, of_rank(b, &in[2], rank)) : y;
+        y = batch_binary(b, "Mul", y, of_rank(b, &in[1], rank));
+    return own && has_bias ? batch_binary(b, "Add", y, of_rank(b, &in[2], rank)) : y;
 }
 
 static bool may_concat(const ir_node *node)
@@ -303,7 +304,8 @@ static ir_value *as_batch(batch *b, const batch_operand *x)
         return x->value;
     for (int32_t i = 0; i <= x->rank; i++)
         shape[i] = i ? 1 : b->n;
-    return binary(b, "Expand", x->value, ir_constant_ints(b->before->graph, b->name, shape, x->rank + 1));
+    return batch_binary(b, "Expand", x->value,
+                        ir_constant_ints(b->before->graph, b->name, shape, x->rank + 1));
 }
 
 static ir_value *make_concat(batch *b, const ir_node *first, const batch_operand *in)
@@ -312,7 +314,7 @@ static ir_value *make_concat(batch *b, const ir_node *first, const batch_operand
     for (int32_t i = 0; operands && i < first->n_in; i++)
         if (!(operands[i] = as_batch(b, &in[i])))
             return NULL;
-    return operands ? finish(b, make_along_axis(b, first, first->n_in, operands)) : NULL;
+    return operands ? batch_finish(b, make_along_axis(b, first, first->n_in, operands)) : NULL;
 }
 
 /* Axes are counted from the end; where there are none, all are meant. */
@@ -330,10 +332,10 @@ static ir_value *make_reduction(batch *b, const ir_node *first, const batch_oper
     for (int64_t i = 0; i < n; i++)
         counted[i] = all || axes[i] >= 0 ? (all ? i : axes[i]) - in[0].rank : axes[i];
     ir_value *operands[] = {in[0].value, ir_constant_ints(b->before->graph, b->name, counted, n)};
-    ir_node *node = operands[1] ? make(b, first->desc.op, 2, operands) : NULL;
+    ir_node *node = operands[1] ? batch_make(b, first->desc.op, 2, operands) : NULL;
     if (node)
         ir_attrs_copy(node, first);
-    return finish(b, node);
+    return batch_finish(b, node);
 }
 
 static bool may_reduce(const ir_node *node)
@@ -360,7 +362,7 @@ static const rule rules[N_OP_BATCHES] = {
     [OP_BATCH_REDUCE] = {may_reduce, make_reduction},
 };
 
-static op_batch kind_of(const ir_node *node)
+static op_batch batch_kind_of(const ir_node *node)
 {
     const op_row *row = node->row;
     if (!row || *row->domain)
@@ -374,7 +376,7 @@ static op_batch kind_of(const ir_node *node)
 
 bool batch_knows(const ir_node *node)
 {
-    const op_batch kind = kind_of(node);
+    const op_batch kind = batch_kind_of(node);
     if (!kind || node->n_out != 1 || !node->out[0])
         return false;
     const ir_type *type = &node->out[0]->type;
@@ -386,7 +388,7 @@ batch_input batch_input_of(const ir_node *node, int32_t index)
 {
     if (index == 0)
         return BATCH_ANY;
-    const op_batch kind = kind_of(node);
+    const op_batch kind = batch_kind_of(node);
     if (kind == OP_BATCH_VIEW)
         return BATCH_IGNORED;
     return kind == OP_BATCH_PARAMETERS || kind == OP_BATCH_REDUCE ? BATCH_SAME : BATCH_ANY;
@@ -395,7 +397,7 @@ batch_input batch_input_of(const ir_node *node, int32_t index)
 ir_value *batch_node(batch *b, const ir_node *first, const batch_operand *in)
 {
     const ir_type *type = &first->out[0]->type;
-    ir_value *made = rules[kind_of(first)].make(b, first, in);
+    ir_value *made = rules[batch_kind_of(first)].make(b, first, in);
     const ir_type wanted = {.dtype = type->dtype, .rank = type->rank + 1, .dims = batched_dims(b, type)};
     const bool good =
         made && wanted.dims && made->type.dtype == wanted.dtype && rewrite_same_shape(&made->type, &wanted);
@@ -429,7 +431,7 @@ static bool follow_each_other(const batch *b, int64_t step, const int64_t *start
 }
 
 /* whole[.., start .. start + size, ..] */
-static ir_value *cut(batch *b, ir_value *whole, int32_t axis, int64_t start, int64_t size)
+static ir_value *batch_cut(batch *b, ir_value *whole, int32_t axis, int64_t start, int64_t size)
 {
     ir_graph *graph = b->before->graph;
     const int64_t end = start + size, along = axis;
@@ -437,15 +439,15 @@ static ir_value *cut(batch *b, ir_value *whole, int32_t axis, int64_t start, int
         return whole;
     ir_value *in[] = {whole, ir_constant_ints(graph, b->name, &start, 1),
                       ir_constant_ints(graph, b->name, &end, 1), ir_constant_ints(graph, b->name, &along, 1)};
-    return in[1] && in[2] && in[3] ? finish(b, make(b, "Slice", 4, in)) : NULL;
+    return in[1] && in[2] && in[3] ? batch_finish(b, batch_make(b, "Slice", 4, in)) : NULL;
 }
 
 static ir_value *gathered(batch *b, ir_value *whole, int32_t axis, ir_value *indices)
 {
-    ir_node *node = indices ? make(b, "Gather", 2, (ir_value *[]){whole, indices}) : NULL;
+    ir_node *node = indices ? batch_make(b, "Gather", 2, (ir_value *[]){whole, indices}) : NULL;
     if (node)
         ir_attr_set_int(node, "axis", axis);
-    return finish(b, node);
+    return batch_finish(b, node);
 }
 
 /* The ranges as the rows of one Gather, wherever they begin. */
@@ -468,7 +470,7 @@ ir_value *batch_ranges(batch *b, ir_value *whole, int32_t axis, int64_t width, c
     int64_t total;
     if (!grt_mul_i64(b->n, step, &total) || rank >= GRT_MAX_RANK)
         return NULL;
-    ir_value *x = follow_each_other(b, step, starts) ? cut(b, whole, axis, starts[0], total)
+    ir_value *x = follow_each_other(b, step, starts) ? batch_cut(b, whole, axis, starts[0], total)
                                                      : picked(b, whole, axis, step, starts);
     if (!x || !width)
         return moved_axis(b, x, axis, 0);
@@ -479,13 +481,13 @@ ir_value *batch_ranges(batch *b, ir_value *whole, int32_t axis, int64_t width, c
         return NULL;
     dims[axis] = grt_dim_const(table, b->n);
     dims[axis + 1] = grt_dim_const(table, width);
-    return moved_axis(b, reshaped(b, x, rank + 1, dims), axis, 0);
+    return moved_axis(b, batch_reshaped(b, x, rank + 1, dims), axis, 0);
 }
 
 ir_value *batch_part(batch *b, ir_value *value, int32_t axis, int64_t start, int64_t width)
 {
     if (width)
-        return cut(b, value, axis + 1, start, width);
+        return batch_cut(b, value, axis + 1, start, width);
     return gathered(b, value, axis + 1, ir_constant_int(b->before->graph, b->name, start));
 }
 
@@ -499,18 +501,18 @@ ir_value *batch_join(batch *b, ir_value *value, int32_t axis)
     if (!x || !dims)
         return NULL;
     dims[axis] = grt_dim_mulc(b->context->module->dims, dims[axis], b->n);
-    return reshaped(b, x, rank, dims);
+    return batch_reshaped(b, x, rank, dims);
 }
 
 ir_value *batch_reduce(batch *b, ir_value *value, const char *op, ir_value *start)
 {
     const int64_t first = 0;
     ir_value *in[] = {value, ir_constant_ints(b->before->graph, b->name, &first, 1)};
-    ir_node *node = in[1] ? make(b, op, 2, in) : NULL;
+    ir_node *node = in[1] ? batch_make(b, op, 2, in) : NULL;
     if (node)
         ir_attr_set_int(node, "keepdims", 0);
-    ir_value *made = finish(b, node);
-    return start ? binary(b, "Add", start, made) : made;
+    ir_value *made = batch_finish(b, node);
+    return start ? batch_binary(b, "Add", start, made) : made;
 }
 
 ir_value *batch_member(batch *b, ir_value *value, int64_t i)

@@ -19,7 +19,7 @@ typedef struct parallel {
 
 /* ---- is it worth it? ---- */
 
-static double elements(const ir_value *value, int32_t from, int32_t to)
+static double batch_branches_elements(const ir_value *value, int32_t from, int32_t to)
 {
     double n = 1;
     int64_t dim;
@@ -29,7 +29,7 @@ static double elements(const ir_value *value, int32_t from, int32_t to)
     return n;
 }
 
-static bool is_product(const ir_node *node)
+static bool batch_branches_is_product(const ir_node *node)
 {
     return rewrite_is(node, "MatMul") || rewrite_is(node, "Gemm");
 }
@@ -39,8 +39,9 @@ static bool is_large(const parallel *p, const ir_node *product)
 {
     const ir_value *w = ir_in(product, 1), *y = product->out[0];
     const int64_t limit = p->context->target->traits->batch_limit;
-    return limit &&
-           elements(y, 0, y->type.rank - 1) * elements(w, w->type.rank - 2, w->type.rank) >= (double)limit;
+    return limit && batch_branches_elements(y, 0, y->type.rank - 1) *
+                            batch_branches_elements(w, w->type.rank - 2, w->type.rank) >=
+                        (double)limit;
 }
 
 /* Something must be computed; and what others read of it has to be taken out of the batch again. */
@@ -52,9 +53,9 @@ static bool is_worth_it(const parallel *p, group *const *groups, int32_t n)
         if (!group_is_computed(g))
             continue;
         const ir_node *node = g->members[0]->producer;
-        if (is_product(node) && is_large(p, node))
+        if (batch_branches_is_product(node) && is_large(p, node))
             return false;
-        products += is_product(node);
+        products += batch_branches_is_product(node);
         levels += g->kind == FORM_NODE && !rewrite_needs_no_kernel(node);
         apart = 0;
         for (int32_t i = 0; i < g->n; i++)
@@ -92,7 +93,7 @@ static ir_value *make_ranges(const parallel *p, batch *b, const group *g)
     return starts ? batch_ranges(b, as_it_is_now(p, first->whole), first->axis, first->width, starts) : NULL;
 }
 
-static ir_value *make_parts(const parallel *p, batch *b, const group *g)
+static ir_value *batch_branches_make_parts(const parallel *p, batch *b, const group *g)
 {
     const form *first = form_of(&p->found.forms, g->members[0]);
     const group *from = &p->found.groups[g->in[0]];
@@ -111,7 +112,7 @@ static ir_value *make_nodes(const parallel *p, batch *b, const group *g)
     return in ? batch_node(b, first, in) : NULL;
 }
 
-static bool take_apart(const parallel *p, batch *b, group *g)
+static bool batch_branches_take_apart(const parallel *p, batch *b, group *g)
 {
     for (int32_t i = 0; i < g->n; i++) {
         if (!group_is_read_apart(g, i))
@@ -139,8 +140,8 @@ static bool make_group(const parallel *p, batch *b, group *g)
         return false;
     if (g->kind == FORM_RANGE)
         return (g->value = make_ranges(p, b, g));
-    g->value = g->kind == FORM_PART ? make_parts(p, b, g) : make_nodes(p, b, g);
-    return g->value && take_apart(p, b, g);
+    g->value = g->kind == FORM_PART ? batch_branches_make_parts(p, b, g) : make_nodes(p, b, g);
+    return g->value && batch_branches_take_apart(p, b, g);
 }
 
 static bool make_join(const parallel *p, batch *b, const group *g, join *j)
@@ -205,7 +206,7 @@ static void remove_sum(ir_node *node)
     }
 }
 
-static void replace(const parallel *p, ir_value *value, ir_value *by)
+static void batch_branches_replace(const parallel *p, ir_value *value, ir_value *by)
 {
     if (rewrite_replace(value, by))
         form_of(&p->found.forms, value)->now = by;
@@ -215,7 +216,7 @@ static void replace(const parallel *p, ir_value *value, ir_value *by)
 static void put_join(const parallel *p, const join *j)
 {
     if (j->reduce) {
-        replace(p, j->node->out[0], j->made);
+        batch_branches_replace(p, j->node->out[0], j->made);
         remove_sum(j->node);
         return;
     }
@@ -227,10 +228,10 @@ static void put_apart(const parallel *p, const group *g)
 {
     for (int32_t i = 0; g->apart && i < g->n; i++)
         if (g->apart[i])
-            replace(p, g->members[i], g->apart[i]);
+            batch_branches_replace(p, g->members[i], g->apart[i]);
 }
 
-static void put_in_place(const parallel *p, group *const *groups, int32_t n)
+static void batch_branches_put_in_place(const parallel *p, group *const *groups, int32_t n)
 {
     for (int32_t k = 0; k < n; k++) {
         for (int32_t j = groups[k]->join; j >= 0; j = p->found.joins[j].next)
@@ -266,12 +267,12 @@ static void batch_family(const parallel *p, group *const *groups, int32_t n)
     if (!is_worth_it(p, groups, n))
         return;
     if (make_all(p, &b, groups, n))
-        put_in_place(p, groups, n);
+        batch_branches_put_in_place(p, groups, n);
     else
         batch_take_back(&b);
 }
 
-static grt_status visit_graph(pass_context *context, ir_graph *graph)
+static grt_status batch_branches_visit_graph(pass_context *context, ir_graph *graph)
 {
     parallel p = {.context = context, .graph = graph};
     grt_arena *scratch = grt_arena_create();
@@ -293,5 +294,5 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
 
 grt_status pass_batch_branches(pass_context *context)
 {
-    return rewrite_each_graph(context, visit_graph);
+    return rewrite_each_graph(context, batch_branches_visit_graph);
 }

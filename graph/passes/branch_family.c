@@ -125,7 +125,7 @@ static int32_t group_of_input(families *f, const group *g, int32_t k)
 }
 
 /* Groups for what a group is made from. */
-static bool expand(families *f, group *g)
+static bool branch_family_expand(families *f, group *g)
 {
     const ir_node *first = g->members[0]->producer;
     const bool part = g->kind == FORM_PART;
@@ -160,7 +160,7 @@ static void forget_groups(families *f, int32_t from)
 }
 
 /* Follow what is joined back to where it comes from. */
-static void collect(families *f, const join *found, ir_value **values)
+static void branch_family_collect(families *f, const join *found, ir_value **values)
 {
     const int32_t family = f->n_joins++, first = f->n_groups;
     join *j = &f->joins[family];
@@ -171,7 +171,7 @@ static void collect(families *f, const join *found, ir_value **values)
     bool good = j->group >= 0;
     for (int32_t g = first; good && g < f->n_groups; g++)
         if (group_is_computed(&f->groups[g]))
-            good = expand(f, &f->groups[g]);
+            good = branch_family_expand(f, &f->groups[g]);
     if (good) {
         j->next = f->groups[j->group].join;
         f->groups[j->group].join = family;
@@ -181,7 +181,7 @@ static void collect(families *f, const join *found, ir_value **values)
     }
 }
 
-static bool is_float(const ir_node *node)
+static bool branch_family_is_float(const ir_node *node)
 {
     return node->out[0] && node->out[0]->type.rank >= 0 &&
            grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS);
@@ -208,7 +208,7 @@ static void collect_from_concat(families *f, ir_node *concat)
         for (int32_t i = 0; values && i < run.n; i++)
             values[i] = ir_in(concat, from + i);
         if (values)
-            collect(f, &run, values);
+            branch_family_collect(f, &run, values);
     }
 }
 
@@ -280,7 +280,7 @@ static void collect_chain(families *f, ir_node *add)
         terms[i] = terms[n - 1 - i];
         terms[n - 1 - i] = other;
     }
-    collect(f, &(join){.node = add, .reduce = "ReduceSum", .start = start, .n = n}, terms);
+    branch_family_collect(f, &(join){.node = add, .reduce = "ReduceSum", .start = start, .n = n}, terms);
 }
 
 static void collect_inputs(families *f, ir_node *node, const char *reduce)
@@ -290,7 +290,7 @@ static void collect_inputs(families *f, ir_node *node, const char *reduce)
     for (int32_t i = 0; values && i < all.n; i++)
         values[i] = ir_in(node, i);
     if (values && are_of_form(f, values, all.n, form_of(&f->forms, values[0])->hash))
-        collect(f, &all, values);
+        branch_family_collect(f, &all, values);
 }
 
 /* Nodes that may join what branches give. */
@@ -306,7 +306,7 @@ static int joining_of(const families *f, const ir_node *node)
         if (rewrite_is(node, joining[i].op)) {
             const bool chain = rewrite_is(node, "Add") && !is_added_on(node);
             const int32_t n = chain ? terms_of(f, node, NULL) : node->n_in;
-            return is_float(node) && n >= FORM_LEAST ? i : -1;
+            return branch_family_is_float(node) && n >= FORM_LEAST ? i : -1;
         }
     return -1;
 }
@@ -345,7 +345,7 @@ static int by_family(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static void sort(families *f)
+static void branch_family_sort(families *f)
 {
     f->sorted = GRT_ARENA_ARRAY(f->scratch, group *, f->n_groups + 1);
     for (int32_t g = 0; f->sorted && g < f->n_groups; g++) {
@@ -359,7 +359,7 @@ static void sort(families *f)
 }
 
 /* Room for groups and joins: a bound. False: there is nothing to do. */
-static bool begin(families *f, ir_graph *graph)
+static bool branch_family_begin(families *f, ir_graph *graph)
 {
     int64_t uses = 0, joins = 0, order = 0;
     IR_FOR_EACH_NODE (node, graph) {
@@ -378,13 +378,13 @@ static bool begin(families *f, ir_graph *graph)
 void families_find(families *f, ir_graph *graph, grt_arena *scratch)
 {
     *f = (families){.scratch = scratch};
-    if (!begin(f, graph))
+    if (!branch_family_begin(f, graph))
         return;
     /* The last first: what is joined there may have been joined before, within each branch. */
     for (ir_node *node = graph->last; node; node = node->prev)
         collect_from(f, node);
     count_uses(f);
-    sort(f);
+    branch_family_sort(f);
 }
 
 int32_t families_end(const families *f, int32_t from)

@@ -14,7 +14,7 @@ enum { Q, K, V, MASK };
 typedef enum mask_kind { MASK_OTHER, MASK_NOTHING, MASK_CAUSAL } mask_kind;
 
 /* Zero up to the query's own key; behind it zero or what hides, all the one or all the other. */
-static mask_kind kind_of(const grt_tensor *mask)
+static mask_kind causal_mask_kind_of(const grt_tensor *mask)
 {
     int32_t rank = mask->rank;
     if ((mask->dtype != GRT_DTYPE_FLOAT && mask->dtype != GRT_DTYPE_FLOAT16) || rank < 2)
@@ -37,7 +37,7 @@ static mask_kind kind_of(const grt_tensor *mask)
     return !hidden ? MASK_NOTHING : open || rows != columns ? MASK_OTHER : MASK_CAUSAL;
 }
 
-static void look(pass_context *context, ir_node *node)
+static void causal_mask_look(pass_context *context, ir_node *node)
 {
     const bool joined = grt_op_is(&node->desc, "graphrt", "Attention");
     const ir_value *mask = ir_in(node, MASK), *q = ir_in(node, Q), *k = joined ? q : ir_in(node, K);
@@ -50,7 +50,7 @@ static void look(pass_context *context, ir_node *node)
         if (ir_in(node, i))
             return; /* a past shifts the queries */
     const grt_tensor *t = mask->type.data;
-    const mask_kind kind = kind_of(t);
+    const mask_kind kind = causal_mask_kind_of(t);
     if (kind == MASK_OTHER || !grt_dim_is_const(dims, q->type.dims[q->type.rank - 2], &rows) ||
         !grt_dim_is_const(dims, k->type.dims[k->type.rank - 2], &columns) ||
         t->dims[t->rank - 1] != columns || (kind == MASK_CAUSAL && t->dims[t->rank - 2] != rows))
@@ -61,14 +61,14 @@ static void look(pass_context *context, ir_node *node)
     context->changed++;
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status causal_mask_visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
-        look(context, node);
+        causal_mask_look(context, node);
     return GRT_OK;
 }
 
 grt_status pass_causal_mask(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, causal_mask_visit);
 }

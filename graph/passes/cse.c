@@ -36,7 +36,7 @@ typedef struct cse {
 
 /* ---- tables ---- */
 
-static void remember(cse *c, entry **table, uint64_t hash, ir_node *node, ir_value *constant)
+static void cse_remember(cse *c, entry **table, uint64_t hash, ir_node *node, ir_value *constant)
 {
     entry *e = GRT_ARENA_NEW(c->scratch, entry), *first;
     if (!e) {
@@ -63,7 +63,7 @@ static entry *first_of(entry *table, uint64_t hash)
 
 /* ---- hashing and comparing ---- */
 
-static uint64_t mix(uint64_t seed, const void *data, size_t size)
+static uint64_t cse_mix(uint64_t seed, const void *data, size_t size)
 {
     return size ? XXH3_64bits_withSeed(data, size, seed) : seed + 0x9e3779b97f4a7c15u;
 }
@@ -77,8 +77,8 @@ static uint64_t hash_tensor(uint64_t h, const grt_tensor *t)
 {
     if (!t)
         return h;
-    h = mix(h + (uint64_t)t->dtype, t->dims, (size_t)t->rank * sizeof t->dims[0]);
-    return is_comparable(t) ? mix(h, t->data, grt_tensor_bytes(t)) : h;
+    h = cse_mix(h + (uint64_t)t->dtype, t->dims, (size_t)t->rank * sizeof t->dims[0]);
+    return is_comparable(t) ? cse_mix(h, t->data, grt_tensor_bytes(t)) : h;
 }
 
 static bool equal_tensors(const grt_tensor *a, const grt_tensor *b)
@@ -92,18 +92,18 @@ static bool equal_tensors(const grt_tensor *a, const grt_tensor *b)
 
 static uint64_t hash_attr(uint64_t h, const grt_attr *a)
 {
-    h = mix(h + (uint64_t)a->kind, a->name, strlen(a->name));
+    h = cse_mix(h + (uint64_t)a->kind, a->name, strlen(a->name));
     switch (a->kind) {
     case GRT_ATTR_INT:
-        return mix(h, &a->i, sizeof a->i);
+        return cse_mix(h, &a->i, sizeof a->i);
     case GRT_ATTR_FLOAT:
-        return mix(h, &a->f, sizeof a->f);
+        return cse_mix(h, &a->f, sizeof a->f);
     case GRT_ATTR_STRING:
-        return mix(h, a->s.data, a->s.size);
+        return cse_mix(h, a->s.data, a->s.size);
     case GRT_ATTR_INTS:
-        return mix(h, a->ints.v, a->ints.n * sizeof *a->ints.v);
+        return cse_mix(h, a->ints.v, a->ints.n * sizeof *a->ints.v);
     case GRT_ATTR_FLOATS:
-        return mix(h, a->floats.v, a->floats.n * sizeof *a->floats.v);
+        return cse_mix(h, a->floats.v, a->floats.n * sizeof *a->floats.v);
     case GRT_ATTR_TENSOR:
         return hash_tensor(h, a->t);
     default: /* equal_attr decides */
@@ -163,12 +163,12 @@ uint64_t cse_hash_attrs(uint64_t seed, const ir_node *node)
     return seed;
 }
 
-static uint64_t hash_node(const ir_node *node)
+static uint64_t cse_hash_node(const ir_node *node)
 {
-    uint64_t h = mix((uint64_t)node->n_out, node->desc.op, strlen(node->desc.op));
-    h = mix(h, node->desc.domain, strlen(node->desc.domain));
+    uint64_t h = cse_mix((uint64_t)node->n_out, node->desc.op, strlen(node->desc.op));
+    h = cse_mix(h, node->desc.domain, strlen(node->desc.domain));
     for (int32_t i = 0; i < node->n_in; i++)
-        h = mix(h, &node->in[i].value, sizeof node->in[i].value);
+        h = cse_mix(h, &node->in[i].value, sizeof node->in[i].value);
     return cse_hash_attrs(h, node);
 }
 
@@ -209,11 +209,11 @@ static void share_constant(cse *c, ir_value *value)
             ir_value_replace(value, e->constant);
             return;
         }
-    remember(c, &c->constants, hash, NULL, value);
+    cse_remember(c, &c->constants, hash, NULL, value);
 }
 
 /* The scratch marks of values say which constants were looked at. */
-static grt_status clear_marks(pass_context *context, ir_graph *graph)
+static grt_status cse_clear_marks(pass_context *context, ir_graph *graph)
 {
     (void)context;
     IR_FOR_EACH_NODE (node, graph)
@@ -239,7 +239,7 @@ static ir_node *find_equal(const scope *s, const ir_node *node, uint64_t hash)
     return NULL;
 }
 
-static bool merge(cse *c, ir_node *node, ir_node *into)
+static bool cse_merge(cse *c, ir_node *node, ir_node *into)
 {
     bool all = true;
     for (int32_t i = 0; i < node->n_out; i++)
@@ -251,7 +251,7 @@ static bool merge(cse *c, ir_node *node, ir_node *into)
     return all;
 }
 
-static void sweep(cse *c, ir_graph *graph, scope *outer)
+static void cse_sweep(cse *c, ir_graph *graph, scope *outer)
 {
     scope here = {.outer = outer};
     IR_FOR_EACH_NODE (node, graph) {
@@ -259,13 +259,13 @@ static void sweep(cse *c, ir_graph *graph, scope *outer)
             share_constant(c, node->in[i].value);
         for (size_t i = 0; i < node->desc.n_attrs; i++)
             if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
-                sweep(c, node->desc.attrs[i].graph, &here);
+                cse_sweep(c, node->desc.attrs[i].graph, &here);
         if (!may_merge(node))
             continue;
-        uint64_t hash = hash_node(node);
+        uint64_t hash = cse_hash_node(node);
         ir_node *equal = find_equal(&here, node, hash);
-        if (!equal || !merge(c, node, equal))
-            remember(c, &here.nodes, hash, node, NULL);
+        if (!equal || !cse_merge(c, node, equal))
+            cse_remember(c, &here.nodes, hash, node, NULL);
     }
     HASH_CLEAR(hh, here.nodes);
 }
@@ -275,8 +275,8 @@ grt_status pass_cse(pass_context *context)
     cse c = {.context = context, .scratch = grt_arena_create()};
     if (!c.scratch)
         return grt_fail_memory(0);
-    rewrite_each_graph(context, clear_marks);
-    sweep(&c, context->module->main, NULL);
+    rewrite_each_graph(context, cse_clear_marks);
+    cse_sweep(&c, context->module->main, NULL);
     HASH_CLEAR(hh, c.constants);
     grt_arena_release(c.scratch);
     return c.failed ? grt_fail_memory(0) : GRT_OK;

@@ -2,13 +2,13 @@
 /* Dead code: nodes none of whose results are used, and optional results that are not used. */
 #include "graph/passes/rewrite.h"
 
-static void sweep(pass_context *context, ir_graph *graph);
+static void dce_sweep(pass_context *context, ir_graph *graph);
 
 static void sweep_bodies(pass_context *context, const ir_node *node)
 {
     for (size_t i = 0; i < node->desc.n_attrs; i++)
         if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
-            sweep(context, node->desc.attrs[i].graph);
+            dce_sweep(context, node->desc.attrs[i].graph);
 }
 
 static bool is_dead(const ir_node *node)
@@ -20,7 +20,7 @@ static bool is_dead(const ir_node *node)
 }
 
 /* Drops unused outputs that the op may omit, so that kernels need not compute them. */
-static void drop_outputs(ir_node *node)
+static void dce_drop_outputs(ir_node *node)
 {
     if (!node->row || node->row->max_out == OP_VARIADIC)
         return;
@@ -33,7 +33,7 @@ static void drop_outputs(ir_node *node)
 
 /* Users come after producers, so one sweep from the end is enough. Bodies come before the node that owns
  * them, since they may hold the last use of a value outside. */
-static void sweep(pass_context *context, ir_graph *graph)
+static void dce_sweep(pass_context *context, ir_graph *graph)
 {
     for (ir_node *node = graph->last, *prev; node; node = prev) {
         prev = node->prev;
@@ -43,12 +43,12 @@ static void sweep(pass_context *context, ir_graph *graph)
             continue;
         }
         sweep_bodies(context, node);
-        drop_outputs(node);
+        dce_drop_outputs(node);
     }
 }
 
 grt_status pass_dce(pass_context *context)
 {
-    sweep(context, context->module->main);
+    dce_sweep(context, context->module->main);
     return GRT_OK;
 }

@@ -26,7 +26,7 @@ static const char *ours(const fusion *f)
     return f->is_conv ? "Conv" : "MatMul";
 }
 
-static bool is_ours(const ir_node *node)
+static bool epilogue_is_ours(const ir_node *node)
 {
     return node && (grt_op_is(&node->desc, "graphrt", "Conv") || grt_op_is(&node->desc, "graphrt", "MatMul"));
 }
@@ -74,21 +74,21 @@ static bool take_over(fusion *f, ir_node *follower)
 
 /* ---- the head ---- */
 
-static float scale_of(const ir_node *node)
+static float epilogue_scale_of(const ir_node *node)
 {
     return grt_attr_float(&node->desc, "scale", 1);
 }
 
 static void multiply_scale(ir_node *node, double factor)
 {
-    float scale = (float)((double)scale_of(node) * factor);
+    float scale = (float)((double)epilogue_scale_of(node) * factor);
     if (scale == 1)
         ir_attr_remove(node, "scale");
     else
         ir_attr_set_float(node, "scale", scale);
 }
 
-static bool is_row(const ir_type *type, const ir_type *out)
+static bool epilogue_is_row(const ir_type *type, const ir_type *out)
 {
     return type->rank == 1 && out->rank >= 1 && type->dims[0] == out->dims[out->rank - 1];
 }
@@ -124,7 +124,7 @@ static bool place_c(const ir_node *gemm, ir_value **out_bias, ir_value **out_res
     if (!c || beta == 0)
         return true;
     const ir_type *out = &gemm->out[0]->type;
-    if (beta == 1 && is_row(&c->type, out)) {
+    if (beta == 1 && epilogue_is_row(&c->type, out)) {
         *out_bias = c;
         return true;
     }
@@ -142,7 +142,7 @@ typedef struct snapshot {
     ir_value *in[4];
 } snapshot;
 
-static snapshot take(const ir_node *node)
+static snapshot epilogue_take(const ir_node *node)
 {
     snapshot s = {.desc = node->desc, .row = node->row, .opset = node->opset, .n_in = node->n_in};
     for (int32_t i = 0; i < node->n_in && i < 4; i++)
@@ -150,7 +150,7 @@ static snapshot take(const ir_node *node)
     return s;
 }
 
-static void restore(ir_node *node, const snapshot *s)
+static void epilogue_restore(ir_node *node, const snapshot *s)
 {
     ir_node_drop_inputs(node, 0);
     for (int32_t i = 0; i < s->n_in && i < 4; i++)
@@ -178,21 +178,21 @@ static bool begin_gemm(ir_node *node)
 }
 
 /* Make the head a node of ours. */
-static bool begin(fusion *f)
+static bool epilogue_begin(fusion *f)
 {
     ir_node *node = f->node;
     const ir_value *a = ir_in(node, 0), *b = ir_in(node, 1);
     if (!a || !b || a->type.rank < 2 || b->type.rank < 2 || node->n_in > 3)
         return false;
-    snapshot before = take(node);
+    snapshot before = epilogue_take(node);
     if (rewrite_is(node, "Gemm") && !begin_gemm(node)) {
-        restore(node, &before);
+        epilogue_restore(node, &before);
         return false;
     }
     ir_node_become(node, "graphrt", ours(f));
     if (supported(f))
         return true;
-    restore(node, &before);
+    epilogue_restore(node, &before);
     return false;
 }
 
@@ -216,12 +216,12 @@ static bool absorb_transpose(fusion *f, int32_t index, const char *attr)
     const ir_node *transpose = rewrite_producer(ir_in(f->node, index), "Transpose");
     if (!transpose || !swaps_last_two(transpose))
         return false;
-    snapshot before = take(f->node);
+    snapshot before = epilogue_take(f->node);
     ir_attr_set_int(f->node, attr, !grt_attr_int(&f->node->desc, attr, 0));
     ir_node_set_input(f->node, index, ir_in(transpose, 0));
     if (supported(f))
         return true;
-    restore(f->node, &before);
+    epilogue_restore(f->node, &before);
     return false;
 }
 
@@ -243,7 +243,7 @@ static bool absorb_reshapes(fusion *f)
     for (int32_t i = 0; i < rank - 1; i++)
         if (to->dims[i] != x->type.dims[i])
             return false;
-    snapshot before = take(node);
+    snapshot before = epilogue_take(node);
     ir_type narrow = out->type;
     ir_node_set_input(node, 0, x);
     out->type = *to;
@@ -252,12 +252,12 @@ static bool absorb_reshapes(fusion *f)
         return true;
     }
     out->type = narrow;
-    restore(node, &before);
+    epilogue_restore(node, &before);
     return false;
 }
 
 /* x * c for a scalar constant c that leaves the shape alone: x and c, else NULL. */
-static ir_value *scaled(const ir_node *node, double *out_factor)
+static ir_value *epilogue_scaled(const ir_node *node, double *out_factor)
 {
     bool mul = rewrite_is(node, "Mul");
     double v;
@@ -279,17 +279,17 @@ static bool absorb_scale(fusion *f, int32_t index)
     if (!product || !product->producer || product->n_uses != 1)
         return false;
     ir_node *mul = product->producer;
-    ir_value *x = scaled(mul, &factor);
+    ir_value *x = epilogue_scaled(mul, &factor);
     if (!x || mul->graph != f->node->graph)
         return false;
-    snapshot before = take(f->node);
+    snapshot before = epilogue_take(f->node);
     ir_node_set_input(f->node, index, x);
     multiply_scale(f->node, factor);
     if (supported(f)) {
         f->context->changed++;
         return true;
     }
-    restore(f->node, &before);
+    epilogue_restore(f->node, &before);
     return false;
 }
 
@@ -310,13 +310,13 @@ static void absorb_inputs(fusion *f)
 static bool follow_scale(fusion *f, ir_node *user)
 {
     double factor;
-    if (f->is_conv || f->node->n_in > 2 || scaled(user, &factor) != f->node->out[0])
+    if (f->is_conv || f->node->n_in > 2 || epilogue_scaled(user, &factor) != f->node->out[0])
         return false;
-    snapshot before = take(f->node);
+    snapshot before = epilogue_take(f->node);
     multiply_scale(f->node, factor);
     if (supported(f))
         return take_over(f, user);
-    restore(f->node, &before);
+    epilogue_restore(f->node, &before);
     return false;
 }
 
@@ -324,7 +324,7 @@ static bool follow_scale(fusion *f, ir_node *user)
 static ir_value *as_row(ir_value *value, const ir_type *out)
 {
     const grt_tensor *t = value->type.data;
-    if (is_row(&value->type, out))
+    if (epilogue_is_row(&value->type, out))
         return value;
     int64_t n = t && t->rank > 1 ? grt_tensor_elements(t) : -1;
     if (n < 1 || n != t->dims[t->rank - 1])
@@ -332,7 +332,7 @@ static ir_value *as_row(ir_value *value, const ir_type *out)
     grt_tensor flat = {.dtype = t->dtype, .rank = 1, .dims = {n}, .data = t->data};
     const grt_tensor *kept = grt_arena_memdup(value->graph->module->arena, &flat, sizeof flat);
     ir_value *row = kept ? ir_constant(value->graph, NULL, kept) : NULL;
-    return row && is_row(&row->type, out) ? row : NULL;
+    return row && epilogue_is_row(&row->type, out) ? row : NULL;
 }
 
 /* One row for each matrix of a batch. */
@@ -352,7 +352,7 @@ static ir_value *as_rows(ir_value *value, const ir_type *out)
 static bool leaves_to_other(const ir_node *node, const ir_value *other)
 {
     const ir_node *producer = other->producer;
-    return (is_head(producer) || is_ours(producer)) && producer->graph == node->graph &&
+    return (is_head(producer) || epilogue_is_ours(producer)) && producer->graph == node->graph &&
            producer->mark > node->mark && other->n_uses == 1;
 }
 
@@ -430,13 +430,13 @@ static bool follow_activation(fusion *f, ir_node *user)
     const char *name = activation_of(user, &alpha, &beta);
     if (!name || ir_in(user, 0) != f->node->out[0] || (!f->is_conv && is_gate(user)))
         return false;
-    snapshot before = take(f->node);
+    snapshot before = epilogue_take(f->node);
     ir_attr_set_string(f->node, "activation", name);
     ir_attr_set_float(f->node, "alpha", alpha);
     ir_attr_set_float(f->node, "beta", beta);
     if (supported(f))
         return take_over(f, user);
-    restore(f->node, &before);
+    epilogue_restore(f->node, &before);
     return false;
 }
 
@@ -450,7 +450,7 @@ static void absorb_followers(fusion *f)
     }
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status epilogue_visit(pass_context *context, ir_graph *graph)
 {
     int64_t order = 0;
     IR_FOR_EACH_NODE (node, graph)
@@ -462,7 +462,7 @@ static grt_status visit(pass_context *context, ir_graph *graph)
         if (!is_head(node))
             continue;
         fusion f = {context, node, rewrite_is(node, "Conv")};
-        if (!begin(&f))
+        if (!epilogue_begin(&f))
             continue;
         if (!f.is_conv)
             absorb_inputs(&f);
@@ -477,5 +477,5 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_epilogue(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, epilogue_visit);
 }

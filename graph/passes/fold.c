@@ -20,7 +20,7 @@ typedef struct fold {
 
 /* ---- is it worth it, and safe? ---- */
 
-static size_t bytes_of(const grt_dims *dims, const ir_type *type)
+static size_t fold_bytes_of(const grt_dims *dims, const ir_type *type)
 {
     grt_tensor t = rewrite_tensor(dims, type);
     return type->rank < 0 || !type->dtype ? SIZE_MAX : grt_tensor_bytes(&t);
@@ -46,7 +46,7 @@ static size_t longest_strings(const ir_node *node)
 static size_t result_bytes(const fold *f, const ir_node *node, const ir_value *value)
 {
     enum { NUMBER = 32 }; /* written out */
-    size_t bytes = value ? bytes_of(f->context->module->dims, &value->type) : 0, text;
+    size_t bytes = value ? fold_bytes_of(f->context->module->dims, &value->type) : 0, text;
     if (!bytes || bytes == SIZE_MAX || value->type.dtype != GRT_DTYPE_STRING)
         return bytes;
     return grt_add_size(longest_strings(node), NUMBER, &text) &&
@@ -72,7 +72,7 @@ static bool widens_filters(const ir_node *node)
 }
 
 /* Bytes of all results; false if they are more than may be. */
-static bool measure(const fold *f, const ir_node *node, size_t *out_bytes)
+static bool fold_measure(const fold *f, const ir_node *node, size_t *out_bytes)
 {
     size_t in_bytes = 0;
     int64_t in_elements = 0;
@@ -103,7 +103,7 @@ static bool take_budget(const fold *f, const ir_node *node)
     compile_budget *budget = &f->context->module->budget;
     const double work = op_work(node);
     size_t bytes;
-    if (!measure(f, node, &bytes) || !budget_allows(budget, bytes, work))
+    if (!fold_measure(f, node, &bytes) || !budget_allows(budget, bytes, work))
         return false;
     budget_work(budget, work);
     return true;
@@ -142,7 +142,7 @@ static void put_constant(fold *f, ir_value *old, const grt_tensor *tensor)
     f->context->changed++;
 }
 
-static grt_status evaluate(fold *f, ir_node *node, grt_value *out, bool *out_done)
+static grt_status fold_evaluate(fold *f, ir_node *node, grt_value *out, bool *out_done)
 {
     const grt_target *target = f->context->target;
     grt_arena *arena = f->context->module->arena;
@@ -187,7 +187,7 @@ static grt_status fold_node(fold *f, ir_node *node)
     if (!out)
         return grt_fail_memory(0);
     bool done;
-    grt_status status = evaluate(f, node, out, &done);
+    grt_status status = fold_evaluate(f, node, out, &done);
     bool all = done;
     for (int32_t i = 0; i < node->n_out && done; i++) {
         ir_value *value = node->out[i];
@@ -247,7 +247,7 @@ static bool nobody_uses(const ir_node *node)
 
 static grt_status fold_graph(fold *f, ir_graph *graph);
 
-static grt_status visit(fold *f, ir_node *node)
+static grt_status fold_visit(fold *f, ir_node *node)
 {
     GRT_TRY(grt_cancel_check(&f->context->module->budget.cancel));
     GRT_TRY(op_infer_node(node));
@@ -271,7 +271,7 @@ static grt_status visit(fold *f, ir_node *node)
 static grt_status fold_graph(fold *f, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
-        GRT_TRY(visit(f, node));
+        GRT_TRY(fold_visit(f, node));
     return GRT_OK;
 }
 

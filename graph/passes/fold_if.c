@@ -68,7 +68,7 @@ static grt_status take_branch(ir_node *node, ir_graph *branch)
     return GRT_OK;
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status fold_if_visit(pass_context *context, ir_graph *graph)
 {
     /* What moves out of a branch is put in front of the If, so an If that was in there is looked at next. */
     for (ir_node *node = graph->first; node;) {
@@ -88,5 +88,5 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_fold_if(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, fold_if_visit);
 }

@@ -30,19 +30,20 @@ typedef struct half_search {
     bool wide;          /* a float32 weight holds what float16 cannot */
 } half_search;
 
-static bool is_float(const ir_value *value)
+static bool half_models_is_float(const ir_value *value)
 {
     return value && value->type.kind == GRT_KIND_TENSOR && value->type.dtype == GRT_DTYPE_FLOAT;
 }
 
-static bool is_constant(const ir_value *value)
+static bool half_models_is_constant(const ir_value *value)
 {
     return value && value->type.data && !value->producer && !value->is_input;
 }
 
 static bool is_one_number(const ir_value *value)
 {
-    return value->type.rank == 0 || (is_constant(value) && grt_tensor_elements(value->type.data) == 1);
+    return value->type.rank == 0 ||
+           (half_models_is_constant(value) && grt_tensor_elements(value->type.data) == 1);
 }
 
 static bool holds_halves(const grt_tensor *t)
@@ -60,14 +61,14 @@ static bool holds_halves(const grt_tensor *t)
 static int64_t mark_of(const ir_value *value)
 {
     if (!value || value->type.kind != GRT_KIND_TENSOR || !grt_dtype_in(value->type.dtype, GRT_SET_FLOATS) ||
-        is_constant(value))
+        half_models_is_constant(value))
         return FREE;
     return value->producer ? value->mark : 0;
 }
 
 static bool is_widened(const ir_value *value)
 {
-    const ir_node *cast = is_float(value) ? rewrite_producer(value, "Cast") : NULL;
+    const ir_node *cast = half_models_is_float(value) ? rewrite_producer(value, "Cast") : NULL;
     return cast && ir_in(cast, 0) && ir_in(cast, 0)->type.dtype == GRT_DTYPE_FLOAT16 &&
            mark_of(value) != FREE;
 }
@@ -80,7 +81,7 @@ static bool promotes(const ir_node *node)
     for (int32_t i = 0; i < node->n_in; i++) {
         const ir_value *in = ir_in(node, i);
         widened |= is_widened(in);
-        free |= is_float(in) && mark_of(in) == FREE && !is_one_number(in);
+        free |= half_models_is_float(in) && mark_of(in) == FREE && !is_one_number(in);
     }
     return widened && free;
 }
@@ -107,10 +108,10 @@ static void look_at_weights(half_search *s, const ir_node *node, bool promoted)
 {
     for (int32_t i = 0; i < node->n_in && !s->wide; i++) {
         const ir_value *in = ir_in(node, i);
-        if (!is_constant(in) || is_one_number(in))
+        if (!half_models_is_constant(in) || is_one_number(in))
             continue;
         s->halves |= in->type.dtype == GRT_DTYPE_FLOAT16;
-        if (!is_float(in))
+        if (!half_models_is_float(in))
             continue;
         s->wide = !holds_halves(in->type.data);
         s->promoted += promoted;
@@ -121,7 +122,7 @@ static void look_at_weights(half_search *s, const ir_node *node, bool promoted)
 static int64_t mark_of_result(const ir_value *value, int64_t mark)
 {
     const bool half = value->type.kind == GRT_KIND_TENSOR && value->type.dtype == GRT_DTYPE_FLOAT16;
-    return (mark == PROMOTED && !is_float(value)) || (mark == FREE && half) ? 0 : mark;
+    return (mark == PROMOTED && !half_models_is_float(value)) || (mark == FREE && half) ? 0 : mark;
 }
 
 static void search_node(half_search *s, const ir_node *node)

@@ -13,12 +13,12 @@ static grt_dim one(grt_dims *dims)
     return grt_dim_const(dims, 1);
 }
 
-static bool is_one(const grt_dims *dims, grt_dim dim)
+static bool index_map_is_one(const grt_dims *dims, grt_dim dim)
 {
     return grt_dim_equals(dims, dim, 1);
 }
 
-static bool add_part(index_map *map, grt_dim size, grt_dim stride, int32_t axis)
+static bool index_map_add_part(index_map *map, grt_dim size, grt_dim stride, int32_t axis)
 {
     if (map->n == INDEX_MAP_PARTS)
         return false;
@@ -39,8 +39,8 @@ bool index_map_of_dims(grt_dims *dims, int32_t rank, const grt_dim *sizes, index
         stride = grt_dim_mul(dims, stride, sizes[i]);
     }
     for (int32_t i = 0; i < rank; i++)
-        if (!is_one(dims, sizes[i]))
-            add_part(map, sizes[i], strides[i], i);
+        if (!index_map_is_one(dims, sizes[i]))
+            index_map_add_part(map, sizes[i], strides[i], i);
     return true;
 }
 
@@ -94,7 +94,7 @@ static bool take_axis(grt_dims *dims, index_part *from, int32_t *n, grt_dim size
                       index_part *to, int32_t *first)
 {
     grt_dim rest;
-    while (!is_one(dims, size)) {
+    while (!index_map_is_one(dims, size)) {
         index_part *last = *n ? &from[*n - 1] : NULL;
         if (!last || *first == 0)
             return false;
@@ -171,13 +171,14 @@ bool index_map_expand(grt_dims *dims, index_map *map, int32_t rank, const grt_di
     for (int32_t axis = 0; axis < rank; axis++) {
         const grt_dim size = axis < more ? one(dims) : axis_size(dims, map, axis - more);
         if (size != to[axis]) {
-            if (!is_one(dims, size) || !add_part(&made, to[axis], grt_dim_const(dims, 0), axis))
+            if (!index_map_is_one(dims, size) ||
+                !index_map_add_part(&made, to[axis], grt_dim_const(dims, 0), axis))
                 return false;
             continue;
         }
         for (int32_t i = 0; i < map->n; i++)
             if (map->parts[i].axis == axis - more &&
-                !add_part(&made, map->parts[i].size, map->parts[i].stride, axis))
+                !index_map_add_part(&made, map->parts[i].size, map->parts[i].stride, axis))
                 return false;
     }
     *map = made;
@@ -223,18 +224,18 @@ static bool take_range(grt_dims *dims, index_map *map, int32_t axis, int64_t sta
     index_map made = {.source = map->source,
                       .offset = grt_dim_add(dims, map->offset, grt_dim_mulc(dims, part.stride, start)),
                       .rank = map->rank};
-    bool done = is_one(dims, size);
+    bool done = index_map_is_one(dims, size);
     for (int32_t i = 0; i < map->n; i++) {
         if (map->parts[i].axis != axis) {
             if (map->parts[i].axis > axis && !done) {
                 done = true;
-                add_part(&made, size, grt_dim_mulc(dims, part.stride, step), axis);
+                index_map_add_part(&made, size, grt_dim_mulc(dims, part.stride, step), axis);
             }
-            add_part(&made, map->parts[i].size, map->parts[i].stride, map->parts[i].axis);
+            index_map_add_part(&made, map->parts[i].size, map->parts[i].stride, map->parts[i].axis);
         }
     }
     if (!done)
-        add_part(&made, size, grt_dim_mulc(dims, part.stride, step), axis);
+        index_map_add_part(&made, size, grt_dim_mulc(dims, part.stride, step), axis);
     *map = made;
     return true;
 }
@@ -348,7 +349,7 @@ static bool apply_node(grt_dims *dims, const ir_node *node, const ir_value *valu
 }
 
 /* x of x * c or x / c with a scalar constant c, which multiplies *scale. */
-static ir_value *unscaled(const ir_node *node, double *scale)
+static ir_value *index_map_unscaled(const ir_node *node, double *scale)
 {
     double c;
     const bool div = rewrite_is(node, "Div");
@@ -365,7 +366,7 @@ static ir_value *unscaled(const ir_node *node, double *scale)
     return NULL;
 }
 
-static bool is_move(const ir_node *node)
+static bool index_map_is_move(const ir_node *node)
 {
     static const char *const moves[] = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten",
                                         "Slice",   "Split",     "Gather",  "Expand",    "Identity"};
@@ -383,7 +384,9 @@ bool index_map_of(ir_value *value, index_map *map, double *scale)
     grt_dims *dims = value->graph->module->dims;
     for (const ir_node *node = value->producer; node && n < MOST_MOVES; node = chain[n]->producer) {
         double factor = 1;
-        ir_value *x = is_move(node) ? ir_in(node, 0) : scale ? unscaled(node, &factor) : NULL;
+        ir_value *x = index_map_is_move(node) ? ir_in(node, 0)
+                      : scale                 ? index_map_unscaled(node, &factor)
+                                              : NULL;
         if (!x || node->graph != value->graph)
             break;
         chain[++n] = x;
@@ -395,7 +398,7 @@ bool index_map_of(ir_value *value, index_map *map, double *scale)
         bool ok = index_map_identity(chain[n], map);
         while (ok && i > 0) {
             const ir_node *node = chain[--i]->producer;
-            ok = !is_move(node) || apply_node(dims, node, chain[i], map);
+            ok = !index_map_is_move(node) || apply_node(dims, node, chain[i], map);
         }
         if (ok)
             break;

@@ -68,7 +68,7 @@ static ir_node *transpose_before(layout *l, ir_node *before, ir_value *x, const 
 
 /* ---- twins ---- */
 
-static void remember(layout *l, ir_value *value, ir_value *last, ir_node *old)
+static void layout_remember(layout *l, ir_value *value, ir_value *last, ir_node *old)
 {
     l->n = l->n ? l->n : 1;
     if (!GRT_GROW(l->twins, l->n, l->capacity)) {
@@ -90,7 +90,7 @@ static bool is_spatial(const ir_value *value)
 }
 
 /* The value with channels last, by a Transpose in front of `before` if need be. */
-static ir_value *twin_of(layout *l, ir_value *value, ir_node *before)
+static ir_value *layout_twin_of(layout *l, ir_value *value, ir_node *before)
 {
     if (has_twin(value))
         return l->twins[value->mark].last;
@@ -99,7 +99,7 @@ static ir_value *twin_of(layout *l, ir_value *value, ir_node *before)
     ir_node *transpose = transpose_before(l, place ? place : before, value, before->desc.name, true);
     if (!transpose)
         return NULL;
-    remember(l, value, transpose->out[0], NULL);
+    layout_remember(l, value, transpose->out[0], NULL);
     return transpose->out[0];
 }
 
@@ -144,7 +144,7 @@ static bool adopt(layout *l, ir_node *node, ir_node *made)
     }
     for (int32_t i = 0; i < node->n_out; i++)
         if (node->out[i])
-            remember(l, node->out[i], made->out[i], node);
+            layout_remember(l, node->out[i], made->out[i], node);
     ir_node_drop_inputs(node, 0); /* it only stands for its old results now, until `finish` */
     l->context->changed++;
     return true;
@@ -193,9 +193,9 @@ static bool switch_window(layout *l, ir_node *node, int32_t residual)
         return false;
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = ir_in(node, i);
-    in[0] = twin_of(l, in[0], node);
+    in[0] = layout_twin_of(l, in[0], node);
     if (in[residual])
-        in[residual] = is_spatial(in[residual]) ? twin_of(l, in[residual], node) : NULL;
+        in[residual] = is_spatial(in[residual]) ? layout_twin_of(l, in[residual], node) : NULL;
     if (!in[0] || (ir_in(node, residual) && !in[residual]))
         return false;
     ir_node *made = clone(node, "graphrt", node->n_in, in);
@@ -226,7 +226,7 @@ static bool switch_form(layout *l, ir_node *node)
         return false;
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = ir_in(node, i);
-    in[0] = twin_of(l, in[0], node);
+    in[0] = layout_twin_of(l, in[0], node);
     ir_node *made = clone(node, "graphrt", node->n_in, in);
     if (made)
         ir_attr_set_string(made, "layout", "NHWC");
@@ -292,7 +292,7 @@ static bool switch_pointwise(layout *l, ir_node *node)
             continue;
         }
         value = at_full_rank(l, value, rank);
-        in[i] = value ? twin_of(l, value, node) : NULL;
+        in[i] = value ? layout_twin_of(l, value, node) : NULL;
         if (!in[i])
             return false;
     }
@@ -313,7 +313,7 @@ static bool switch_scaled(layout *l, ir_node *node)
     ir_value *in[2] = {ir_in(node, 0), ir_in(node, 1)};
     if (!has_twin(in[0]))
         return false;
-    in[0] = twin_of(l, in[0], node);
+    in[0] = layout_twin_of(l, in[0], node);
     return adopt(l, node, clone(node, node->desc.domain, 2, in));
 }
 
@@ -325,7 +325,7 @@ static bool switch_concat(layout *l, ir_node *node)
     int64_t axis = grt_axis(grt_attr_int(&node->desc, "axis", 0), rank);
     ir_value **in = GRT_ARENA_ARRAY(l->context->module->arena, ir_value *, node->n_in);
     for (int32_t i = 0; in && i < node->n_in; i++)
-        if (!is_spatial(node->in[i].value) || !(in[i] = twin_of(l, node->in[i].value, node)))
+        if (!is_spatial(node->in[i].value) || !(in[i] = layout_twin_of(l, node->in[i].value, node)))
             return false;
     if (!in || axis < 0)
         return false;
@@ -342,7 +342,7 @@ static bool switch_split(layout *l, ir_node *node)
     if (!has_twin(x))
         return false;
     int64_t axis = grt_axis(grt_attr_int(&node->desc, "axis", 0), x->type.rank);
-    ir_value *in[2] = {twin_of(l, x, node), ir_in(node, 1)};
+    ir_value *in[2] = {layout_twin_of(l, x, node), ir_in(node, 1)};
     ir_node *made = axis < 0 ? NULL : clone(node, "", node->n_in < 2 ? node->n_in : 2, in);
     if (made)
         ir_attr_set_int(made, "axis", to_last((int32_t)axis, x->type.rank));
@@ -365,7 +365,7 @@ static bool switch_slice(layout *l, ir_node *node)
     }
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = ir_in(node, i);
-    in[0] = twin_of(l, x, node);
+    in[0] = layout_twin_of(l, x, node);
     in[3] = ir_constant_ints(node->graph, node->desc.name, moved, n);
     return in[3] && adopt(l, node, clone(node, "", node->n_in, in));
 }
@@ -381,7 +381,7 @@ static bool switch_pad(layout *l, ir_node *node)
         moved[to_last(i, x->type.rank)] = pads[i];
         moved[x->type.rank + to_last(i, x->type.rank)] = pads[x->type.rank + i];
     }
-    ir_value *in[3] = {twin_of(l, x, node), ir_constant_ints(node->graph, node->desc.name, moved, n),
+    ir_value *in[3] = {layout_twin_of(l, x, node), ir_constant_ints(node->graph, node->desc.name, moved, n),
                        ir_in(node, 2)};
     return in[1] && adopt(l, node, clone(node, "", node->n_in < 3 ? node->n_in : 3, in));
 }
@@ -404,7 +404,7 @@ static bool switch_resize(layout *l, ir_node *node)
     }
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = ir_in(node, i);
-    in[0] = twin_of(l, x, node);
+    in[0] = layout_twin_of(l, x, node);
     ir_node *made = clone(node, "", node->n_in, in);
     if (made)
         ir_attr_set_ints(made, "axes", moved, (size_t)count);
@@ -433,7 +433,7 @@ static bool switch_reduction(layout *l, ir_node *node)
     bool keep = grt_attr_int(&node->desc, "keepdims", 1) != 0;
     if (!keep && (!spatial_only || n != x->type.rank - 2))
         return false;
-    ir_value *in[2] = {twin_of(l, x, node), ir_constant_ints(node->graph, node->desc.name, moved, n)};
+    ir_value *in[2] = {layout_twin_of(l, x, node), ir_constant_ints(node->graph, node->desc.name, moved, n)};
     if (!in[1])
         return false;
     if (keep)
@@ -469,7 +469,7 @@ static bool switch_transpose(layout *l, ir_node *node)
     for (int32_t i = 0; i < rank; i++)
         to_usual &= perm[i] == to_last(i, rank);
     if (to_usual)
-        remember(l, node->out[0], x, NULL);
+        layout_remember(l, node->out[0], x, NULL);
     return to_usual;
 }
 
@@ -602,7 +602,7 @@ static bool switch_node(layout *l, ir_node *node)
 }
 
 /* Old results that are still used come back by a Transpose; the nodes that stood for them go. */
-static grt_status finish(layout *l)
+static grt_status layout_finish(layout *l)
 {
     IR_FOR_EACH_NODE (node, l->graph) {
         bool replaced = false;
@@ -626,7 +626,7 @@ static grt_status finish(layout *l)
     return GRT_OK;
 }
 
-static void clear_marks(ir_graph *graph)
+static void layout_clear_marks(ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph) {
         for (int32_t i = 0; i < node->n_in; i++)
@@ -638,19 +638,19 @@ static void clear_marks(ir_graph *graph)
     }
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status layout_visit(pass_context *context, ir_graph *graph)
 {
     layout l = {.context = context, .graph = graph};
-    clear_marks(graph);
+    layout_clear_marks(graph);
     IR_FOR_EACH_NODE (node, graph)
         if (l.status == GRT_OK)
             switch_node(&l, node);
-    grt_status status = l.status == GRT_OK ? finish(&l) : l.status;
+    grt_status status = l.status == GRT_OK ? layout_finish(&l) : l.status;
     free(l.twins);
     return status;
 }
 
 grt_status pass_layout(pass_context *context)
 {
-    return context->target->traits->channels_last ? rewrite_each_graph(context, visit) : GRT_OK;
+    return context->target->traits->channels_last ? rewrite_each_graph(context, layout_visit) : GRT_OK;
 }

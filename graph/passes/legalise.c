@@ -20,7 +20,7 @@ static grt_status legalise_graph(legaliser *l, ir_graph *graph);
 
 /* Replace the node if that is needed and possible; *out_first is then the first node of what took its place.
  */
-static grt_status expand(legaliser *l, ir_node *node, bool *out_done, ir_node **out_first)
+static grt_status legalise_expand(legaliser *l, ir_node *node, bool *out_done, ir_node **out_first)
 {
     *out_done = false;
     if (!node->row || !node->row->expand ||
@@ -47,7 +47,7 @@ static grt_status legalise_graph(legaliser *l, ir_graph *graph)
         fresh = fresh && node != until;
         if (fresh)
             GRT_TRY(op_infer_node(node));
-        GRT_TRY(expand(l, node, &done, &first));
+        GRT_TRY(legalise_expand(l, node, &done, &first));
         if (done) {
             until = fresh ? until : next;
             fresh = true;

@@ -9,7 +9,7 @@
 
 enum { MASK = 3, DEEPEST = 12 };
 
-static bool is_one(const ir_value *value, int32_t axis)
+static bool mask_rows_is_one(const ir_value *value, int32_t axis)
 {
     int64_t size;
     return grt_dim_is_const(value->graph->module->dims, value->type.dims[axis], &size) && size == 1;
@@ -18,7 +18,7 @@ static bool is_one(const ir_value *value, int32_t axis)
 /* It is one row, or broadcasts as one. */
 static bool has_one_row(const ir_value *value)
 {
-    return value->type.rank >= 0 && (value->type.rank < 2 || is_one(value, value->type.rank - 2));
+    return value->type.rank >= 0 && (value->type.rank < 2 || mask_rows_is_one(value, value->type.rank - 2));
 }
 
 /* The first row of each matrix of a constant; NULL if others differ from it. */
@@ -93,17 +93,17 @@ static bool is_mask_of(const ir_use *use)
 
 /* A mask may have fewer columns than there are keys, but then it hides the others: those must stay as many.
  */
-static bool same_columns(const ir_value *a, const ir_value *b)
+static bool mask_rows_same_columns(const ir_value *a, const ir_value *b)
 {
     return a->type.rank >= 1 && a->type.dims[a->type.rank - 1] == b->type.dims[b->type.rank - 1];
 }
 
-static void look(pass_context *context, ir_value *mask)
+static void mask_rows_look(pass_context *context, ir_value *mask)
 {
     if (mask->type.rank < 2 || has_one_row(mask))
         return;
     ir_value *row = row_of(mask, DEEPEST);
-    if (!row || !same_columns(row, mask))
+    if (!row || !mask_rows_same_columns(row, mask))
         return;
     for (ir_use *use = mask->uses, *next; use; use = next) {
         next = use->next;
@@ -114,15 +114,15 @@ static void look(pass_context *context, ir_value *mask)
     }
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status mask_rows_visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
         if (ir_in(node, MASK) && is_mask_of(&node->in[MASK]))
-            look(context, ir_in(node, MASK));
+            mask_rows_look(context, ir_in(node, MASK));
     return GRT_OK;
 }
 
 grt_status pass_mask_rows(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, mask_rows_visit);
 }

@@ -31,7 +31,7 @@ static bool is_small(const ir_node *node)
 }
 
 /* Lists are mostly shapes, which are computed on the host. */
-static bool may_join(const ir_node *node)
+static bool merge_gathers_may_join(const ir_node *node)
 {
     return rewrite_is(node, "Gather") && node->out[0] && ir_in(node, 0)->type.rank >= 2 &&
            ir_in(node, 1)->type.rank >= 0 && is_small(node);
@@ -45,12 +45,12 @@ static bool is_there(const ir_value *value, const ir_node *first)
 
 static bool is_relative(const ir_node *first, const ir_node *node)
 {
-    return may_join(node) && axis_of(first) == axis_of(node) &&
+    return merge_gathers_may_join(node) && axis_of(first) == axis_of(node) &&
            ir_in(first, 0)->type.dtype == ir_in(node, 0)->type.dtype && is_there(ir_in(node, 0), first) &&
            is_there(ir_in(node, 1), first);
 }
 
-static void find_family(ir_node *first, family *out)
+static void merge_gathers_find_family(ir_node *first, family *out)
 {
     out->members[0] = first;
     out->n = 1;
@@ -83,7 +83,7 @@ static ir_node *make_step(const pass_context *context, const family *f)
     return NULL;
 }
 
-static grt_status visit_graph(pass_context *context, ir_graph *graph)
+static grt_status merge_gathers_visit_graph(pass_context *context, ir_graph *graph)
 {
     int64_t place = 0;
     IR_FOR_EACH_NODE (node, graph)
@@ -91,9 +91,9 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
     for (ir_node *node = graph->first, *next; node; node = next) {
         family f;
         next = node->next;
-        if (!may_join(node))
+        if (!merge_gathers_may_join(node))
             continue;
-        find_family(node, &f);
+        merge_gathers_find_family(node, &f);
         ir_node *made = f.n > 1 ? make_step(context, &f) : NULL;
         for (int32_t i = 0; made && i < f.n; i++)
             if (rewrite_replace_node(f.members[i], made->out[i]))
@@ -105,5 +105,6 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
 
 grt_status pass_merge_gathers(pass_context *context)
 {
-    return context->target->traits->merges_gathers ? rewrite_each_graph(context, visit_graph) : GRT_OK;
+    return context->target->traits->merges_gathers ? rewrite_each_graph(context, merge_gathers_visit_graph)
+                                                   : GRT_OK;
 }

@@ -22,13 +22,13 @@ typedef struct family {
 
 /* ---- finding them ---- */
 
-static const grt_tensor *constant(const ir_value *value, int32_t rank)
+static const grt_tensor *merge_products_constant(const ir_value *value, int32_t rank)
 {
     const bool plain = value && value->type.data && !value->producer && !value->is_input;
     return plain && value->type.data->rank == rank ? value->type.data : NULL;
 }
 
-static bool is_product(const ir_node *node)
+static bool merge_products_is_product(const ir_node *node)
 {
     return rewrite_is(node, "MatMul") || rewrite_is(node, "Gemm") ||
            grt_op_is(&node->desc, "graphrt", "MatMul");
@@ -40,7 +40,7 @@ static int32_t width_axis(const ir_node *node)
     return grt_attr_int(&node->desc, "transB", 0) ? 0 : 1;
 }
 
-static bool is_one_row(const ir_node *node)
+static bool merge_products_is_one_row(const ir_node *node)
 {
     const ir_type *type = &node->out[0]->type;
     for (int32_t i = 0; i + 1 < type->rank; i++)
@@ -51,14 +51,16 @@ static bool is_one_row(const ir_node *node)
 
 /* A product that may be a part of a larger one, at any place in it. Weights that others read too would be
  * kept twice. */
-static bool may_join(const ir_node *node)
+static bool merge_products_may_join(const ir_node *node)
 {
-    if (!is_product(node) || !node->out[0] || !is_one_row(node) || grt_attr_int(&node->desc, "transA", 0))
+    if (!merge_products_is_product(node) || !node->out[0] || !merge_products_is_one_row(node) ||
+        grt_attr_int(&node->desc, "transA", 0))
         return false;
     for (int32_t i = N_IN; i < node->n_in; i++)
         if (ir_in(node, i))
             return false;
-    const grt_tensor *w = constant(ir_in(node, WEIGHTS), 2), *bias = constant(ir_in(node, BIAS), 1);
+    const grt_tensor *w = merge_products_constant(ir_in(node, WEIGHTS), 2),
+                     *bias = merge_products_constant(ir_in(node, BIAS), 1);
     if (!w || ir_in(node, WEIGHTS)->n_uses != 1 || (ir_in(node, BIAS) && !bias))
         return false;
     const int64_t width = w->dims[width_axis(node)];
@@ -79,12 +81,12 @@ static bool are_siblings(const ir_node *a, const ir_node *b)
 }
 
 /* The family of its first member; marked as visited. */
-static bool find_family(ir_node *first, family *out)
+static bool merge_products_find_family(ir_node *first, family *out)
 {
     int32_t n = 0;
     for (const ir_use *use = ir_in(first, X)->uses; use; use = use->next)
         if (use->node && use->index == X && use->graph == first->graph && !use->node->mark &&
-            may_join(use->node) && are_siblings(first, use->node)) {
+            merge_products_may_join(use->node) && are_siblings(first, use->node)) {
             use->node->mark = 1;
             n++;
         }
@@ -102,7 +104,7 @@ static bool find_family(ir_node *first, family *out)
 
 /* ---- joining them ---- */
 
-static ir_value *join(const family *f, int32_t input, int32_t axis)
+static ir_value *merge_products_join(const family *f, int32_t input, int32_t axis)
 {
     ir_graph *graph = f->members[0]->graph;
     const grt_tensor **parts = GRT_ARENA_ARRAY(graph->module->arena, const grt_tensor *, f->n);
@@ -113,13 +115,13 @@ static ir_value *join(const family *f, int32_t input, int32_t axis)
     return rewrite_join(graph, parts, f->n, axis);
 }
 
-static ir_node *make_product(const family *f)
+static ir_node *merge_products_make_product(const family *f)
 {
     ir_node *first = f->members[0];
-    ir_value *in[N_IN] = {ir_in(first, X), join(f, WEIGHTS, width_axis(first))};
+    ir_value *in[N_IN] = {ir_in(first, X), merge_products_join(f, WEIGHTS, width_axis(first))};
     const bool bias = ir_in(first, BIAS);
     if (bias)
-        in[BIAS] = join(f, BIAS, 0);
+        in[BIAS] = merge_products_join(f, BIAS, 0);
     if (!in[WEIGHTS] || (bias && !in[BIAS]))
         return NULL;
     ir_node *made = ir_node_create(first->graph, first, first->desc.domain, first->desc.op, first->desc.name,
@@ -148,9 +150,9 @@ static ir_node *make_split(const family *f, ir_node *product)
     return made;
 }
 
-static void merge(pass_context *context, const family *f)
+static void merge_products_merge(pass_context *context, const family *f)
 {
-    ir_node *product = make_product(f), *split = NULL;
+    ir_node *product = merge_products_make_product(f), *split = NULL;
     bool good = product && op_infer_node(product) == GRT_OK && rewrite_supported(context, product, NULL);
     if (good)
         split = make_split(f, product);
@@ -168,23 +170,24 @@ static void merge(pass_context *context, const family *f)
         ir_node_remove(product);
 }
 
-static grt_status visit_graph(pass_context *context, ir_graph *graph)
+static grt_status merge_products_visit_graph(pass_context *context, ir_graph *graph)
 {
     family f;
     IR_FOR_EACH_NODE (node, graph)
         node->mark = 0;
     for (ir_node *node = graph->first, *next; node; node = next) {
         next = node->next;
-        if (node->mark || !may_join(node) || !find_family(node, &f))
+        if (node->mark || !merge_products_may_join(node) || !merge_products_find_family(node, &f))
             continue;
         while (next && next->mark) /* members go */
             next = next->next;
-        merge(context, &f);
+        merge_products_merge(context, &f);
     }
     return GRT_OK;
 }
 
 grt_status pass_merge_products(pass_context *context)
 {
-    return context->target->traits->merges_products ? rewrite_each_graph(context, visit_graph) : GRT_OK;
+    return context->target->traits->merges_products ? rewrite_each_graph(context, merge_products_visit_graph)
+                                                    : GRT_OK;
 }

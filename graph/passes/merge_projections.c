@@ -8,7 +8,7 @@
 
 enum { Q, K, V, MASK, PARTS = 3, BIAS = 2 };
 
-static bool is_plain_constant(const ir_value *value, int32_t rank)
+static bool merge_projections_is_plain_constant(const ir_value *value, int32_t rank)
 {
     return value && value->type.data && !value->producer && !value->is_input &&
            value->type.data->rank == rank;
@@ -28,12 +28,12 @@ static bool is_projection(const ir_value *value)
                   grt_attr_float(&node->desc, "scale", 1.0f) != 1.0f || ir_in(node, 3)))
         return false;
     const ir_value *bias = ir_in(node, BIAS), *x = ir_in(node, 0);
-    return x && x->type.rank == 3 && is_plain_constant(ir_in(node, 1), 2) &&
-           (!bias ||
-            (is_plain_constant(bias, 1) && bias->type.data->dims[0] == ir_in(node, 1)->type.data->dims[1]));
+    return x && x->type.rank == 3 && merge_projections_is_plain_constant(ir_in(node, 1), 2) &&
+           (!bias || (merge_projections_is_plain_constant(bias, 1) &&
+                      bias->type.data->dims[0] == ir_in(node, 1)->type.data->dims[1]));
 }
 
-static bool fits(const ir_node *node, ir_node *const *parts)
+static bool merge_projections_fits(const ir_node *node, ir_node *const *parts)
 {
     const int64_t q_heads = grt_attr_int(&node->desc, "q_num_heads", 0),
                   kv_heads = grt_attr_int(&node->desc, "kv_num_heads", 0);
@@ -49,7 +49,7 @@ static bool fits(const ir_node *node, ir_node *const *parts)
            w[Q]->dims[1] / q_heads * kv_heads == w[K]->dims[1] && w[V]->dims[1] == w[K]->dims[1];
 }
 
-static ir_value *join(ir_node *const *parts, int32_t input)
+static ir_value *merge_projections_join(ir_node *const *parts, int32_t input)
 {
     const grt_tensor *tensors[PARTS];
     for (int i = 0; i < PARTS; i++)
@@ -57,10 +57,11 @@ static ir_value *join(ir_node *const *parts, int32_t input)
     return rewrite_join(parts[0]->graph, tensors, PARTS, tensors[0]->rank - 1);
 }
 
-static ir_node *make_product(ir_node *before, ir_node *const *parts)
+static ir_node *merge_projections_make_product(ir_node *before, ir_node *const *parts)
 {
     const bool bias = ir_in(parts[0], BIAS) != NULL;
-    ir_value *in[PARTS] = {ir_in(parts[0], 0), join(parts, 1), bias ? join(parts, BIAS) : NULL};
+    ir_value *in[PARTS] = {ir_in(parts[0], 0), merge_projections_join(parts, 1),
+                           bias ? merge_projections_join(parts, BIAS) : NULL};
     if (!in[1] || (bias && !in[BIAS]))
         return NULL;
     ir_node *made = ir_node_create(before->graph, before, bias ? "graphrt" : "", "MatMul",
@@ -70,9 +71,9 @@ static ir_node *make_product(ir_node *before, ir_node *const *parts)
     return made;
 }
 
-static bool merge(pass_context *context, ir_node *node, ir_node *const *parts)
+static bool merge_projections_merge(pass_context *context, ir_node *node, ir_node *const *parts)
 {
-    ir_node *product = make_product(node, parts);
+    ir_node *product = merge_projections_make_product(node, parts);
     if (!product || op_infer_node(product) != GRT_OK)
         return false;
     ir_value *in[MASK + 1] = {product->out[0], NULL, NULL, ir_in(node, MASK)};
@@ -95,7 +96,7 @@ static bool merge(pass_context *context, ir_node *node, ir_node *const *parts)
     return true;
 }
 
-static grt_status visit_graph(pass_context *context, ir_graph *graph)
+static grt_status merge_projections_visit_graph(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph) {
         bool plain = rewrite_is(node, "Attention") && node->out[0];
@@ -109,13 +110,13 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
             continue;
         ir_node *parts[PARTS] = {ir_in(node, Q)->producer, ir_in(node, K)->producer,
                                  ir_in(node, V)->producer};
-        if (fits(node, parts))
-            merge(context, node, parts);
+        if (merge_projections_fits(node, parts))
+            merge_projections_merge(context, node, parts);
     }
     return GRT_OK;
 }
 
 grt_status pass_merge_projections(pass_context *context)
 {
-    return rewrite_each_graph(context, visit_graph);
+    return rewrite_each_graph(context, merge_projections_visit_graph);
 }

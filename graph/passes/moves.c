@@ -66,7 +66,7 @@ static bool find_permutation(grt_dims *dims, const index_map *map, permutation *
 
 /* ---- replacing ---- */
 
-static ir_value *transposed(ir_node *before, ir_value *value, const permutation *p)
+static ir_value *moves_transposed(ir_node *before, ir_value *value, const permutation *p)
 {
     ir_node *node = ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &value, 1);
     if (!node)
@@ -75,7 +75,7 @@ static ir_value *transposed(ir_node *before, ir_value *value, const permutation 
     return op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
 }
 
-static void look(pass_context *context, ir_node *node)
+static void moves_look(pass_context *context, ir_node *node)
 {
     grt_dims *dims = context->module->dims;
     ir_value *value = node->out[0];
@@ -89,7 +89,7 @@ static void look(pass_context *context, ir_node *node)
     ir_value *x = map.source;
     if (p.n > 1) {
         x = rewrite_reshaped(node, x, p.n, p.dims);
-        x = x ? transposed(node, x, &p) : NULL;
+        x = x ? moves_transposed(node, x, &p) : NULL;
     }
     x = x ? rewrite_reshaped(node, x, value->type.rank, value->type.dims) : NULL;
     if (x && rewrite_replace(value, x)) { /* unused nodes are dead */
@@ -107,16 +107,16 @@ static bool ends_chain(const ir_value *value)
     return false;
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status moves_visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
         if (node->n_out == 1 && node->out[0] && (is_view(node) || rewrite_is(node, "Transpose")) &&
             ends_chain(node->out[0]))
-            look(context, node);
+            moves_look(context, node);
     return GRT_OK;
 }
 
 grt_status pass_moves(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, moves_visit);
 }

@@ -61,13 +61,13 @@ static bool is_layer(const ir_node *node)
            count == w->dims[BATCH];
 }
 
-static bool is_one_row(const ir_value *value)
+static bool networks_is_one_row(const ir_value *value)
 {
     return grt_dim_equals(value->graph->module->dims, value->type.dims[ROWS], 1);
 }
 
 /* A Transpose that exchanges the first two of three dims. */
-static bool is_move(const ir_node *node)
+static bool networks_is_move(const ir_node *node)
 {
     size_t n;
     const int64_t *perm =
@@ -76,19 +76,19 @@ static bool is_move(const ir_node *node)
 }
 
 /* What the chain reads, row by row. */
-static ir_value *input_of(ir_node *first)
+static ir_value *networks_input_of(ir_node *first)
 {
     ir_value *a = ir_in(first, A);
     ir_node *move = rewrite_producer(a, "Transpose");
-    if (is_move(move))
+    if (networks_is_move(move))
         return ir_in(move, 0);
-    if (!is_one_row(a))
+    if (!networks_is_one_row(a))
         return NULL;
     const grt_dim dims[RANK] = {a->type.dims[ROWS], a->type.dims[BATCH], a->type.dims[COLUMNS]};
     return rewrite_reshaped(first, a, RANK, dims);
 }
 
-static bool find_layers(ir_node *first, chain *c)
+static bool networks_find_layers(ir_node *first, chain *c)
 {
     ir_node *next = first;
     do {
@@ -97,8 +97,8 @@ static bool find_layers(ir_node *first, chain *c)
     } while (c->n < MOST_LAYERS && next && is_layer(next) && ir_in(next, A) == c->layers[c->n - 1]->out[0]);
     for (int32_t l = 0; l < c->n; l++)
         c->layers[l]->mark = 1;
-    c->moved = is_move(next) ? next : NULL;
-    return c->moved || is_one_row(c->layers[c->n - 1]->out[0]);
+    c->moved = networks_is_move(next) ? next : NULL;
+    return c->moved || networks_is_one_row(c->layers[c->n - 1]->out[0]);
 }
 
 /* ---- weights ---- */
@@ -180,7 +180,7 @@ static ir_node *make_networks(const chain *c)
     return NULL;
 }
 
-static bool put_in_place(const chain *c, ir_node *made)
+static bool networks_put_in_place(const chain *c, ir_node *made)
 {
     ir_node *end = c->moved ? c->moved : c->layers[c->n - 1];
     ir_value *y = made->out[0];
@@ -195,15 +195,15 @@ static bool put_in_place(const chain *c, ir_node *made)
 static void join_chain(pass_context *context, ir_node *first)
 {
     chain c = {.context = context};
-    if (!find_layers(first, &c))
+    if (!networks_find_layers(first, &c))
         return;
-    c.x = input_of(first);
+    c.x = networks_input_of(first);
     ir_node *made = make_networks(&c);
-    if (made && put_in_place(&c, made))
+    if (made && networks_put_in_place(&c, made))
         context->changed += c.n;
 }
 
-static grt_status visit_graph(pass_context *context, ir_graph *graph)
+static grt_status networks_visit_graph(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
         node->mark = 0;
@@ -215,5 +215,6 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
 
 grt_status pass_networks(pass_context *context)
 {
-    return context->target->traits->joins_networks ? rewrite_each_graph(context, visit_graph) : GRT_OK;
+    return context->target->traits->joins_networks ? rewrite_each_graph(context, networks_visit_graph)
+                                                   : GRT_OK;
 }

@@ -95,7 +95,7 @@ static int64_t group_of_uses(const ir_value *value)
     return found;
 }
 
-static bool add_input(const ir_value **inputs, int32_t *n, const ir_value *value)
+static bool pointwise_add_input(const ir_value **inputs, int32_t *n, const ir_value *value)
 {
     for (int32_t i = 0; i < *n; i++)
         if (inputs[i] == value)
@@ -106,7 +106,7 @@ static bool add_input(const ir_value **inputs, int32_t *n, const ir_value *value
     return true;
 }
 
-static bool join(group *g, ir_node *node, grt_dtype dtype)
+static bool pointwise_join(group *g, ir_node *node, grt_dtype dtype)
 {
     if (g->n == MAX_INSTRUCTIONS || (g->dtype && dtype && g->dtype != dtype))
         return false;
@@ -120,7 +120,7 @@ static bool join(group *g, ir_node *node, grt_dtype dtype)
             inputs[n++] = g->inputs[i];
     for (int32_t i = 0; i < node->n_in; i++) {
         const ir_value *value = node->in[i].value;
-        if (value && !is_immediate(value, &unused) && !add_input(inputs, &n, value))
+        if (value && !is_immediate(value, &unused) && !pointwise_add_input(inputs, &n, value))
             return false;
     }
     memcpy(g->inputs, inputs, (size_t)n * sizeof *inputs);
@@ -130,14 +130,14 @@ static bool join(group *g, ir_node *node, grt_dtype dtype)
     return true;
 }
 
-static bool begin(groups *all, ir_node *node, grt_dtype dtype)
+static bool pointwise_begin(groups *all, ir_node *node, grt_dtype dtype)
 {
     if (!GRT_GROW(all->v, all->n, all->capacity))
         return false;
     group *g = GRT_ARENA_NEW(all->scratch, group);
     if (!g)
         return false;
-    if (join(g, node, dtype)) {
+    if (pointwise_join(g, node, dtype)) {
         node->mark = all->n;
         all->v[all->n++] = g;
     }
@@ -152,9 +152,9 @@ static grt_status form(groups *all, ir_graph *graph)
         if (opcode_of(node, &dtype) < 0)
             continue;
         int64_t at = group_of_uses(node->out[0]);
-        if (at >= 0 && join(all->v[at], node, dtype))
+        if (at >= 0 && pointwise_join(all->v[at], node, dtype))
             node->mark = at;
-        else if (!begin(all, node, dtype))
+        else if (!pointwise_begin(all, node, dtype))
             return grt_fail_memory(sizeof(group));
     }
     return GRT_OK;
@@ -194,7 +194,7 @@ static int64_t operand(program *p, const ir_value *value)
     return RESULTS_FROM + value->producer->mark; /* marks of members are their instructions now */
 }
 
-static void add_instruction(program *p, ir_node *node)
+static void pointwise_add_instruction(program *p, ir_node *node)
 {
     grt_dtype dtype;
     int32_t opcode = opcode_of(node, &dtype);
@@ -228,7 +228,7 @@ static void number_operands(program *p)
     }
 }
 
-static ir_node *create(const program *p)
+static ir_node *pass_pointwise_create(const program *p)
 {
     const group *g = p->group;
     ir_node *root = g->members[0];
@@ -258,9 +258,9 @@ static grt_status fuse(groups *all, const group *g)
     if (g->n < 2 || g->n_inputs < 1)
         return GRT_OK;
     for (int32_t i = g->n; i-- > 0;)
-        add_instruction(&p, g->members[i]);
+        pointwise_add_instruction(&p, g->members[i]);
     number_operands(&p);
-    ir_node *node = create(&p);
+    ir_node *node = pass_pointwise_create(&p);
     if (!node)
         return grt_fail_memory(0);
     GRT_TRY(op_infer_node(node));
@@ -279,7 +279,7 @@ static grt_status fuse(groups *all, const group *g)
     return GRT_OK;
 }
 
-static grt_status visit_with(groups *all, ir_graph *graph)
+static grt_status pointwise_visit_with(groups *all, ir_graph *graph)
 {
     GRT_TRY(form(all, graph));
     for (int64_t i = 0; i < all->n; i++)
@@ -287,10 +287,10 @@ static grt_status visit_with(groups *all, ir_graph *graph)
     return GRT_OK;
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status pointwise_visit(pass_context *context, ir_graph *graph)
 {
     groups all = {.context = context, .scratch = grt_arena_create()};
-    grt_status status = all.scratch ? visit_with(&all, graph) : grt_fail_memory(0);
+    grt_status status = all.scratch ? pointwise_visit_with(&all, graph) : grt_fail_memory(0);
     free(all.v);
     grt_arena_release(all.scratch);
     return status;
@@ -298,5 +298,5 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_pointwise(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, pointwise_visit);
 }

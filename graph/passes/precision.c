@@ -28,7 +28,7 @@ typedef struct precision {
 
 /* ---- twins ---- */
 
-static ir_value *remember(precision *p, ir_value *value, ir_value *twin)
+static ir_value *precision_remember(precision *p, ir_value *value, ir_value *twin)
 {
     p->n = p->n ? p->n : 1;
     if (!GRT_GROW(p->twins, p->n, p->capacity)) {
@@ -74,36 +74,36 @@ static ir_value *cast_of(precision *p, ir_value *value, grt_dtype to)
     return op_infer_node(cast) == GRT_OK ? cast->out[0] : NULL;
 }
 
-static bool is_constant(const ir_value *value)
+static bool precision_is_constant(const ir_value *value)
 {
     return value->type.data && !value->producer && !value->is_input;
 }
 
 /* The value in the other type. */
-static ir_value *twin_of(precision *p, ir_value *value)
+static ir_value *precision_twin_of(precision *p, ir_value *value)
 {
     if (value->mark > 0)
         return p->twins[value->mark];
     const bool wide = value->type.dtype == GRT_DTYPE_FLOAT;
-    ir_value *twin = wide && is_constant(value) ? narrow_constant(p, value) : NULL;
+    ir_value *twin = wide && precision_is_constant(value) ? narrow_constant(p, value) : NULL;
     if (!twin) /* a constant over the budget is narrowed when the model runs */
         twin = cast_of(p, value, wide ? p->narrow : GRT_DTYPE_FLOAT);
     if (!twin) {
         p->failed = true;
         return NULL;
     }
-    return remember(p, value, twin);
+    return precision_remember(p, value, twin);
 }
 
 /* ---- deciding ---- */
 
-static bool is_float(const ir_value *value)
+static bool precision_is_float(const ir_value *value)
 {
     return value && value->type.kind == GRT_KIND_TENSOR && value->type.dtype == GRT_DTYPE_FLOAT;
 }
 
 /* A float16 value that was float32 in the model: a model's own 16-bit values have their role already. */
-static bool is_narrow(const precision *p, const ir_value *value)
+static bool precision_is_narrow(const precision *p, const ir_value *value)
 {
     return value && value->type.kind == GRT_KIND_TENSOR && value->type.dtype == p->narrow;
 }
@@ -146,7 +146,7 @@ static int32_t narrow_inputs(const ir_node *node)
     return first_only && node->n_in > 1 ? 1 : node->n_in;
 }
 
-static bool wants(const precision *p, const ir_node *node)
+static bool precision_wants(const precision *p, const ir_node *node)
 {
     const int32_t last = narrow_inputs(node);
     bool narrow = false, wide = false;
@@ -155,16 +155,17 @@ static bool wants(const precision *p, const ir_node *node)
         return false;
     for (int32_t i = 0; i < last; i++) {
         const ir_value *in = node->in[i].value;
-        if (!in || (!is_float(in) && !is_narrow(p, in)))
+        if (!in || (!precision_is_float(in) && !precision_is_narrow(p, in)))
             continue;
         if (vanishes(p, in))
             return false;
-        narrow |= is_narrow(p, in);
+        narrow |= precision_is_narrow(p, in);
         /* Inputs of the model may be either. */
-        wide |= is_float(in) && in->producer;
+        wide |= precision_is_float(in) && in->producer;
     }
     if (role == OP_NARROW_TABLE)
-        role = is_float(ir_in(node, 0)) && is_constant(ir_in(node, 0)) ? OP_NARROW : OP_FOLLOWS;
+        role = precision_is_float(ir_in(node, 0)) && precision_is_constant(ir_in(node, 0)) ? OP_NARROW
+                                                                                           : OP_FOLLOWS;
     return role == OP_NARROW || (narrow && !wide);
 }
 
@@ -195,13 +196,13 @@ static bool narrow_node(precision *p, ir_node *node)
         if (!node->out[i])
             continue;
         types[i] = node->out[i]->type;
-        if (is_float(node->out[i]))
+        if (precision_is_float(node->out[i]))
             node->out[i]->type.dtype = p->narrow;
     }
     for (int32_t i = 0; i < last; i++) {
-        if (!is_float(was[i]) || is_wide_mask(was[i]))
+        if (!precision_is_float(was[i]) || is_wide_mask(was[i]))
             continue;
-        ir_value *twin = twin_of(p, was[i]);
+        ir_value *twin = precision_twin_of(p, was[i]);
         if (twin)
             ir_node_set_input(node, i, twin);
     }
@@ -219,12 +220,12 @@ static bool narrow_node(precision *p, ir_node *node)
 }
 
 /* A node that stays reads float32. */
-static void widen_inputs(precision *p, ir_node *node, const bool *ours)
+static void precision_widen_inputs(precision *p, ir_node *node, const bool *ours)
 {
     for (int32_t i = 0; i < node->n_in; i++) {
         ir_value *in = node->in[i].value;
-        if (in && in->producer && is_narrow(p, in) && ours[i]) {
-            ir_value *twin = twin_of(p, in);
+        if (in && in->producer && precision_is_narrow(p, in) && ours[i]) {
+            ir_value *twin = precision_twin_of(p, in);
             if (twin)
                 ir_node_set_input(node, i, twin);
         }
@@ -243,15 +244,15 @@ static bool made_here(const ir_value *value)
 static bool makes_float(const ir_node *node)
 {
     for (int32_t i = 0; i < node->n_out; i++)
-        if (is_float(node->out[i]))
+        if (precision_is_float(node->out[i]))
             return true;
     return false;
 }
 
-static void visit(precision *p, ir_node *node)
+static void precision_visit(precision *p, ir_node *node)
 {
     node->mark = 0;
-    if (may_narrow(node) && makes_float(node) && wants(p, node) && narrow_node(p, node)) {
+    if (may_narrow(node) && makes_float(node) && precision_wants(p, node) && narrow_node(p, node)) {
         node->mark = 1;
         return;
     }
@@ -262,7 +263,7 @@ static void visit(precision *p, ir_node *node)
     }
     for (int32_t i = 0; i < node->n_in; i++)
         ours[i] = made_here(node->in[i].value);
-    widen_inputs(p, node, ours);
+    precision_widen_inputs(p, node, ours);
 }
 
 /* Uses in bodies, and as results of the model, were not visited. */
@@ -272,7 +273,7 @@ static void widen_elsewhere(precision *p, ir_value *value)
         next = use->next;
         if (use->node && use->graph == p->graph)
             continue;
-        ir_value *twin = twin_of(p, value);
+        ir_value *twin = precision_twin_of(p, value);
         if (!twin)
             return;
         if (use->node)
@@ -285,15 +286,15 @@ static void widen_elsewhere(precision *p, ir_value *value)
 static grt_status narrow_graph(precision *p)
 {
     for (ir_node *node = p->graph->first; node && !p->failed; node = node->next) /* casts are put before it */
-        visit(p, node);
+        precision_visit(p, node);
     IR_FOR_EACH_NODE (node, p->graph)
         for (int32_t i = 0; node->mark == 1 && i < node->n_out; i++)
-            if (is_narrow(p, node->out[i]))
+            if (precision_is_narrow(p, node->out[i]))
                 widen_elsewhere(p, node->out[i]);
     return p->failed ? grt_fail_memory(0) : GRT_OK;
 }
 
-static void clear_marks(ir_graph *graph)
+static void precision_clear_marks(ir_graph *graph)
 {
     for (int32_t i = 0; i < graph->n_inputs; i++)
         graph->inputs[i]->mark = 0;
@@ -311,7 +312,7 @@ static void clear_marks(ir_graph *graph)
 static grt_status allow_tf32(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
-        if (node->row && node->row->flags & OP_TF32 && is_float(ir_in(node, 0))) {
+        if (node->row && node->row->flags & OP_TF32 && precision_is_float(ir_in(node, 0))) {
             ir_attr_set_string(node, "math", "tf32");
             context->changed++;
         }
@@ -326,7 +327,7 @@ grt_status pass_precision(pass_context *context)
         return rewrite_each_graph(context, allow_tf32);
     precision p = {.context = context, .graph = context->module->main};
     p.narrow = context->precision == GRT_PRECISION_FLOAT16 ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_BFLOAT16;
-    clear_marks(p.graph);
+    precision_clear_marks(p.graph);
     grt_status status = narrow_graph(&p);
     free(p.twins);
     return status;

@@ -13,7 +13,7 @@ static bool is_byte(const ir_value *value)
            grt_dtype_in(value->type.dtype, GRT_BIT(UINT8) | GRT_BIT(INT8));
 }
 
-static bool is_one(const ir_graph *graph, const ir_value *value)
+static bool quantised_form_is_one(const ir_graph *graph, const ir_value *value)
 {
     for (int32_t i = 0; i < value->type.rank; i++)
         if (!grt_dim_equals(graph->module->dims, value->type.dims[i], 1))
@@ -21,7 +21,7 @@ static bool is_one(const ir_graph *graph, const ir_value *value)
     return value->type.rank >= 0;
 }
 
-static bool is_float(const ir_value *value)
+static bool quantised_form_is_float(const ir_value *value)
 {
     return value && value->type.dtype == GRT_DTYPE_FLOAT;
 }
@@ -29,13 +29,14 @@ static bool is_float(const ir_value *value)
 bool quantised_read(const ir_value *value, quantity *out)
 {
     const ir_node *node = rewrite_producer(value, "DequantizeLinear");
-    if (!node || !is_float(value) || !is_byte(ir_in(node, 0)) || !is_float(ir_in(node, 1)) ||
-        grt_attr_int(&node->desc, "block_size", 0))
+    if (!node || !quantised_form_is_float(value) || !is_byte(ir_in(node, 0)) ||
+        !quantised_form_is_float(ir_in(node, 1)) || grt_attr_int(&node->desc, "block_size", 0))
         return false;
     *out = (quantity){ir_in(node, 0), ir_in(node, 1), ir_in(node, 2), -1};
     if (out->zero && !is_byte(out->zero))
         return false;
-    if (is_one(node->graph, out->scale) && (!out->zero || is_one(node->graph, out->zero)))
+    if (quantised_form_is_one(node->graph, out->scale) &&
+        (!out->zero || quantised_form_is_one(node->graph, out->zero)))
         return true;
     const int32_t rank = out->data->type.rank;
     const int64_t axis = rank < 1 ? -1 : grt_axis(rank == 1 ? 0 : grt_attr_int(&node->desc, "axis", 1), rank);
@@ -50,12 +51,14 @@ bool quantised_read_single(const ir_value *value, quantity *out)
 
 bool quantised_read_target(ir_node *node, quantity *out)
 {
-    if (!rewrite_is(node, "QuantizeLinear") || !is_float(ir_in(node, 0)) || !is_float(ir_in(node, 1)) ||
-        !is_byte(node->out[0]) || grt_attr_int(&node->desc, "block_size", 0) ||
+    if (!rewrite_is(node, "QuantizeLinear") || !quantised_form_is_float(ir_in(node, 0)) ||
+        !quantised_form_is_float(ir_in(node, 1)) || !is_byte(node->out[0]) ||
+        grt_attr_int(&node->desc, "block_size", 0) ||
         grt_attr_int(&node->desc, "precision", GRT_DTYPE_FLOAT) != GRT_DTYPE_FLOAT)
         return false;
     *out = (quantity){ir_in(node, 0), ir_in(node, 1), ir_in(node, 2), -1};
-    if (!is_one(node->graph, out->scale) || (out->zero && !is_one(node->graph, out->zero)))
+    if (!quantised_form_is_one(node->graph, out->scale) ||
+        (out->zero && !quantised_form_is_one(node->graph, out->zero)))
         return false;
     if (!out->zero)
         out->zero = quantised_zero(node->graph, node->out[0]->type.dtype);
@@ -112,7 +115,7 @@ void quantised_copy_window(ir_node *to, const ir_node *from)
     }
 }
 
-static float limit(const ir_value *value, float absent)
+static float quantised_form_limit(const ir_value *value, float absent)
 {
     double v;
     return value && ir_const_float(value, &v) ? (float)v : absent;
@@ -135,7 +138,7 @@ bool quantised_set_activation(ir_node *node, const ir_node *act)
     ir_attr_set_string(node, "activation", act->desc.op);
     if (rewrite_is(act, "Relu"))
         return true;
-    ir_attr_set_float(node, "alpha", limit(ir_in(act, 1), -INFINITY));
-    ir_attr_set_float(node, "beta", limit(ir_in(act, 2), INFINITY));
+    ir_attr_set_float(node, "alpha", quantised_form_limit(ir_in(act, 1), -INFINITY));
+    ir_attr_set_float(node, "beta", quantised_form_limit(ir_in(act, 2), INFINITY));
     return true;
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static int64_t elements_of(const ir_value *value)
+static int64_t quantised_integer_elements_of(const ir_value *value)
 {
     int64_t n = 1, dim;
     if (!value)
@@ -17,7 +17,7 @@ static int64_t elements_of(const ir_value *value)
 
 static bool is_single(const ir_value *value)
 {
-    return elements_of(value) == 1;
+    return quantised_integer_elements_of(value) == 1;
 }
 
 /* One, or a vector along the last dim of B, or of the filters. */
@@ -26,12 +26,12 @@ static bool is_per_channel(const ir_value *value, const ir_value *w, bool conv)
     int64_t n;
     if (is_single(value))
         return true;
-    return w->type.rank >= 2 && value->type.rank == 1 && elements_of(value) > 0 &&
+    return w->type.rank >= 2 && value->type.rank == 1 && quantised_integer_elements_of(value) > 0 &&
            grt_dim_is_const(w->graph->module->dims, w->type.dims[conv ? 0 : w->type.rank - 1], &n) &&
-           n == elements_of(value);
+           n == quantised_integer_elements_of(value);
 }
 
-static void replace_by(pass_context *context, ir_node *old, ir_node *made)
+static void quantised_integer_replace_by(pass_context *context, ir_node *old, ir_node *made)
 {
     if (!rewrite_replace(old->out[0], made->out[0]))
         ir_node_remove(made);
@@ -54,7 +54,7 @@ static void read_qlinear(pass_context *context, ir_node *node, bool conv)
     if (made && conv)
         quantised_copy_window(made, node);
     if (quantised_offer(context, made, node->out[0]))
-        replace_by(context, node, made);
+        quantised_integer_replace_by(context, node, made);
 }
 
 /* ---- scaled sums ---- */
@@ -140,7 +140,7 @@ static void read_integer(pass_context *context, ir_node *node, bool conv)
     if (made && conv)
         quantised_copy_window(made, node);
     if (quantised_offer(context, made, s.last->out[0]))
-        replace_by(context, s.last, made);
+        quantised_integer_replace_by(context, s.last, made);
 }
 
 grt_status quantised_integer(pass_context *context, ir_graph *graph)

@@ -33,7 +33,7 @@ static bool lays_out(const ir_node *node)
 }
 
 /* DequantizeLinear of `data` as `q` has it, in front of `before`. */
-static ir_value *dequantise(ir_node *before, const quantity *q, ir_value *data)
+static ir_value *quantised_moves_dequantise(ir_node *before, const quantity *q, ir_value *data)
 {
     ir_value *in[] = {data, q->scale, q->zero};
     ir_node *made = ir_node_create(before->graph, before, "", "DequantizeLinear", before->desc.name,
@@ -51,7 +51,7 @@ static ir_node *copy_on(pass_context *context, ir_node *node, ir_value *const *i
     return quantised_offer(context, made, in[0]) ? made : NULL;
 }
 
-static void replace_by(pass_context *context, ir_value *old, ir_value *value)
+static void quantised_moves_replace_by(pass_context *context, ir_value *old, ir_value *value)
 {
     if (value && rewrite_replace(old, value))
         context->changed++;
@@ -68,7 +68,7 @@ static void sink_move(pass_context *context, ir_node *node)
         in[i] = i ? ir_in(node, i) : q.data;
     ir_node *made = copy_on(context, node, in);
     if (made)
-        replace_by(context, node->out[0], dequantise(node, &q, made->out[0]));
+        quantised_moves_replace_by(context, node->out[0], quantised_moves_dequantise(node, &q, made->out[0]));
 }
 
 /* All parts with one scale. */
@@ -85,7 +85,8 @@ static void sink_concat(pass_context *context, ir_node *node)
     }
     ir_node *made = copy_on(context, node, in);
     if (made)
-        replace_by(context, node->out[0], dequantise(node, &first, made->out[0]));
+        quantised_moves_replace_by(context, node->out[0],
+                                   quantised_moves_dequantise(node, &first, made->out[0]));
 }
 
 /* QuantizeLinear of what was dequantised with the same scale. */
@@ -94,7 +95,7 @@ static void cancel(pass_context *context, ir_node *node)
     quantity from, to;
     if (quantised_read_target(node, &to) && quantised_read_single(to.data, &from) &&
         quantised_same(&from, &to))
-        replace_by(context, node->out[0], from.data);
+        quantised_moves_replace_by(context, node->out[0], from.data);
 }
 
 static ir_value *requantise(ir_node *before, ir_value *value, const quantity *to)
@@ -122,7 +123,7 @@ static void raise_quantise(pass_context *context, ir_node *node)
     in[0] = requantise(move, in[0], &to);
     ir_node *made = in[0] ? copy_on(context, move, in) : NULL;
     if (made)
-        replace_by(context, node->out[0], made->out[0]);
+        quantised_moves_replace_by(context, node->out[0], made->out[0]);
 }
 
 grt_status quantised_moves(pass_context *context, ir_graph *graph)
@@ -266,14 +267,14 @@ static grt_status make_table(pass_context *context, ir_node *node, const quantit
     ir_node *made =
         in[1] ? ir_node_create(node->graph, node, "graphrt", "QTable", node->desc.name, 2, in, 1) : NULL;
     if (quantised_offer(context, made, node->out[0]))
-        replace_by(context, node->out[0], made->out[0]);
+        quantised_moves_replace_by(context, node->out[0], made->out[0]);
     return GRT_OK;
 }
 
 /* ---- sums and products of two ---- */
 
 /* True if b is one element, or a's trailing dims. */
-static bool repeats(const ir_graph *graph, const ir_type *a, const ir_type *b)
+static bool quantised_moves_repeats(const ir_graph *graph, const ir_type *a, const ir_type *b)
 {
     bool one = b->rank >= 0 && b->rank <= a->rank, trailing = one;
     for (int32_t i = 0; one && i < b->rank; i++)
@@ -301,12 +302,12 @@ static void make_binary(pass_context *context, ir_node *node, const quantity *to
     if ((!rewrite_is(sum, "Add") && !rewrite_is(sum, "Mul")) || !quantised_read_single(ir_in(sum, 0), &a) ||
         !quantised_read_single(ir_in(sum, 1), &b))
         return;
-    if (!repeats(node->graph, &a.data->type, &b.data->type)) {
+    if (!quantised_moves_repeats(node->graph, &a.data->type, &b.data->type)) {
         const quantity swap = a;
         a = b;
         b = swap;
     }
-    if (!repeats(node->graph, &a.data->type, &b.data->type) ||
+    if (!quantised_moves_repeats(node->graph, &a.data->type, &b.data->type) ||
         !rewrite_same_shape(&a.data->type, &node->out[0]->type))
         return;
     ir_value *none_a = a.zero ? a.zero : quantised_zero(node->graph, a.data->type.dtype),
@@ -317,7 +318,7 @@ static void make_binary(pass_context *context, ir_node *node, const quantity *to
     if (made && sum != act)
         quantised_set_activation(made, act);
     if (quantised_offer(context, made, node->out[0]))
-        replace_by(context, node->out[0], made->out[0]);
+        quantised_moves_replace_by(context, node->out[0], made->out[0]);
 }
 
 /* ---- parts of different scales ---- */
@@ -341,7 +342,7 @@ static void requantise_parts(pass_context *context, ir_node *node, const quantit
     }
     ir_node *made = copy_on(context, concat, in);
     if (made)
-        replace_by(context, node->out[0], made->out[0]);
+        quantised_moves_replace_by(context, node->out[0], made->out[0]);
     for (int32_t i = 0; made && i < concat->n_in; i++)
         if (quantised_read_target(made->in[i].value->producer, &q))
             make_table(context, made->in[i].value->producer, &q);

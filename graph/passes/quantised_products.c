@@ -22,7 +22,7 @@ static bool fits_channels(const ir_node *head, const quantity *w)
     return w->axis < 0 || w->axis == rank - (transposed ? 2 : 1);
 }
 
-static bool is_vector(const ir_value *value, const ir_type *y)
+static bool quantised_products_is_vector(const ir_value *value, const ir_type *y)
 {
     return value->type.dtype == GRT_DTYPE_FLOAT && value->type.rank == 1 && y->rank >= 1 &&
            value->type.dims[0] == y->dims[y->rank - 1];
@@ -39,12 +39,12 @@ static bool read_head(product *p)
     if (!gemm)
         return true;
     return !grt_attr_int(&node->desc, "transA", 0) && grt_attr_float(&node->desc, "alpha", 1) == 1 &&
-           (!p->bias ||
-            (grt_attr_float(&node->desc, "beta", 1) == 1 && is_vector(p->bias, &node->out[0]->type)));
+           (!p->bias || (grt_attr_float(&node->desc, "beta", 1) == 1 &&
+                         quantised_products_is_vector(p->bias, &node->out[0]->type)));
 }
 
 /* A constant, or numbers that DequantizeLinear makes one of. */
-static bool is_constant(const ir_value *value)
+static bool quantised_products_is_constant(const ir_value *value)
 {
     const ir_node *node = rewrite_producer(value, "DequantizeLinear");
     for (int32_t i = 0; node && i < node->n_in; i++)
@@ -60,7 +60,8 @@ static void take_bias(product *p)
     if (p->bias || !rewrite_is(p->head, "MatMul") || !rewrite_is(add, "Add"))
         return;
     ir_value *other = ir_in(add, ir_in(add, 0) == p->last->out[0] ? 1 : 0);
-    if (!other || !is_constant(other) || !is_vector(other, &p->last->out[0]->type) ||
+    if (!other || !quantised_products_is_constant(other) ||
+        !quantised_products_is_vector(other, &p->last->out[0]->type) ||
         !rewrite_same_shape(&add->out[0]->type, &p->last->out[0]->type))
         return;
     p->bias = other;
@@ -81,7 +82,7 @@ static void take_followers(product *p)
         p->y = (quantity){.axis = -1};
 }
 
-static bool make_product(product *p)
+static bool quantised_products_make_product(product *p)
 {
     ir_value *in[QIN_COUNT] = {p->x.data, p->x.scale, p->x.zero, p->w.data, p->w.scale,
                                p->w.zero, p->y.scale, p->y.zero, p->bias};
@@ -117,7 +118,7 @@ grt_status quantised_products(pass_context *context, ir_graph *graph)
         if (node->n_out != 1 || !node->out[0]->n_uses || !read_head(&p))
             continue;
         take_followers(&p);
-        make_product(&p);
+        quantised_products_make_product(&p);
     }
     return GRT_OK;
 }

@@ -45,7 +45,7 @@ static bool reads_gemm(const ir_node *node, weights *w, ir_value **bias)
     return true;
 }
 
-static void copy_blocks(ir_node *to, const ir_node *dequantise)
+static void quantised_weights_copy_blocks(ir_node *to, const ir_node *dequantise)
 {
     ir_attr_set_int(to, "axis", grt_attr_int(&dequantise->desc, "axis", 1));
     ir_attr_set_int(to, "block_size", grt_attr_int(&dequantise->desc, "block_size", 0));
@@ -61,7 +61,7 @@ static void offer_replacement(pass_context *context, ir_node *node, ir_node *mad
         ir_node_remove(made);
 }
 
-static void make_product(pass_context *context, ir_node *node)
+static void quantised_weights_make_product(pass_context *context, ir_node *node)
 {
     weights w;
     ir_value *bias = NULL;
@@ -78,7 +78,7 @@ static void make_product(pass_context *context, ir_node *node)
                                    in, 1);
     if (!made)
         return;
-    copy_blocks(made, w.dequantise);
+    quantised_weights_copy_blocks(made, w.dequantise);
     ir_attr_set_int(made, "transB", w.transposed);
     offer_replacement(context, node, made);
 }
@@ -94,7 +94,7 @@ static void make_gather(pass_context *context, ir_node *node)
         ir_node_create(node->graph, node, "graphrt", "WGather", node->desc.name, in[3] ? 4 : 3, in, 1);
     if (!made)
         return;
-    copy_blocks(made, dequantise);
+    quantised_weights_copy_blocks(made, dequantise);
     offer_replacement(context, node, made);
 }
 
@@ -105,7 +105,7 @@ grt_status quantised_weights(pass_context *context, ir_graph *graph)
             if (rewrite_is(node, "Gather"))
                 make_gather(context, node);
             else
-                make_product(context, node);
+                quantised_weights_make_product(context, node);
         }
     return GRT_OK;
 }

@@ -19,7 +19,7 @@ typedef struct product {
     ir_value *x[MAX_FACTORS];
 } product;
 
-static bool is_inner(const ir_value *value)
+static bool recognise_is_inner(const ir_value *value)
 {
     return value && value->producer && value->n_uses == 1;
 }
@@ -32,15 +32,17 @@ static bool collect_factors(ir_value *value, bool root, product *p)
         p->constant *= c;
         return true;
     }
-    if (node && (root || is_inner(value)) && rewrite_is(node, "Mul") && ir_in(node, 0) != ir_in(node, 1))
+    if (node && (root || recognise_is_inner(value)) && rewrite_is(node, "Mul") &&
+        ir_in(node, 0) != ir_in(node, 1))
         return collect_factors(ir_in(node, 0), false, p) && collect_factors(ir_in(node, 1), false, p);
-    if (node && (root || is_inner(value)) && rewrite_is(node, "Mul") && ir_in(node, 0) == ir_in(node, 1) &&
-        p->n + 2 <= MAX_FACTORS) {
+    if (node && (root || recognise_is_inner(value)) && rewrite_is(node, "Mul") &&
+        ir_in(node, 0) == ir_in(node, 1) && p->n + 2 <= MAX_FACTORS) {
         p->x[p->n++] = ir_in(node, 0);
         p->x[p->n++] = ir_in(node, 0);
         return true;
     }
-    if (node && (root || is_inner(value)) && rewrite_is(node, "Div") && ir_const_float(ir_in(node, 1), &c)) {
+    if (node && (root || recognise_is_inner(value)) && rewrite_is(node, "Div") &&
+        ir_const_float(ir_in(node, 1), &c)) {
         p->constant /= c;
         return collect_factors(ir_in(node, 0), false, p);
     }
@@ -66,7 +68,7 @@ static ir_value *plus_constant(const ir_value *value, double expected)
 {
     double c;
     ir_node *add = rewrite_producer(value, "Add");
-    if (!add || !is_inner(value))
+    if (!add || !recognise_is_inner(value))
         return NULL;
     for (int32_t i = 0; i < 2; i++)
         if (ir_const_float(ir_in(add, i), &c) && is_near(c, expected))
@@ -75,16 +77,16 @@ static ir_value *plus_constant(const ir_value *value, double expected)
 }
 
 /* The input of `op` if that makes the value and only serves here. */
-static ir_value *input_of(const ir_value *value, const char *op)
+static ir_value *recognise_input_of(const ir_value *value, const char *op)
 {
-    ir_node *node = is_inner(value) ? rewrite_producer(value, op) : NULL;
+    ir_node *node = recognise_is_inner(value) ? rewrite_producer(value, op) : NULL;
     return node ? ir_in(node, 0) : NULL;
 }
 
 /* ---- replacing ---- */
 
 /* Replaces the pattern that ends in `node` by `made`. The covered nodes are dead then. */
-static bool put(pass_context *context, ir_node *node, ir_node *made)
+static bool recognise_put(pass_context *context, ir_node *node, ir_node *made)
 {
     if (!made)
         return false;
@@ -111,7 +113,7 @@ static bool self_times(const product *p, const char *op, ir_value **out_x, ir_va
 {
     for (int32_t i = 0; i < 2 && p->n == 2; i++) {
         *out_x = p->x[i];
-        *out_inner = input_of(p->x[1 - i], op);
+        *out_inner = recognise_input_of(p->x[1 - i], op);
         if (*out_inner)
             return true;
     }
@@ -126,12 +128,12 @@ static bool find_swish(pass_context *context, ir_node *node, const product *p)
     if (p->constant != 1 || !self_times(p, "Sigmoid", &x, &inner) || !factors_of(inner, &scaled))
         return false;
     bool plain = inner == x;
-    if (!plain && (scaled.n != 1 || scaled.x[0] != x || !is_inner(inner)))
+    if (!plain && (scaled.n != 1 || scaled.x[0] != x || !recognise_is_inner(inner)))
         return false;
     ir_node *made = unary(node, "Swish", x);
     if (made)
         ir_attr_set_float(made, "alpha", plain ? 1 : (float)scaled.constant);
-    return put(context, node, made);
+    return recognise_put(context, node, made);
 }
 
 /* x * hardsigmoid(x) with the slope and offset of hardswish */
@@ -144,7 +146,7 @@ static bool find_hard_swish(pass_context *context, ir_node *node, const product 
     if (!is_near((double)grt_attr_float(&sigmoid->desc, "alpha", 0.2f), 1.0 / 6) ||
         !is_near((double)grt_attr_float(&sigmoid->desc, "beta", 0.5f), 0.5))
         return false;
-    return put(context, node, unary(node, "HardSwish", x));
+    return recognise_put(context, node, unary(node, "HardSwish", x));
 }
 
 /* erf's argument: x / sqrt(2) */
@@ -169,7 +171,7 @@ static bool is_tanh_argument(ir_value *value, const ir_value *x)
         }
         return false;
     }
-    ir_node *add = p.n == 1 && is_inner(p.x[0]) ? rewrite_producer(p.x[0], "Add") : NULL;
+    ir_node *add = p.n == 1 && recognise_is_inner(p.x[0]) ? rewrite_producer(p.x[0], "Add") : NULL;
     for (int32_t i = 0; add && i < 2; i++)
         if (ir_in(add, i) == x && factors_of(ir_in(add, 1 - i), &cube) && cube.n == 3 && cube.x[0] == x &&
             cube.x[1] == x && cube.x[2] == x)
@@ -182,14 +184,15 @@ static bool find_gelu(pass_context *context, ir_node *node, const product *p)
 {
     for (int32_t i = 0; i < 2 && p->n == 2 && is_near(p->constant, 0.5); i++) {
         ir_value *x = p->x[i], *f = plus_constant(p->x[1 - i], 1);
-        ir_value *erf = f ? input_of(f, "Erf") : NULL, *tanh = f ? input_of(f, "Tanh") : NULL;
+        ir_value *erf = f ? recognise_input_of(f, "Erf") : NULL,
+                 *tanh = f ? recognise_input_of(f, "Tanh") : NULL;
         bool exact = erf && is_erf_argument(erf, x);
         if (!exact && !(tanh && is_tanh_argument(tanh, x)))
             continue;
         ir_node *made = unary(node, "Gelu", x);
         if (made)
             ir_attr_set_string(made, "approximate", exact ? "none" : "tanh");
-        return put(context, node, made);
+        return recognise_put(context, node, made);
     }
     return false;
 }
@@ -212,13 +215,13 @@ static ir_value *mean_of(const ir_value *value)
 /* x, if the value is sqrt(mean(x * x) + epsilon). */
 static ir_value *root_mean_square(ir_value *value, double *out_epsilon)
 {
-    ir_value *sum = value ? input_of(value, "Sqrt") : NULL;
-    ir_node *add = sum && is_inner(sum) ? rewrite_producer(sum, "Add") : NULL;
+    ir_value *sum = value ? recognise_input_of(value, "Sqrt") : NULL;
+    ir_node *add = sum && recognise_is_inner(sum) ? rewrite_producer(sum, "Add") : NULL;
     for (int32_t i = 0; add && i < 2; i++) {
         const ir_value *mean = ir_in(add, 1 - i);
         ir_value *square =
-            ir_const_float(ir_in(add, i), out_epsilon) && is_inner(mean) ? mean_of(mean) : NULL;
-        ir_node *mul = is_inner(square) ? rewrite_producer(square, "Mul") : NULL;
+            ir_const_float(ir_in(add, i), out_epsilon) && recognise_is_inner(mean) ? mean_of(mean) : NULL;
+        ir_node *mul = recognise_is_inner(square) ? rewrite_producer(square, "Mul") : NULL;
         if (mul && ir_in(mul, 0) == ir_in(mul, 1))
             return ir_in(mul, 0);
     }
@@ -231,7 +234,8 @@ static ir_value *normalised(const ir_node *node, double *out_epsilon)
     if (rewrite_is(node, "Div") && ir_in(node, 0))
         return root_mean_square(ir_in(node, 1), out_epsilon) == ir_in(node, 0) ? ir_in(node, 0) : NULL;
     for (int32_t i = 0; i < 2 && rewrite_is(node, "Mul"); i++) {
-        ir_value *root = is_inner(ir_in(node, i)) ? input_of(ir_in(node, i), "Reciprocal") : NULL;
+        ir_value *root =
+            recognise_is_inner(ir_in(node, i)) ? recognise_input_of(ir_in(node, i), "Reciprocal") : NULL;
         if (root && root_mean_square(root, out_epsilon) == ir_in(node, 1 - i))
             return ir_in(node, 1 - i);
     }
@@ -257,12 +261,12 @@ static bool find_layer_norm(pass_context *context, ir_node *node)
     if (!rewrite_is(node, "Add"))
         return false;
     for (int32_t i = 0; i < 2; i++) {
-        ir_node *mul = is_inner(ir_in(node, i)) ? rewrite_producer(ir_in(node, i), "Mul") : NULL;
+        ir_node *mul = recognise_is_inner(ir_in(node, i)) ? rewrite_producer(ir_in(node, i), "Mul") : NULL;
         ir_value *bias = ir_in(node, 1 - i);
         for (int32_t k = 0; mul && k < 2; k++) {
             double epsilon;
             ir_value *scale = ir_in(mul, 1 - k), *unit = ir_in(mul, k);
-            ir_value *d = is_inner(unit) ? normalised(unit->producer, &epsilon) : NULL;
+            ir_value *d = recognise_is_inner(unit) ? normalised(unit->producer, &epsilon) : NULL;
             ir_value *x = d && d->n_uses == 3 ? centred(d) : NULL; /* twice in its square, once divided */
             if (!x || !is_last_dim_vector(scale, &x->type) || !is_last_dim_vector(bias, &x->type))
                 continue;
@@ -270,7 +274,7 @@ static bool find_layer_norm(pass_context *context, ir_node *node)
                                            (ir_value *[]){x, scale, bias}, 1);
             if (made)
                 ir_attr_set_float(made, "epsilon", (float)epsilon);
-            return put(context, node, made);
+            return recognise_put(context, node, made);
         }
     }
     return false;
@@ -279,9 +283,9 @@ static bool find_layer_norm(pass_context *context, ir_node *node)
 /* x / rms(x), where it may be computed in float32 between two casts, as models of 16-bit floats do. */
 static ir_value *normalised_wide(ir_value *unit, double *out_epsilon)
 {
-    ir_node *narrow = is_inner(unit) ? rewrite_producer(unit, "Cast") : NULL;
+    ir_node *narrow = recognise_is_inner(unit) ? rewrite_producer(unit, "Cast") : NULL;
     ir_value *wide = narrow ? ir_in(narrow, 0) : unit;
-    ir_value *x = is_inner(wide) ? normalised(wide->producer, out_epsilon) : NULL;
+    ir_value *x = recognise_is_inner(wide) ? normalised(wide->producer, out_epsilon) : NULL;
     if (!x || !narrow)
         return x;
     ir_node *widen = rewrite_producer(x, "Cast");
@@ -304,14 +308,14 @@ static bool find_rms_norm(pass_context *context, ir_node *node)
                            node->desc.name, 2, (ir_value *[]){whole ? whole : x, scale}, 1);
         if (made)
             ir_attr_set_float(made, "epsilon", (float)epsilon);
-        return put(context, node, made);
+        return recognise_put(context, node, made);
     }
     return false;
 }
 
 /* ---- group normalisation ---- */
 
-static const float *constant_floats(const ir_value *value)
+static const float *recognise_constant_floats(const ir_value *value)
 {
     const grt_tensor *t = value ? value->type.data : NULL;
     return t && t->dtype == GRT_DTYPE_FLOAT ? t->data : NULL;
@@ -336,10 +340,10 @@ static bool is_constant_dim(const ir_node *node, grt_dim dim, int64_t *out)
 static bool find_group_norm(pass_context *context, ir_node *node)
 {
     ir_value *unit = rewrite_is(node, "Reshape") ? ir_in(node, 0) : NULL;
-    ir_node *norm = is_inner(unit) ? rewrite_producer(unit, "InstanceNormalization") : NULL;
-    ir_value *x = norm ? input_of(ir_in(norm, 0), "Reshape") : NULL;
-    const float *scale = norm ? constant_floats(ir_in(norm, 1)) : NULL,
-                *bias = norm ? constant_floats(ir_in(norm, 2)) : NULL;
+    ir_node *norm = recognise_is_inner(unit) ? rewrite_producer(unit, "InstanceNormalization") : NULL;
+    ir_value *x = norm ? recognise_input_of(ir_in(norm, 0), "Reshape") : NULL;
+    const float *scale = norm ? recognise_constant_floats(ir_in(norm, 1)) : NULL,
+                *bias = norm ? recognise_constant_floats(ir_in(norm, 2)) : NULL;
     int64_t groups, channels;
     if (!x || !scale || !bias || x->type.rank < 3 || x->type.dtype != GRT_DTYPE_FLOAT ||
         unit->type.rank < 3 || x->type.dims[0] != unit->type.dims[0] ||
@@ -361,14 +365,14 @@ static bool find_group_norm(pass_context *context, ir_node *node)
         ir_attr_set_int(made, "num_groups", groups);
         ir_attr_set_float(made, "epsilon", grt_attr_float(&norm->desc, "epsilon", 1e-5f));
     }
-    return put(context, node, made);
+    return recognise_put(context, node, made);
 }
 
 /* A constant that has one value for each channel (dim 1) of `type`. */
-static const float *per_channel(const ir_node *node, const ir_value *value, const ir_type *type,
-                                int64_t channels)
+static const float *recognise_per_channel(const ir_node *node, const ir_value *value, const ir_type *type,
+                                          int64_t channels)
 {
-    const float *v = constant_floats(value);
+    const float *v = recognise_constant_floats(value);
     const int32_t rank = v ? value->type.rank : -1, at = rank - (type->rank - 1);
     for (int32_t i = 0; i < rank; i++)
         if (!grt_dim_equals(node->graph->module->dims, value->type.dims[i], i == at ? channels : 1))
@@ -382,13 +386,13 @@ static bool widen_group_norm(pass_context *context, ir_node *node)
     const bool mul = rewrite_is(node, "Mul");
     for (int32_t i = 0; i < 2 && (mul || rewrite_is(node, "Add")); i++) {
         ir_value *unit = ir_in(node, i);
-        ir_node *norm = is_inner(unit) ? rewrite_producer(unit, "GroupNormalization") : NULL;
-        const float *scale = norm ? constant_floats(ir_in(norm, 1)) : NULL,
-                    *bias = norm ? constant_floats(ir_in(norm, 2)) : NULL;
+        ir_node *norm = recognise_is_inner(unit) ? rewrite_producer(unit, "GroupNormalization") : NULL;
+        const float *scale = norm ? recognise_constant_floats(ir_in(norm, 1)) : NULL,
+                    *bias = norm ? recognise_constant_floats(ir_in(norm, 2)) : NULL;
         int64_t channels;
         if (!scale || !bias || unit->type.rank < 3 || !is_constant_dim(node, unit->type.dims[1], &channels))
             continue;
-        const float *factor = per_channel(node, ir_in(node, 1 - i), &unit->type, channels);
+        const float *factor = recognise_per_channel(node, ir_in(node, 1 - i), &unit->type, channels);
         float *new_scale, *new_bias;
         ir_value *in[] = {ir_in(norm, 0), new_floats(node->graph, channels, &new_scale),
                           new_floats(node->graph, channels, &new_bias)};
@@ -402,7 +406,7 @@ static bool widen_group_norm(pass_context *context, ir_node *node)
             ir_node_create(node->graph, node, "", "GroupNormalization", node->desc.name, 3, in, 1);
         if (made)
             ir_attrs_copy(made, norm);
-        return put(context, node, made);
+        return recognise_put(context, node, made);
     }
     return false;
 }
@@ -410,7 +414,7 @@ static bool widen_group_norm(pass_context *context, ir_node *node)
 /* ---- products of rows ---- */
 
 /* Gemm that is no more than x W (+ b). */
-static bool is_plain_gemm(const ir_node *node)
+static bool recognise_is_plain_gemm(const ir_node *node)
 {
     const ir_value *bias = ir_in(node, 2);
     return rewrite_is(node, "Gemm") && !grt_attr_int(&node->desc, "transA", 0) &&
@@ -423,10 +427,11 @@ static bool is_plain_gemm(const ir_node *node)
 static void find_product_of_rows(pass_context *context, ir_node *node)
 {
     const ir_type *out = &node->out[0]->type;
-    ir_node *gemm = rewrite_is(node, "Reshape") && is_inner(ir_in(node, 0)) ? ir_in(node, 0)->producer : NULL;
+    ir_node *gemm =
+        rewrite_is(node, "Reshape") && recognise_is_inner(ir_in(node, 0)) ? ir_in(node, 0)->producer : NULL;
     const ir_node *user = rewrite_only_user(node->out[0]);
     grt_dim dims[GRT_MAX_RANK];
-    if (!gemm || !is_plain_gemm(gemm) || !rewrite_is(user, "Add") || out->rank < 3 ||
+    if (!gemm || !recognise_is_plain_gemm(gemm) || !rewrite_is(user, "Add") || out->rank < 3 ||
         gemm->out[0]->type.rank != 2 || ir_in(gemm, 0)->type.rank != 2 ||
         out->dims[out->rank - 1] != gemm->out[0]->type.dims[1])
         return;
@@ -438,12 +443,12 @@ static void find_product_of_rows(pass_context *context, ir_node *node)
     if (made && ir_in(gemm, 2) && op_infer_node(made) == GRT_OK)
         made = ir_node_create(node->graph, node, "", "Add", gemm->desc.name, 2,
                               (ir_value *[]){made->out[0], ir_in(gemm, 2)}, 1);
-    put(context, node, made);
+    recognise_put(context, node, made);
 }
 
 /* ---- the sweep ---- */
 
-static void look(pass_context *context, ir_node *node)
+static void recognise_look(pass_context *context, ir_node *node)
 {
     product p;
     if (find_group_norm(context, node) || widen_group_norm(context, node) || !rewrite_is(node, "Mul"))
@@ -462,14 +467,14 @@ static bool is_live_float(const ir_node *node)
 }
 
 /* Layer normalisation first: it holds what looks like an RMS normalisation. */
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status recognise_visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
         if (is_live_float(node))
             find_layer_norm(context, node);
     IR_FOR_EACH_NODE (node, graph)
         if (is_live_float(node))
-            look(context, node);
+            recognise_look(context, node);
     IR_FOR_EACH_NODE (node, graph)
         if (is_live_float(node))
             find_product_of_rows(context, node);
@@ -478,5 +483,5 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_recognise(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, recognise_visit);
 }

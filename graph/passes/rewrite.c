@@ -65,7 +65,7 @@ bool rewrite_needs_no_kernel(const ir_node *node)
 typedef bool (*question)(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
                          int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why);
 
-static bool ask(const pass_context *context, const ir_node *node, question answer, grt_text *why)
+static bool rewrite_ask(const pass_context *context, const ir_node *node, question answer, grt_text *why)
 {
     enum { FEW = 32 };
     if (rewrite_needs_no_kernel(node))
@@ -88,12 +88,13 @@ static bool ask(const pass_context *context, const ir_node *node, question answe
 
 bool rewrite_supported(const pass_context *context, const ir_node *node, grt_text *why)
 {
-    return ask(context, node, context->target->supports, why);
+    return rewrite_ask(context, node, context->target->supports, why);
 }
 
 bool rewrite_runs(const pass_context *context, const ir_node *node, grt_text *why)
 {
-    return ask(context, node, context->target->runs ? context->target->runs : context->target->supports, why);
+    return rewrite_ask(context, node,
+                       context->target->runs ? context->target->runs : context->target->supports, why);
 }
 
 bool rewrite_same_shape(const ir_type *a, const ir_type *b)

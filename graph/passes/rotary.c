@@ -13,14 +13,14 @@
 
 #include <string.h>
 
-static bool is_inner(const ir_value *value)
+static bool rotary_is_inner(const ir_value *value)
 {
     return value && value->producer && value->n_uses == 1;
 }
 
 static ir_node *inner(const ir_value *value, const char *op)
 {
-    return is_inner(value) ? rewrite_producer(value, op) : NULL;
+    return rotary_is_inner(value) ? rewrite_producer(value, op) : NULL;
 }
 
 /* ---- transposes on the way ---- */
@@ -71,7 +71,7 @@ static bool same_spot(spot a, spot b)
 }
 
 /* What the value was before transposes, whoever reads it. */
-static spot source_of(spot at)
+static spot rotary_source_of(spot at)
 {
     for (ir_value *x; at.value && (x = untransposed(at.value)); at.value = x)
         at.swapped = !at.swapped;
@@ -81,7 +81,7 @@ static spot source_of(spot at)
 /* The node of that op that makes the value, perhaps transposed; nothing else reads it on the way. */
 static ir_node *inner_at(spot *at, const char *op)
 {
-    for (ir_value *x; is_inner(at->value) && (x = untransposed(at->value)); at->value = x)
+    for (ir_value *x; rotary_is_inner(at->value) && (x = untransposed(at->value)); at->value = x)
         at->swapped = !at->swapped;
     return inner(at->value, op);
 }
@@ -145,7 +145,7 @@ static spot part_of(spot at, int64_t from, int64_t to)
 {
     (void)inner_at(&at, ""); /* transposes alone */
     ir_value *x = split_of(at.value, from, to);
-    return source_of((spot){x ? x : slice_of(at.value, from, to), at.swapped});
+    return rotary_source_of((spot){x ? x : slice_of(at.value, from, to), at.swapped});
 }
 
 /* x, if the value is concat(-x[half..], x[..half]); else value NULL. */
@@ -164,7 +164,7 @@ static spot half_turn_of(spot at, int64_t size)
 
 /* A constant of floats that is [length, size] among ones, with equal halves. rows: a dim for heads lies
  * between these. */
-static const grt_tensor *table_of(const ir_value *value, int64_t length, int64_t size, bool rows)
+static const grt_tensor *rotary_table_of(const ir_value *value, int64_t length, int64_t size, bool rows)
 {
     const grt_tensor *t = value ? value->type.data : NULL;
     const int32_t at = t ? t->rank - (rows ? 3 : 2) : 0;
@@ -231,8 +231,8 @@ static ir_value *made_table_of(const ir_value *value, const ir_type *x, bool row
 static bool find_tables(rotation *r, spot cos, spot sin, const ir_type *out)
 {
     const bool cos_rows = r->rows != cos.swapped, sin_rows = r->rows != sin.swapped;
-    r->cos = r->batch ? table_of(cos.value, r->length, r->size, cos_rows) : NULL;
-    r->sin = r->cos ? table_of(sin.value, r->length, r->size, sin_rows) : NULL;
+    r->cos = r->batch ? rotary_table_of(cos.value, r->length, r->size, cos_rows) : NULL;
+    r->sin = r->cos ? rotary_table_of(sin.value, r->length, r->size, sin_rows) : NULL;
     if (r->sin)
         return true;
     if (cos.swapped || sin.swapped)
@@ -250,7 +250,7 @@ static bool match(rotation *r, ir_value *a, ir_value *b, const ir_type *out)
     for (int i = 0; plain && turned && i < 2; i++) {
         r->x = half_turn_of(input_at(turned, i, at_b.swapped), r->size);
         for (int k = 0; r->x.value && k < 2; k++)
-            if (same_spot(source_of(input_at(plain, k, at_a.swapped)), r->x) &&
+            if (same_spot(rotary_source_of(input_at(plain, k, at_a.swapped)), r->x) &&
                 find_tables(r, input_at(plain, 1 - k, at_a.swapped), input_at(turned, 1 - i, at_b.swapped),
                             out))
                 return true;
@@ -274,16 +274,16 @@ static ir_value *cache_of(const rotation *r, const grt_tensor *table, ir_graph *
     return ir_constant(graph, NULL, cache);
 }
 
-static ir_node *add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
+static ir_node *rotary_add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
 {
     ir_node *node = ir_node_create(before->graph, before, "", op, before->desc.name, n_in, in, 1);
     return node;
 }
 
-static ir_node *reshape(ir_node *before, ir_value *x, const int64_t *shape, int64_t n)
+static ir_node *rotary_reshape(ir_node *before, ir_value *x, const int64_t *shape, int64_t n)
 {
     ir_value *constant = ir_constant_ints(before->graph, before->desc.name, shape, n);
-    ir_node *node = constant ? add_node(before, "Reshape", 2, (ir_value *[]){x, constant}) : NULL;
+    ir_node *node = constant ? rotary_add_node(before, "Reshape", 2, (ir_value *[]){x, constant}) : NULL;
     return node && op_infer_node(node) == GRT_OK ? node : NULL;
 }
 
@@ -295,12 +295,12 @@ static ir_value *half_of(ir_node *before, const rotation *r, ir_value *table)
     ir_value *in[] = {table, ir_constant_ints(graph, name, (int64_t[]){0}, 1),
                       ir_constant_ints(graph, name, (int64_t[]){r->size / 2}, 1),
                       ir_constant_ints(graph, name, (int64_t[]){2}, 1)};
-    ir_node *slice = in[1] && in[2] && in[3] ? add_node(before, "Slice", 4, in) : NULL;
+    ir_node *slice = in[1] && in[2] && in[3] ? rotary_add_node(before, "Slice", 4, in) : NULL;
     return slice && op_infer_node(slice) == GRT_OK ? slice->out[0] : NULL;
 }
 
 /* A row of angles for each of the batch, as kernels want it. */
-static bool widen(ir_node *rotary)
+static bool rotary_widen(ir_node *rotary)
 {
     bool done;
     ir_node *last = rotary->prev;
@@ -315,13 +315,13 @@ static bool widen(ir_node *rotary)
 /* [batch, sequence, heads * size] of [batch, sequence, heads, size]. */
 static ir_node *flattened(ir_node *before, ir_value *x, int64_t heads, int64_t size)
 {
-    return reshape(before, x, (int64_t[]){0, 0, heads * size}, 3);
+    return rotary_reshape(before, x, (int64_t[]){0, 0, heads * size}, 3);
 }
 
 /* Heads in front of positions, or behind them again. */
 static ir_value *exchanged(ir_node *before, ir_value *x)
 {
-    ir_node *back = add_node(before, "Transpose", 1, &x);
+    ir_node *back = rotary_add_node(before, "Transpose", 1, &x);
     if (!back)
         return NULL;
     ir_attr_set_ints(back, "perm", swap_heads, 4);
@@ -331,12 +331,12 @@ static ir_value *exchanged(ir_node *before, ir_value *x)
 /* [batch, sequence, heads, size] again. */
 static ir_value *unflattened(ir_node *before, ir_value *flat, int64_t heads, int64_t size)
 {
-    ir_node *split = reshape(before, flat, (int64_t[]){0, 0, heads, size}, 4);
+    ir_node *split = rotary_reshape(before, flat, (int64_t[]){0, 0, heads, size}, 4);
     return split ? split->out[0] : NULL;
 }
 
 /* The rotation of x in front of `last`; its result has the shape of last's. */
-static ir_value *rotated(pass_context *context, ir_node *last, const rotation *r)
+static ir_value *rotary_rotated(pass_context *context, ir_node *last, const rotation *r)
 {
     const bool rows = r->rows != r->x.swapped; /* x is [batch, sequence, heads, size] */
     ir_value *cos = r->made_cos ? half_of(last, r, r->made_cos) : cache_of(r, r->cos, last->graph);
@@ -344,13 +344,13 @@ static ir_value *rotated(pass_context *context, ir_node *last, const rotation *r
     ir_node *join = rows ? flattened(last, r->x.value, r->heads, r->size) : NULL;
     if (!cos || !sin || (rows && !join))
         return NULL;
-    ir_node *node =
-        add_node(last, "RotaryEmbedding", 3, (ir_value *[]){join ? join->out[0] : r->x.value, cos, sin});
+    ir_node *node = rotary_add_node(last, "RotaryEmbedding", 3,
+                                    (ir_value *[]){join ? join->out[0] : r->x.value, cos, sin});
     if (!node)
         return NULL;
     if (join)
         ir_attr_set_int(node, "num_heads", r->heads);
-    if (!widen(node) || op_infer_node(node) != GRT_OK || !rewrite_supported(context, node, NULL))
+    if (!rotary_widen(node) || op_infer_node(node) != GRT_OK || !rewrite_supported(context, node, NULL))
         return NULL;
     ir_value *y = join ? unflattened(last, node->out[0], r->heads, r->size) : node->out[0];
     return y && r->x.swapped ? exchanged(last, y) : y;
@@ -370,7 +370,7 @@ static void move_forward(pass_context *context, ir_node *node)
     if (!join)
         return;
     ir_value *in[] = {join->out[0], ir_in(node, 1), ir_in(node, 2), ir_in(node, 3)};
-    ir_node *made = add_node(node, "RotaryEmbedding", in[3] ? 4 : 3, in);
+    ir_node *made = rotary_add_node(node, "RotaryEmbedding", in[3] ? 4 : 3, in);
     if (!made)
         return;
     ir_attrs_copy(made, node);
@@ -403,24 +403,24 @@ static bool find_rotation(rotation *r, const ir_node *node)
     return false;
 }
 
-static void look(pass_context *context, ir_node *node)
+static void rotary_look(pass_context *context, ir_node *node)
 {
     rotation r;
     const ir_type *out = &node->out[0]->type;
     if (out->rank != 4 || !grt_dtype_in(out->dtype, GRT_SET_FLOATS) || !find_rotation(&r, node))
         return;
-    ir_value *made = rotated(context, node, &r); /* unused nodes are dead */
+    ir_value *made = rotary_rotated(context, node, &r); /* unused nodes are dead */
     if (made && rewrite_same_shape(&made->type, out) && rewrite_replace(node->out[0], made)) {
         ir_node_remove(node);
         context->changed++;
     }
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status rotary_visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph) {
         if (rewrite_is(node, "Add"))
-            look(context, node);
+            rotary_look(context, node);
         else if (rewrite_is(node, "RotaryEmbedding"))
             move_forward(context, node);
     }
@@ -429,5 +429,5 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_rotary(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, rotary_visit);
 }

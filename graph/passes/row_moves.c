@@ -14,7 +14,7 @@ enum { MOST_STEPS = 12 };
 
 /* ---- what lies between the moves ---- */
 
-static bool is_vector(const ir_value *value, grt_dim last, const grt_dims *dims)
+static bool row_moves_is_vector(const ir_value *value, grt_dim last, const grt_dims *dims)
 {
     if (!value || !value->type.data || value->producer || value->is_input || value->type.rank < 0)
         return false;
@@ -33,13 +33,13 @@ static bool is_matrix(const ir_value *value)
     return x && x->type.data && !x->producer && !x->is_input && x->type.rank == 2;
 }
 
-static bool is_plain_gemm(const ir_node *node)
+static bool row_moves_is_plain_gemm(const ir_node *node)
 {
     const ir_value *c = ir_in(node, 2);
     return rewrite_is(node, "Gemm") && !grt_attr_int(&node->desc, "transA", 0) &&
            grt_attr_float(&node->desc, "alpha", 1) == 1.0f &&
            grt_attr_float(&node->desc, "beta", 1) == 1.0f && is_matrix(ir_in(node, 1)) &&
-           (!c || is_vector(c, node->out[0]->type.dims[1], node->graph->module->dims));
+           (!c || row_moves_is_vector(c, node->out[0]->type.dims[1], node->graph->module->dims));
 }
 
 /* The input that the node takes rows from, one by one; -1 if it is no such node. */
@@ -51,7 +51,7 @@ static int32_t row_input(const ir_node *node)
         return -1;
     if (rewrite_is(node, "MatMul"))
         return ir_in(node, 0)->type.rank >= 2 && is_matrix(ir_in(node, 1)) ? 0 : -1;
-    if (is_plain_gemm(node))
+    if (row_moves_is_plain_gemm(node))
         return 0;
     if (rewrite_is(node, "LayerNormalization") || rewrite_is(node, "RMSNormalization"))
         return grt_axis(grt_attr_int(&node->desc, "axis", -1), out->rank) == out->rank - 1 ? 0 : -1;
@@ -61,14 +61,14 @@ static int32_t row_input(const ir_node *node)
         return rewrite_same_shape(&ir_in(node, 0)->type, out) ? 0 : -1;
     for (int32_t i = 0; i < 2 && node->n_in == 2; i++)
         if (ir_in(node, i) && rewrite_same_shape(&ir_in(node, i)->type, out) &&
-            is_vector(ir_in(node, 1 - i), out->dims[out->rank - 1], dims))
+            row_moves_is_vector(ir_in(node, 1 - i), out->dims[out->rank - 1], dims))
             return i;
     return -1;
 }
 
 /* ---- moves of rows ---- */
 
-static bool is_reshape(const ir_node *node)
+static bool row_moves_is_reshape(const ir_node *node)
 {
     return rewrite_is(node, "Reshape") || rewrite_is(node, "Squeeze") || rewrite_is(node, "Unsqueeze") ||
            rewrite_is(node, "Flatten");
@@ -82,7 +82,8 @@ static bool is_row_move(const ir_node *node)
     if (!in || in->rank < 2 || out->rank < 2 || in->dims[in->rank - 1] != out->dims[out->rank - 1])
         return false;
     const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
-    return is_reshape(node) || (rewrite_is(node, "Transpose") && perm && perm[in->rank - 1] == in->rank - 1);
+    return row_moves_is_reshape(node) ||
+           (rewrite_is(node, "Transpose") && perm && perm[in->rank - 1] == in->rank - 1);
 }
 
 /* Applies the node to the map of all dims but the last. */
@@ -90,7 +91,7 @@ static bool move_rows(grt_dims *dims, const ir_node *node, index_map *map)
 {
     const ir_type *out = &node->out[0]->type;
     size_t n;
-    if (is_reshape(node))
+    if (row_moves_is_reshape(node))
         return index_map_reshape(dims, map, out->rank - 1, out->dims);
     return index_map_transpose(map, grt_attr_ints(&node->desc, "perm", &n));
 }
@@ -127,8 +128,8 @@ static ir_value *made(ir_node *node)
     return node && op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
 }
 
-static ir_node *add_node(ir_node *before, const ir_node *old, const char *op, int32_t n_in,
-                         ir_value *const *in)
+static ir_node *row_moves_add_node(ir_node *before, const ir_node *old, const char *op, int32_t n_in,
+                                   ir_value *const *in)
 {
     return ir_node_create(before->graph, before, "", op, old->desc.name, n_in, in, 1);
 }
@@ -137,15 +138,16 @@ static ir_value *without_gemm(ir_node *before, const ir_node *gemm, ir_value *x)
 {
     ir_value *w = ir_in(gemm, 1);
     if (grt_attr_int(&gemm->desc, "transB", 0)) {
-        ir_node *transpose = add_node(before, gemm, "Transpose", 1, &w);
+        ir_node *transpose = row_moves_add_node(before, gemm, "Transpose", 1, &w);
         if (!transpose)
             return NULL;
         ir_attr_set_ints(transpose, "perm", (int64_t[]){1, 0}, 2);
         w = made(transpose);
     }
-    ir_value *y = w ? made(add_node(before, gemm, "MatMul", 2, (ir_value *[]){x, w})) : NULL;
-    return y && ir_in(gemm, 2) ? made(add_node(before, gemm, "Add", 2, (ir_value *[]){y, ir_in(gemm, 2)}))
-                               : y;
+    ir_value *y = w ? made(row_moves_add_node(before, gemm, "MatMul", 2, (ir_value *[]){x, w})) : NULL;
+    return y && ir_in(gemm, 2)
+               ? made(row_moves_add_node(before, gemm, "Add", 2, (ir_value *[]){y, ir_in(gemm, 2)}))
+               : y;
 }
 
 /* What the node makes of the rows of x. */
@@ -160,7 +162,7 @@ static ir_value *applied(ir_node *before, const ir_node *node, ir_value *x)
         return NULL;
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = i == at ? x : ir_in(node, i);
-    ir_node *copy = add_node(before, node, node->desc.op, node->n_in, in);
+    ir_node *copy = row_moves_add_node(before, node, node->desc.op, node->n_in, in);
     if (!copy)
         return NULL;
     ir_attrs_copy(copy, node);
@@ -185,7 +187,7 @@ static void drop_moves(pass_context *context, const chain *c, ir_value *x)
     }
 }
 
-static void look(pass_context *context, ir_node *last)
+static void row_moves_look(pass_context *context, ir_node *last)
 {
     chain c = {.nodes = {last}, .n = 1};
     bool works = false;
@@ -206,15 +208,15 @@ static void look(pass_context *context, ir_node *last)
     }
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status row_moves_visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
         if (node->n_out == 1 && node->out[0] && node->out[0]->n_uses && is_row_move(node))
-            look(context, node);
+            row_moves_look(context, node);
     return GRT_OK;
 }
 
 grt_status pass_row_moves(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, row_moves_visit);
 }

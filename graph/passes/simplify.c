@@ -18,7 +18,7 @@ typedef struct work {
     bool failed;
 } work;
 
-static void push(work *w, ir_node *node)
+static void simplify_push(work *w, ir_node *node)
 {
     if (!node || node->mark != IDLE)
         return;
@@ -33,7 +33,7 @@ static void push(work *w, ir_node *node)
 static void push_users(work *w, const ir_value *value)
 {
     for (const ir_use *use = value->uses; use; use = use->next)
-        push(w, use->node);
+        simplify_push(w, use->node);
 }
 
 /* In reverse, so that producers are taken from the stack before users. */
@@ -44,7 +44,7 @@ static void push_graph(work *w, ir_graph *graph)
             if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
                 push_graph(w, node->desc.attrs[i].graph);
         node->mark = IDLE;
-        push(w, node);
+        simplify_push(w, node);
     }
 }
 
@@ -65,7 +65,7 @@ static bool becomes(work *w, ir_node *node, ir_value *to)
         return false;
     node->mark = REMOVED;
     ir_node_remove(node);
-    push(w, before);
+    simplify_push(w, before);
     w->context->changed++;
     return true;
 }
@@ -74,7 +74,7 @@ static bool changed(work *w, ir_node *node)
 {
     push_users(w, node->out[0]);
     if (node->mark == IDLE)
-        push(w, node);
+        simplify_push(w, node);
     w->context->changed++;
     return true;
 }
@@ -88,7 +88,7 @@ static void drop_if_dead(ir_node *node)
     ir_node_remove(node);
 }
 
-static const grt_dims *dims_of(const ir_node *node)
+static const grt_dims *simplify_dims_of(const ir_node *node)
 {
     return node->graph->module->dims;
 }
@@ -271,7 +271,7 @@ static bool become_reshape(work *w, ir_node *node, ir_value *x)
     return rewrite_become_reshape(node, x) && changed(w, node);
 }
 
-static bool is_reshape(const ir_node *node)
+static bool simplify_is_reshape(const ir_node *node)
 {
     return node && (rewrite_is(node, "Reshape") || rewrite_is(node, "Squeeze") ||
                     rewrite_is(node, "Unsqueeze") || rewrite_is(node, "Flatten"));
@@ -290,7 +290,7 @@ static bool permutation(const ir_node *node, int32_t rank, int64_t *out_perm)
 
 /* `x` under dims that Reshape can be given (as become_reshape), as a new node in front of `before`. NULL if
  * they cannot. */
-static ir_value *reshaped(work *w, ir_node *before, ir_value *x, int32_t rank, const grt_dim *dims)
+static ir_value *simplify_reshaped(work *w, ir_node *before, ir_value *x, int32_t rank, const grt_dim *dims)
 {
     ir_node *node = ir_node_create(before->graph, before, "", "Reshape", before->desc.name, 1, &x, 1);
     if (!node)
@@ -321,7 +321,7 @@ static bool transpose_between(work *w, ir_node *node)
     const ir_type *out = &node->out[0]->type;
     int64_t perm[GRT_MAX_RANK];
     int32_t rank = out->rank, inner = joined ? joined->type.rank : -1;
-    if (!joined || !is_reshape(joined->producer) || transpose->graph != node->graph || rank < 3 ||
+    if (!joined || !simplify_is_reshape(joined->producer) || transpose->graph != node->graph || rank < 3 ||
         inner < 2 || !permutation(transpose, inner, perm))
         return false;
     for (int32_t i = 0; i < inner; i++)
@@ -340,7 +340,7 @@ static bool transpose_between(work *w, ir_node *node)
     ir_value *x = ir_in(joined->producer, 0);
     const ir_type split = {.dtype = joined->type.dtype, .rank = rank, .dims = dims};
     if (!x || !rewrite_same_shape(&x->type, &split))
-        x = reshaped(w, node, joined, rank, dims);
+        x = simplify_reshaped(w, node, joined, rank, dims);
     if (!x)
         return false;
     ir_node *join = joined->producer;
@@ -369,7 +369,7 @@ static bool squeeze_before_transpose(work *w, ir_node *node)
         if (n < out->rank && out->dims[n] == dim) {
             stays[perm[i]] = true;
             kept[n++] = perm[i];
-        } else if (!grt_dim_equals(dims_of(node), dim, 1)) {
+        } else if (!grt_dim_equals(simplify_dims_of(node), dim, 1)) {
             return false;
         }
     }
@@ -385,7 +385,7 @@ static bool squeeze_before_transpose(work *w, ir_node *node)
         }
     for (int32_t i = 0; i < n; i++)
         perm[i] = place[kept[i]];
-    x = reshaped(w, node, x, n, dims);
+    x = simplify_reshaped(w, node, x, n, dims);
     if (!x)
         return false;
     become_transpose(node, x, perm, n);
@@ -399,7 +399,7 @@ static bool rule_reshape(work *w, ir_node *node)
         return true;
     ir_value *in = ir_in(node, 0);
     ir_node *inner = in ? in->producer : NULL;
-    if (!is_reshape(inner) || !ir_in(inner, 0) || inner->graph != node->graph)
+    if (!simplify_is_reshape(inner) || !ir_in(inner, 0) || inner->graph != node->graph)
         return false;
     if (!become_reshape(w, node, ir_in(inner, 0)))
         return false;
@@ -435,7 +435,7 @@ static bool rule_transpose(work *w, ir_node *node)
         identity &= outer[i] == i;
     if (identity)
         return becomes(w, node, x);
-    if (keeps_order(&x->type, outer, dims_of(node)) && become_reshape(w, node, x))
+    if (keeps_order(&x->type, outer, simplify_dims_of(node)) && become_reshape(w, node, x))
         return true;
     ir_node *before = rewrite_producer(x, "Transpose");
     if (!before || !ir_in(before, 0) || !permutation(before, rank, inner))
@@ -482,7 +482,7 @@ static bool slice_before_transpose(work *w, ir_node *node)
         in[3] ? ir_node_create(node->graph, node, "", "Slice", node->desc.name, node->n_in, in, 1) : NULL;
     if (!part || op_infer_node(part) != GRT_OK)
         return false;
-    push(w, part);
+    simplify_push(w, part);
     become_transpose(node, part->out[0], perm, x->type.rank);
     drop_if_dead(transpose);
     return changed(w, node);

@@ -69,7 +69,7 @@ typedef struct collection {
     int64_t n;
 } collection;
 
-static void collect(void *user, const grt_finding *finding)
+static void supported_collect(void *user, const grt_finding *finding)
 {
     collection *c = user;
     c->n++;
@@ -86,7 +86,7 @@ static void collect(void *user, const grt_finding *finding)
 grt_status pass_check_supported(const pass_context *context)
 {
     collection c = {0};
-    grt_status status = pass_report_unsupported(context, false, collect, &c);
+    grt_status status = pass_report_unsupported(context, false, supported_collect, &c);
     if (status == GRT_OK && c.n)
         status = grt_fail_lines(GRT_STATUS_UNSUPPORTED, grt_text_get(&c.text),
                                 "%" PRId64 " node%s without a kernel on '%s':", c.n, c.n == 1 ? "" : "s",

@@ -19,7 +19,7 @@ typedef struct sizes {
 
 enum { MOST = 8 }; /* elements of a shape that is written out */
 
-static void find_sources(const sizes *s, const ir_graph *graph)
+static void symbolic_sizes_find_sources(const sizes *s, const ir_graph *graph)
 {
     const grt_dims *dims = s->context->module->dims;
     int64_t value;
@@ -31,7 +31,7 @@ static void find_sources(const sizes *s, const ir_graph *graph)
     }
 }
 
-static bool is_size(const ir_node *node)
+static bool symbolic_sizes_is_size(const ir_node *node)
 {
     return rewrite_is(node, "Shape") && ir_in(node, 0) && ir_in(node, 0)->is_input;
 }
@@ -39,9 +39,9 @@ static bool is_size(const ir_node *node)
 /* In the form that this pass gives it, or made of such parts. */
 static bool is_settled(const ir_node *node)
 {
-    if (is_size(node) || rewrite_is(node, "Concat"))
+    if (symbolic_sizes_is_size(node) || rewrite_is(node, "Concat"))
         return true;
-    return rewrite_is(node, "Squeeze") && ir_in(node, 0) && is_size(ir_in(node, 0)->producer);
+    return rewrite_is(node, "Squeeze") && ir_in(node, 0) && symbolic_sizes_is_size(ir_in(node, 0)->producer);
 }
 
 /* int64[1], in front of `before` */
@@ -75,7 +75,7 @@ static bool is_made_of_sizes(const sizes *s, const ir_type *type)
     return open;
 }
 
-static ir_value *make(const sizes *s, ir_node *node, const ir_type *type)
+static ir_value *symbolic_sizes_make(const sizes *s, ir_node *node, const ir_type *type)
 {
     ir_value *parts[MOST];
     for (int64_t i = 0; i < type->n_elems; i++)
@@ -90,7 +90,7 @@ static ir_value *make(const sizes *s, ir_node *node, const ir_type *type)
     return made && op_infer_node(made) == GRT_OK ? made->out[0] : NULL;
 }
 
-static void look(const sizes *s, ir_node *node)
+static void symbolic_sizes_look(const sizes *s, ir_node *node)
 {
     ir_value *value = node->n_out == 1 ? node->out[0] : NULL;
     const ir_type *type = value ? &value->type : NULL;
@@ -98,7 +98,7 @@ static void look(const sizes *s, ir_node *node)
         type->rank > 1 || type->n_elems < 1 || type->n_elems > MOST || is_settled(node) ||
         !is_made_of_sizes(s, type))
         return;
-    ir_value *made = make(s, node, type);
+    ir_value *made = symbolic_sizes_make(s, node, type);
     if (made && rewrite_same_shape(&made->type, type) && rewrite_replace_node(node, made))
         s->context->changed++;
 }
@@ -110,9 +110,9 @@ grt_status pass_symbolic_sizes(pass_context *context)
     s.of = calloc((size_t)s.n_dims + 1, sizeof *s.of);
     if (!s.of)
         return grt_fail_memory((size_t)s.n_dims * sizeof *s.of);
-    find_sources(&s, graph);
+    symbolic_sizes_find_sources(&s, graph);
     IR_FOR_EACH_NODE (node, graph)
-        look(&s, node);
+        symbolic_sizes_look(&s, node);
     free(s.of);
     return GRT_OK;
 }

@@ -10,23 +10,23 @@
 
 /* ---- hashing ---- */
 
-static uint64_t mix(uint64_t seed, const void *data, size_t size)
+static uint64_t value_form_mix(uint64_t seed, const void *data, size_t size)
 {
     return XXH3_64bits_withSeed(data, size, seed);
 }
 
 static uint64_t mix_int(uint64_t seed, int64_t value)
 {
-    return mix(seed, &value, sizeof value);
+    return value_form_mix(seed, &value, sizeof value);
 }
 
 static uint64_t mix_type(uint64_t seed, const ir_type *type)
 {
     seed = mix_int(mix_int(mix_int(seed, type->kind), type->dtype), type->rank);
-    return type->rank > 0 ? mix(seed, type->dims, (size_t)type->rank * sizeof *type->dims) : seed;
+    return type->rank > 0 ? value_form_mix(seed, type->dims, (size_t)type->rank * sizeof *type->dims) : seed;
 }
 
-static form *add(forms *f, ir_value *value, form_kind kind, uint64_t hash)
+static form *value_form_add(forms *f, ir_value *value, form_kind kind, uint64_t hash)
 {
     value->mark = f->n++;
     form *made = form_of(f, value);
@@ -40,9 +40,9 @@ static void study_opaque(forms *f, ir_value *value)
     const bool constant =
         type->data && !value->producer && !value->is_input && grt_dtype_in(type->dtype, GRT_SET_PLAIN);
     if (constant)
-        add(f, value, FORM_CONSTANT, mix_type(0, type));
+        value_form_add(f, value, FORM_CONSTANT, mix_type(0, type));
     else
-        add(f, value, FORM_OPAQUE, mix(0, &value, sizeof value));
+        value_form_add(f, value, FORM_OPAQUE, value_form_mix(0, &value, sizeof value));
 }
 
 /* ---- ranges ---- */
@@ -50,16 +50,16 @@ static void study_opaque(forms *f, ir_value *value)
 /* A value that is cut into many is what branches begin with; one that is cut into a few is a step of a
  * branch.
  */
-static void add_range(forms *f, ir_value *value, int64_t axis, int64_t start, int64_t width)
+static void value_form_add_range(forms *f, ir_value *value, int64_t axis, int64_t start, int64_t width)
 {
     const ir_node *node = value->producer;
     ir_value *whole = ir_in(node, 0);
     const form *of_whole = form_of(f, whole);
     const bool few = whole->n_uses < FORM_LEAST && node->n_out < FORM_LEAST;
     const bool part = few && (of_whole->kind == FORM_NODE || of_whole->kind == FORM_PART);
-    const uint64_t hash = part ? mix_int(of_whole->hash, start) : mix(0, &whole, sizeof whole);
-    form *made = add(f, value, part ? FORM_PART : FORM_RANGE,
-                     mix_int(mix_int(mix_type(hash, &value->type), axis), width));
+    const uint64_t hash = part ? mix_int(of_whole->hash, start) : value_form_mix(0, &whole, sizeof whole);
+    form *made = value_form_add(f, value, part ? FORM_PART : FORM_RANGE,
+                                mix_int(mix_int(mix_type(hash, &value->type), axis), width));
     made->whole = whole;
     made->axis = (int32_t)axis;
     made->start = start;
@@ -107,7 +107,7 @@ static bool study_slice(forms *f, const ir_node *node)
         !range_axis(node, given, &axis, &size) || !width_of(node->out[0], axis, &width))
         return false;
     start = start < 0 ? start + size : start;
-    add_range(f, node->out[0], axis, start < 0 ? 0 : start, width);
+    value_form_add_range(f, node->out[0], axis, start < 0 ? 0 : start, width);
     return true;
 }
 
@@ -118,7 +118,7 @@ static bool study_gather(forms *f, const ir_node *node)
         !range_axis(node, grt_attr_int(&node->desc, "axis", 0), &axis, &size) || start < -size ||
         start >= size || ir_in(node, 1)->type.rank > 1)
         return false;
-    add_range(f, node->out[0], axis, start < 0 ? start + size : start, ir_in(node, 1)->type.rank);
+    value_form_add_range(f, node->out[0], axis, start < 0 ? start + size : start, ir_in(node, 1)->type.rank);
     return true;
 }
 
@@ -132,15 +132,15 @@ static bool study_split(forms *f, const ir_node *node)
             return false;
     for (int32_t i = 0; i < node->n_out; i++, start += width)
         if (width_of(node->out[i], axis, &width))
-            add_range(f, node->out[i], axis, start, width);
+            value_form_add_range(f, node->out[i], axis, start, width);
     return true;
 }
 
 /* ---- nodes ---- */
 
-static uint64_t hash_node(const forms *f, const ir_node *node)
+static uint64_t value_form_hash_node(const forms *f, const ir_node *node)
 {
-    uint64_t h = mix(mix_int(0, node->n_in), node->desc.op, strlen(node->desc.op));
+    uint64_t h = value_form_mix(mix_int(0, node->n_in), node->desc.op, strlen(node->desc.op));
     h = cse_hash_attrs(mix_type(h, &node->out[0]->type), node);
     for (int32_t i = 0; i < node->n_in; i++) {
         const ir_value *value = ir_in(node, i);
@@ -148,7 +148,7 @@ static uint64_t hash_node(const forms *f, const ir_node *node)
         if (value && may_be == BATCH_ANY)
             h = mix_int(h, (int64_t)form_of(f, value)->hash);
         else if (may_be != BATCH_IGNORED)
-            h = mix(h, &value, sizeof value);
+            h = value_form_mix(h, &value, sizeof value);
     }
     return h;
 }
@@ -161,7 +161,7 @@ static void study(forms *f, const ir_node *node)
     if (study_slice(f, node) || study_gather(f, node) || study_split(f, node))
         return;
     if (batch_knows(node)) {
-        add(f, node->out[0], FORM_NODE, hash_node(f, node));
+        value_form_add(f, node->out[0], FORM_NODE, value_form_hash_node(f, node));
         return;
     }
     for (int32_t i = 0; i < node->n_out; i++)

@@ -13,7 +13,7 @@ typedef struct backend {
                               themselves */
 } backend;
 
-static TRITONSERVER_Error *check_version(void)
+static TRITONSERVER_Error *triton_backend_check_version(void)
 {
     uint32_t major, minor;
     TRITON_TRY(TRITONBACKEND_ApiVersion(&major, &minor));
@@ -40,7 +40,7 @@ static TRITONSERVER_Error *read_default_batch(TRITONBACKEND_Backend *handle, int
 
 TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *handle)
 {
-    TRITON_TRY(check_version());
+    TRITON_TRY(triton_backend_check_version());
     backend *b = calloc(1, sizeof *b);
     if (!b)
         return error_no_memory();

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Dims of a request, without that of the batch, as the configuration has them. */
-static json_t *dims_of(const served_io *io, bool batched)
+static json_t *triton_complete_dims_of(const served_io *io, bool batched)
 {
     json_t *dims = json_array();
     for (int32_t d = batched ? 1 : 0; d < io->info.rank; d++)
@@ -36,7 +36,7 @@ static void complete_entry(json_t *entry, const served_io *io, bool batched)
         json_object_set_new(entry, "data_type", json_string(dtype_config_name(io->info.dtype)));
     if (json_array_size(json_object_get(entry, "dims")) || io->info.rank < 0)
         return;
-    json_t *dims = dims_of(io, batched);
+    json_t *dims = triton_complete_dims_of(io, batched);
     if (!json_array_size(dims) && !batched) { /* Triton has no scalars: one element */
         json_array_append_new(dims, json_integer(1));
     } else if (!json_array_size(dims)) { /* a row without dims */
@@ -155,7 +155,8 @@ static bool dims_agree(const json_t *said, const served_io *io, bool batched)
     return true;
 }
 
-static TRITONSERVER_Error *check_entry(const served_model *m, const char *key, const json_t *entry)
+static TRITONSERVER_Error *triton_complete_check_entry(const served_model *m, const char *key,
+                                                       const json_t *entry)
 {
     const bool output = !strcmp(key, "output"), batched = m->settings.max_batch > 0;
     const char *name = json_string_value(json_object_get(entry, "name"));
@@ -173,7 +174,7 @@ static TRITONSERVER_Error *check_entry(const served_model *m, const char *key, c
     const json_t *dims = reshape ? json_object_get(reshape, "shape") : json_object_get(entry, "dims");
     if (dims_agree(dims, io, batched))
         return NULL;
-    json_t *model_dims = dims_of(io, batched);
+    json_t *model_dims = triton_complete_dims_of(io, batched);
     char *said = text_of_dims(dims), *has = text_of_dims(model_dims);
     TRITONSERVER_Error *error =
         error_new(TRITONSERVER_ERROR_INVALID_ARG,
@@ -208,7 +209,7 @@ TRITONSERVER_Error *check_config(const served_model *m)
         size_t i;
         json_t *entry;
         json_array_foreach(json_object_get(m->settings.config, keys[k]), i, entry)
-            TRITON_TRY(check_entry(m, keys[k], entry));
+            TRITON_TRY(triton_complete_check_entry(m, keys[k], entry));
     }
     return NULL;
 }

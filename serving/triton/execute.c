@@ -29,7 +29,8 @@ static void finish_request(instance *in, request *r, const moments *at, TRITONSE
     log_error(TRITONBACKEND_RequestRelease(r->handle, TRITONSERVER_REQUEST_RELEASE_ALL));
 }
 
-static TRITONSERVER_Error *run_batch(instance *in, request *const *batch, size_t n, moments *at)
+static TRITONSERVER_Error *triton_execute_run_batch(instance *in, request *const *batch, size_t n,
+                                                    moments *at)
 {
     at->compute_begin = at->compute_end = now_ns();
     TRITON_TRY(gather_inputs(in, batch, n));
@@ -45,7 +46,7 @@ static void execute_batch(instance *in, request *const *batch, size_t n)
 {
     moments at = {.begin = now_ns()};
     int64_t rows = 0, first = 0;
-    TRITONSERVER_Error *error = run_batch(in, batch, n, &at);
+    TRITONSERVER_Error *error = triton_execute_run_batch(in, batch, n, &at);
     if (error && n > 1) {
         TRITONSERVER_ErrorDelete(error);
         for (size_t i = 0; i < n; i++)

@@ -61,7 +61,7 @@ static bool aligned(const grt_tensor *t)
 
 /* On GPUs the context's own memory is page-locked already: writing elsewhere in host memory gains nothing
  * there. */
-static TRITONSERVER_Error *bind_output(instance *in, request *r, size_t k)
+static TRITONSERVER_Error *triton_scatter_bind_output(instance *in, request *r, size_t k)
 {
     const served_io *io = &in->model->outputs[k];
     output_target *target = &in->targets[k];
@@ -83,7 +83,7 @@ TRITONSERVER_Error *scatter_bind(instance *in, request *r)
             TRITON_TRY(error_from_status(grt_context_set_output(in->context, k, NULL), in->model->name));
         in->targets[k] = (output_target){0};
         if (r)
-            TRITON_TRY(bind_output(in, r, k));
+            TRITON_TRY(triton_scatter_bind_output(in, r, k));
     }
     return NULL;
 }

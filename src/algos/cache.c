@@ -172,12 +172,12 @@ static void *copy_data(grt_algo_cache *cache, const grt_choice *choice, size_t *
     return copy;
 }
 
-static void count(atomic_uint_fast64_t *counter)
+static void cache_count(atomic_uint_fast64_t *counter)
 {
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-static void *find(grt_algos *base, const char *key, size_t *out_size)
+static void *cache_find(grt_algos *base, const char *key, size_t *out_size)
 {
     grt_device_algos *algos = (grt_device_algos *)base;
     grt_algo_cache *cache = algos->cache;
@@ -188,12 +188,12 @@ static void *find(grt_algos *base, const char *key, size_t *out_size)
     if (!copy)
         note_version(cache, key);
     pthread_mutex_unlock(&cache->lock);
-    count(!copy ? &algos->misses : from_plan ? &algos->plan_hits : &algos->hits);
+    cache_count(!copy ? &algos->misses : from_plan ? &algos->plan_hits : &algos->hits);
     return copy;
 }
 
-static void store(grt_algos *base, const char *key, const void *data, size_t size, grt_choice_source source,
-                  double cost_ms)
+static void cache_store(grt_algos *base, const char *key, const void *data, size_t size,
+                        grt_choice_source source, double cost_ms)
 {
     grt_device_algos *algos = (grt_device_algos *)base;
     grt_algo_cache *cache = algos->cache;
@@ -203,7 +203,7 @@ static void store(grt_algos *base, const char *key, const void *data, size_t siz
                                .source = (int32_t)source,
                                .cost_ms = cost_ms,
                                .made = (int64_t)time(NULL)};
-    count(source == GRT_CHOICE_TUNED ? &algos->searches : &algos->heuristics);
+    cache_count(source == GRT_CHOICE_TUNED ? &algos->searches : &algos->heuristics);
     if (size > GRT_CHOICE_MAX_DATA)
         return;
     pthread_mutex_lock(&cache->lock);
@@ -216,12 +216,12 @@ static void store(grt_algos *base, const char *key, const void *data, size_t siz
     pthread_mutex_unlock(&cache->lock);
 }
 
-static void reject(grt_algos *base, const char *key)
+static void cache_reject(grt_algos *base, const char *key)
 {
     grt_device_algos *algos = (grt_device_algos *)base;
     grt_algo_cache *cache = algos->cache;
     bool from_plan;
-    count(&algos->rejected);
+    cache_count(&algos->rejected);
     pthread_mutex_lock(&cache->lock);
     cache->file.transient = algos->transient;
     (void)find_choice(cache, key, &from_plan); /* what find gave out */
@@ -244,13 +244,13 @@ static void *code(grt_algos *base, const char *key, size_t *out_size)
     char *copy = copy_data(cache, cache->plans.base.find(&cache->plans.base, key), out_size);
     pthread_mutex_unlock(&cache->lock);
     if (copy)
-        count(&algos->plan_hits);
+        cache_count(&algos->plan_hits);
     return copy;
 }
 
 void grt_device_algos_init(grt_device_algos *algos, grt_algo_cache *cache)
 {
-    *algos = (grt_device_algos){.base = {find, store, reject, code}, .cache = cache};
+    *algos = (grt_device_algos){.base = {cache_find, cache_store, cache_reject, code}, .cache = cache};
 }
 
 /* ---- who asked for what ---- */

@@ -25,7 +25,7 @@ enum { APPLICATION = 0x47525443 /* "GRTC" */, SCHEMA = 1, WAIT_MS = 10000 };
 
 /* ---- where ---- */
 
-static char *join(const char *a, const char *b)
+static char *db_join(const char *a, const char *b)
 {
     const size_t n = strlen(a) + strlen(b) + 1;
     char *path = malloc(n);
@@ -44,9 +44,9 @@ grt_status grt_algo_db_default_path(char **out_path)
     if (set && *set)
         *out_path = strdup(set);
     else if (cache && *cache == '/')
-        *out_path = join(cache, "/graphrt/algos.db");
+        *out_path = db_join(cache, "/graphrt/algos.db");
     else if (home && *home == '/')
-        *out_path = join(home, "/.cache/graphrt/algos.db");
+        *out_path = db_join(home, "/.cache/graphrt/algos.db");
     else
         return GRT_OK;
     return *out_path ? GRT_OK : grt_fail_memory(0);
@@ -71,7 +71,7 @@ static grt_status make_directories(const char *path)
 
 /* ---- opening ---- */
 
-static grt_status fail(sqlite3 *db, int code, const char *path)
+static grt_status db_fail(sqlite3 *db, int code, const char *path)
 {
     const char *advice = "";
     if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
@@ -110,7 +110,7 @@ static grt_status check_ours(sqlite3 *db, const char *path, bool *out_empty)
     if (code == SQLITE_OK)
         code = execute(db, "COMMIT");
     if (code != SQLITE_OK)
-        return fail(db, code, path);
+        return db_fail(db, code, path);
     *out_empty = application == 0 && tables == 0;
     if (!*out_empty && application != APPLICATION)
         return grt_fail(GRT_STATUS_IO,
@@ -121,7 +121,7 @@ static grt_status check_ours(sqlite3 *db, const char *path, bool *out_empty)
 }
 
 /* Not a device, a pipe, a directory: opening some of them would wait forever. */
-static grt_status check_regular(const char *path, bool *out_exists)
+static grt_status db_check_regular(const char *path, bool *out_exists)
 {
     struct stat st;
     *out_exists = stat(path, &st) == 0;
@@ -137,7 +137,7 @@ static grt_status connect_to(const char *name, const char *path, int flags, sqli
     sqlite3 *db = NULL;
     const int code = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (code != SQLITE_OK) {
-        grt_status status = db ? fail(db, code, path) : grt_fail_memory(0);
+        grt_status status = db ? db_fail(db, code, path) : grt_fail_memory(0);
         sqlite3_close(db);
         return status;
     }
@@ -183,7 +183,7 @@ static grt_status open_to_read(const char *path, sqlite3 **out_db)
     bool exists, empty;
     sqlite3 *db = NULL;
     *out_db = NULL;
-    GRT_TRY(check_regular(path, &exists));
+    GRT_TRY(db_check_regular(path, &exists));
     if (!exists)
         return GRT_OK;
     GRT_TRY(connect_to(path, path, SQLITE_OPEN_READWRITE, &db)); /* falls back to reading by itself */
@@ -228,7 +228,7 @@ static grt_status open_to_write(const char *path, sqlite3 **out_db)
 {
     bool exists, empty;
     sqlite3 *db = NULL;
-    GRT_TRY(check_regular(path, &exists));
+    GRT_TRY(db_check_regular(path, &exists));
     if (!exists) {
         GRT_TRY(make_directories(path));
         make_private(path);
@@ -248,7 +248,7 @@ static grt_status open_to_write(const char *path, sqlite3 **out_db)
                            " checksum INTEGER NOT NULL) WITHOUT ROWID");
     _Static_assert(APPLICATION == 1196577859 && SCHEMA == 1, "as in the statements");
     if (status == GRT_OK && code != SQLITE_OK)
-        status = fail(db, code, path);
+        status = db_fail(db, code, path);
     if (status != GRT_OK) {
         sqlite3_close(db); /* rolls back */
         return status;
@@ -257,10 +257,10 @@ static grt_status open_to_write(const char *path, sqlite3 **out_db)
     return GRT_OK;
 }
 
-static grt_status commit(sqlite3 *db, const char *path, grt_status status)
+static grt_status db_commit(sqlite3 *db, const char *path, grt_status status)
 {
     if (status == GRT_OK && execute(db, "COMMIT") != SQLITE_OK)
-        status = fail(db, sqlite3_errcode(db), path);
+        status = db_fail(db, sqlite3_errcode(db), path);
     sqlite3_close(db);
     return status;
 }
@@ -326,7 +326,7 @@ grt_status grt_algo_db_read(const char *path, void (*each)(void *user, const grt
             break;
         each(user, &row);
     }
-    grt_status status = code == SQLITE_OK || code == SQLITE_DONE ? GRT_OK : fail(db, code, path);
+    grt_status status = code == SQLITE_OK || code == SQLITE_DONE ? GRT_OK : db_fail(db, code, path);
     sqlite3_finalize(s);
     sqlite3_close(db);
     if (status == GRT_OK && total > GRT_CACHE_MAX_TOTAL)
@@ -380,11 +380,11 @@ grt_status grt_algo_db_write(const char *path, const grt_choice *rows, size_t n)
         code = sqlite3_prepare_v2(db, "DELETE FROM " TABLE " WHERE key=? AND data=?", -1, &w.drop, NULL);
     for (size_t i = 0; code == SQLITE_OK && i < n; i++)
         code = write_row(&w, &rows[i]);
-    grt_status status = code == SQLITE_OK ? GRT_OK : fail(db, code, path);
+    grt_status status = code == SQLITE_OK ? GRT_OK : db_fail(db, code, path);
     sqlite3_finalize(w.get);
     sqlite3_finalize(w.put);
     sqlite3_finalize(w.drop);
-    return commit(db, path, status);
+    return db_commit(db, path, status);
 }
 
 grt_status grt_algo_db_prune(const char *path, int64_t before, const char *part, size_t *out_removed)
@@ -404,10 +404,10 @@ grt_status grt_algo_db_prune(const char *path, int64_t before, const char *part,
         sqlite3_step(s);
         code = sqlite3_reset(s);
     }
-    grt_status status = code == SQLITE_OK ? GRT_OK : fail(db, code, path);
+    grt_status status = code == SQLITE_OK ? GRT_OK : db_fail(db, code, path);
     const size_t removed = (size_t)sqlite3_changes(db);
     sqlite3_finalize(s);
-    status = commit(db, path, status);
+    status = db_commit(db, path, status);
     if (status == GRT_OK)
         *out_removed = removed;
     return status;
@@ -416,7 +416,7 @@ grt_status grt_algo_db_prune(const char *path, int64_t before, const char *part,
 uint64_t grt_algo_db_stamp(const char *path)
 {
     struct stat st[2] = {0};
-    char *log = join(path, "-wal");
+    char *log = db_join(path, "-wal");
     if (stat(path, &st[0]) != 0) {
         free(log);
         return 0;

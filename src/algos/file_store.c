@@ -21,7 +21,7 @@ typedef struct grt_file_entry {
 
 /* ---- the map; all under the lock ---- */
 
-static grt_file_store *store_of(const grt_choice_store *base)
+static grt_file_store *file_store_of(const grt_choice_store *base)
 {
     return (grt_file_store *)(uintptr_t)base;
 }
@@ -33,7 +33,7 @@ static entry *find_entry(const grt_file_store *store, const char *key)
     return e;
 }
 
-static entry *find_or_add(grt_file_store *store, const char *key)
+static entry *file_store_find_or_add(grt_file_store *store, const char *key)
 {
     const size_t size = strlen(key);
     entry *e = find_entry(store, key);
@@ -73,18 +73,18 @@ static bool set_choice(entry *e, const grt_choice *choice)
     return true;
 }
 
-static const grt_choice *find(const grt_choice_store *base, const char *key)
+static const grt_choice *file_store_find(const grt_choice_store *base, const char *key)
 {
-    const entry *e = find_entry(store_of(base), key);
+    const entry *e = find_entry(file_store_of(base), key);
     return e && e->choice.data ? &e->choice : NULL;
 }
 
-static bool keep(grt_choice_store *base, const grt_choice *choice)
+static bool file_store_keep(grt_choice_store *base, const grt_choice *choice)
 {
-    grt_file_store *store = store_of(base);
+    grt_file_store *store = file_store_of(base);
     if (strlen(choice->key) > GRT_CHOICE_MAX_KEY || choice->size > GRT_CHOICE_MAX_DATA)
         return true;
-    entry *e = find_or_add(store, choice->key);
+    entry *e = file_store_find_or_add(store, choice->key);
     if (e && e->choice.data && choice->source < e->choice.source)
         return true;
     if (!e || !set_choice(e, choice))
@@ -95,9 +95,9 @@ static bool keep(grt_choice_store *base, const grt_choice *choice)
     return true;
 }
 
-static bool reject(grt_choice_store *base, const char *key)
+static bool file_store_reject(grt_choice_store *base, const char *key)
 {
-    grt_file_store *store = store_of(base);
+    grt_file_store *store = file_store_of(base);
     entry *e = find_entry(store, key);
     if (!e || !e->choice.data)
         return false;
@@ -113,9 +113,9 @@ static bool reject(grt_choice_store *base, const char *key)
     return true;
 }
 
-static void release(grt_choice_store *base)
+static void file_store_release(grt_choice_store *base)
 {
-    grt_file_store *store = store_of(base);
+    grt_file_store *store = file_store_of(base);
     entry *e, *next;
     HASH_ITER (hh, store->map, e, next) {
         HASH_DEL(store->map, e);
@@ -133,7 +133,9 @@ grt_status grt_file_store_init(grt_file_store *store, const char *path, pthread_
 {
     const char *set = getenv("GRAPHRT_ALGO_CACHE");
     *store =
-        (grt_file_store){.base = {find, keep, reject, release}, .lock = lock, .named = path || (set && *set)};
+        (grt_file_store){.base = {file_store_find, file_store_keep, file_store_reject, file_store_release},
+                         .lock = lock,
+                         .named = path || (set && *set)};
     if (!path)
         GRT_TRY(grt_algo_db_default_path(&store->path));
     else if (strcmp(path, "off") && !(store->path = strdup(path)))
@@ -172,7 +174,7 @@ static void take_choice(void *user, const grt_choice *choice)
 {
     grt_file_store *store = user;
     pthread_mutex_lock(store->lock);
-    entry *e = find_or_add(store, choice->key);
+    entry *e = file_store_find_or_add(store, choice->key);
     if (e && !e->dirty && !is_refused(e, choice) && set_choice(e, choice))
         e->from_file = true;
     pthread_mutex_unlock(store->lock);
@@ -250,7 +252,7 @@ static void batch_give_back(const batch *b, grt_file_store *store)
 {
     pthread_mutex_lock(store->lock);
     for (size_t i = 0; i < b->n; i++) {
-        entry *e = find_or_add(store, b->rows[i].key);
+        entry *e = file_store_find_or_add(store, b->rows[i].key);
         if (e && e->choice.data && !b->rows[i].rejected)
             e->dirty = true;
         if (e && e->refused && b->rows[i].rejected)

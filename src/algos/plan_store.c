@@ -30,7 +30,7 @@ static part first_part(const char *key)
     return (part){key, strcspn(key, ";")};
 }
 
-static part next_part(part p)
+static part plan_store_next_part(part p)
 {
     const char *at = p.at + p.size + (p.at[p.size] == ';');
     return first_part(at);
@@ -51,7 +51,7 @@ static part find_part(const char *key, const char *name)
 {
     part p = first_part(key);
     while (p.size && !is_named(p, name))
-        p = next_part(p);
+        p = plan_store_next_part(p);
     return p;
 }
 
@@ -62,7 +62,7 @@ static char *portable(const char *key)
     char *out = malloc(strlen(key) + 2), *end = out;
     if (!out)
         return NULL;
-    for (part p = first_part(key); p.size; p = next_part(p)) {
+    for (part p = first_part(key); p.size; p = plan_store_next_part(p)) {
         if (is_named(p, "driver") || (any_gpu && is_named(p, "gpu")))
             continue;
         memcpy(end, p.at, p.size);
@@ -92,7 +92,7 @@ static void release_variant(variant *v)
     free(v);
 }
 
-static variant *copy_of(const grt_choice *choice)
+static variant *plan_store_copy_of(const grt_choice *choice)
 {
     variant *v = calloc(1, sizeof *v);
     char *key = strdup(choice->key), *data = malloc(choice->size + 1);
@@ -112,7 +112,7 @@ static variant *copy_of(const grt_choice *choice)
     return v;
 }
 
-static group *find_or_add(grt_plan_store *store, const char *key)
+static group *plan_store_find_or_add(grt_plan_store *store, const char *key)
 {
     char *name = portable(key);
     group *g = NULL;
@@ -136,14 +136,14 @@ static group *find_or_add(grt_plan_store *store, const char *key)
     return NULL;
 }
 
-static grt_plan_store *store_of(const grt_choice_store *base)
+static grt_plan_store *plan_store_of(const grt_choice_store *base)
 {
     return (grt_plan_store *)(uintptr_t)base;
 }
 
-static bool keep(grt_choice_store *base, const grt_choice *choice)
+static bool plan_store_keep(grt_choice_store *base, const grt_choice *choice)
 {
-    group *g = find_or_add(store_of(base), choice->key);
+    group *g = plan_store_find_or_add(plan_store_of(base), choice->key);
     variant **at = g ? &g->variants : NULL;
     while (at && *at && strcmp((*at)->choice.key, choice->key) != 0)
         at = &(*at)->next;
@@ -153,7 +153,7 @@ static bool keep(grt_choice_store *base, const grt_choice *choice)
         old->choice.cost_ms = choice->cost_ms;
         return true;
     }
-    variant *fresh = at ? copy_of(choice) : NULL;
+    variant *fresh = at ? plan_store_copy_of(choice) : NULL;
     if (!fresh)
         return false;
     fresh->next = old ? old->next : NULL;
@@ -163,9 +163,9 @@ static bool keep(grt_choice_store *base, const grt_choice *choice)
     return true;
 }
 
-static void release(grt_choice_store *base)
+static void plan_store_release(grt_choice_store *base)
 {
-    grt_plan_store *store = store_of(base);
+    grt_plan_store *store = plan_store_of(base);
     group *g, *next;
     HASH_ITER (hh, store->groups, g, next) {
         HASH_DEL(store->groups, g);
@@ -181,7 +181,7 @@ static void release(grt_choice_store *base)
 /* ---- asking ---- */
 
 /* Rank of a row: this GPU first, then measured ones, then an equal key. */
-static int fit(const grt_choice *choice, const char *key)
+static int plan_store_fit(const grt_choice *choice, const char *key)
 {
     return 4 * same_part(find_part(key, "gpu"), find_part(choice->key, "gpu")) +
            2 * (choice->source == GRT_CHOICE_TUNED) + !strcmp(choice->key, key) + 1;
@@ -193,7 +193,7 @@ static variant *best(const grt_plan_store *store, const char *key)
     variant *found = NULL;
     int most = 0;
     for (variant *v = g ? g->variants : NULL; v; v = v->next) {
-        const int n = v->choice.rejected ? 0 : fit(&v->choice, key);
+        const int n = v->choice.rejected ? 0 : plan_store_fit(&v->choice, key);
         if (n > most) {
             most = n;
             found = v;
@@ -202,15 +202,15 @@ static variant *best(const grt_plan_store *store, const char *key)
     return found;
 }
 
-static const grt_choice *find(const grt_choice_store *base, const char *key)
+static const grt_choice *plan_store_find(const grt_choice_store *base, const char *key)
 {
-    const variant *v = best(store_of(base), key);
+    const variant *v = best(plan_store_of(base), key);
     return v ? &v->choice : NULL;
 }
 
-static bool reject(grt_choice_store *base, const char *key)
+static bool plan_store_reject(grt_choice_store *base, const char *key)
 {
-    variant *v = best(store_of(base), key);
+    variant *v = best(plan_store_of(base), key);
     if (v)
         v->choice.rejected = true;
     return v != NULL;
@@ -218,7 +218,8 @@ static bool reject(grt_choice_store *base, const char *key)
 
 void grt_plan_store_init(grt_plan_store *store)
 {
-    *store = (grt_plan_store){.base = {find, keep, reject, release}};
+    *store =
+        (grt_plan_store){.base = {plan_store_find, plan_store_keep, plan_store_reject, plan_store_release}};
 }
 
 /* Keys begin with op, gpu, sm and driver; a kernel's own parts follow, its library's version first. */
@@ -226,7 +227,7 @@ static part version_part(const char *key)
 {
     part p = first_part(key);
     while (p.size && (is_named(p, "op") || is_named(p, "gpu") || is_named(p, "sm") || is_named(p, "driver")))
-        p = next_part(p);
+        p = plan_store_next_part(p);
     return p;
 }
 
@@ -237,7 +238,7 @@ static bool differ_in_version(const char *a, const char *b)
     const size_t name = strcspn(va.at, "=");
     if (same_part(va, vb) || !va.size || !vb.size || strncmp(va.at, vb.at, name + 1) != 0)
         return false;
-    for (; p.size || q.size; p = next_part(p), q = next_part(q))
+    for (; p.size || q.size; p = plan_store_next_part(p), q = plan_store_next_part(q))
         if (!same_part(p, q) && (p.at != va.at || q.at != vb.at))
             return false;
     return true;

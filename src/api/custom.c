@@ -47,7 +47,7 @@ static grt_status register_library(void *library, const char *path)
 }
 
 /* A name without a directory is a file of the current one: no search path decides what is run. */
-static void *open_library(const char *path)
+static void *custom_open_library(const char *path)
 {
     const size_t size = strlen(path) + 3;
     char *here = malloc(size);
@@ -65,7 +65,7 @@ grt_status grt_custom_ops_load(const char *path)
     if (!path || !*path)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_custom_ops_load: there is no path");
     pthread_mutex_lock(&lock);
-    void *library = open_library(path);
+    void *library = custom_open_library(path);
     grt_status status = GRT_OK;
     if (!library) {
         const char *why = dlerror();

@@ -96,7 +96,7 @@ static bool may_tune(const grt_frame *frame, int32_t s)
 }
 
 /* Prepare the step once more, as a session does, to hear which choice it uses; *out_key is NULL if none. */
-static grt_status find_key(const grt_frame *frame, int32_t s, char **out_key)
+static grt_status tune_find_key(const grt_frame *frame, int32_t s, char **out_key)
 {
     const grt_op_call *call = &frame->calls[s];
     naming n = {.trial = {.uses = note_key}};
@@ -123,7 +123,7 @@ static grt_status find_choices(tuner *t)
         char *key = NULL;
         if (!may_tune(frame, s))
             continue;
-        GRT_TRY(find_key(frame, s, &key));
+        GRT_TRY(tune_find_key(frame, s, &key));
         if (!key)
             continue;
         t->report->steps++;

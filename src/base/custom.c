@@ -27,20 +27,20 @@ void grt_custom_publish(grt_custom_entry *first, grt_custom_entry *last)
 
 /* ---- what functions of operators may ask ---- */
 
-static grt_custom_view *view_of(const grt_custom_node *node)
+static grt_custom_view *custom_view_of(const grt_custom_node *node)
 {
     return (grt_custom_view *)(uintptr_t)node->internal;
 }
 
-static const grt_attr *attribute(const grt_custom_node *node, const char *name, grt_attr_kind kind)
+static const grt_attr *custom_attribute(const grt_custom_node *node, const char *name, grt_attr_kind kind)
 {
-    const grt_attr *a = name ? grt_attr_find(view_of(node)->desc, name) : NULL;
+    const grt_attr *a = name ? grt_attr_find(custom_view_of(node)->desc, name) : NULL;
     return a && a->kind == kind ? a : NULL;
 }
 
 static bool get_int(const grt_custom_node *node, const char *name, int64_t *out)
 {
-    const grt_attr *a = attribute(node, name, GRT_ATTR_INT);
+    const grt_attr *a = custom_attribute(node, name, GRT_ATTR_INT);
     if (a)
         *out = a->i;
     return a != NULL;
@@ -48,7 +48,7 @@ static bool get_int(const grt_custom_node *node, const char *name, int64_t *out)
 
 static bool get_float(const grt_custom_node *node, const char *name, float *out)
 {
-    const grt_attr *a = attribute(node, name, GRT_ATTR_FLOAT);
+    const grt_attr *a = custom_attribute(node, name, GRT_ATTR_FLOAT);
     if (a)
         *out = a->f;
     return a != NULL;
@@ -56,7 +56,7 @@ static bool get_float(const grt_custom_node *node, const char *name, float *out)
 
 static bool get_string(const grt_custom_node *node, const char *name, grt_string *out)
 {
-    const grt_attr *a = attribute(node, name, GRT_ATTR_STRING);
+    const grt_attr *a = custom_attribute(node, name, GRT_ATTR_STRING);
     if (a)
         *out = a->s;
     return a != NULL;
@@ -64,7 +64,7 @@ static bool get_string(const grt_custom_node *node, const char *name, grt_string
 
 static bool get_tensor(const grt_custom_node *node, const char *name, grt_tensor *out)
 {
-    const grt_attr *a = attribute(node, name, GRT_ATTR_TENSOR);
+    const grt_attr *a = custom_attribute(node, name, GRT_ATTR_TENSOR);
     if (a)
         *out = *a->t;
     return a != NULL;
@@ -72,7 +72,7 @@ static bool get_tensor(const grt_custom_node *node, const char *name, grt_tensor
 
 static bool get_ints(const grt_custom_node *node, const char *name, const int64_t **out, size_t *out_n)
 {
-    const grt_attr *a = attribute(node, name, GRT_ATTR_INTS);
+    const grt_attr *a = custom_attribute(node, name, GRT_ATTR_INTS);
     if (a) {
         *out = a->ints.v;
         *out_n = a->ints.n;
@@ -82,7 +82,7 @@ static bool get_ints(const grt_custom_node *node, const char *name, const int64_
 
 static bool get_floats(const grt_custom_node *node, const char *name, const float **out, size_t *out_n)
 {
-    const grt_attr *a = attribute(node, name, GRT_ATTR_FLOATS);
+    const grt_attr *a = custom_attribute(node, name, GRT_ATTR_FLOATS);
     if (a) {
         *out = a->floats.v;
         *out_n = a->floats.n;
@@ -92,7 +92,7 @@ static bool get_floats(const grt_custom_node *node, const char *name, const floa
 
 static bool get_strings(const grt_custom_node *node, const char *name, const grt_string **out, size_t *out_n)
 {
-    const grt_attr *a = attribute(node, name, GRT_ATTR_STRINGS);
+    const grt_attr *a = custom_attribute(node, name, GRT_ATTR_STRINGS);
     if (a) {
         *out = a->strings.v;
         *out_n = a->strings.n;
@@ -102,26 +102,26 @@ static bool get_strings(const grt_custom_node *node, const char *name, const grt
 
 static grt_status fail_node(const grt_custom_node *node, grt_status status, const char *message)
 {
-    view_of(node)->told = true;
-    return grt_fail_op(view_of(node)->desc, status, "%s", message ? message : "");
+    custom_view_of(node)->told = true;
+    return grt_fail_op(custom_view_of(node)->desc, status, "%s", message ? message : "");
 }
 
 /* Outside a shape rule there is nothing that a dim could be part of. */
-static grt_dim known(const grt_custom_node *node, grt_custom_dim dim)
+static grt_dim custom_known(const grt_custom_node *node, grt_custom_dim dim)
 {
-    const grt_dims *dims = view_of(node)->dims;
+    const grt_dims *dims = custom_view_of(node)->dims;
     return dims && dim >= 0 && dim < grt_dims_count(dims) ? dim : GRT_DIM_NONE;
 }
 
 static grt_custom_dim dim_constant(const grt_custom_node *node, int64_t size)
 {
-    grt_dims *dims = view_of(node)->dims;
+    grt_dims *dims = custom_view_of(node)->dims;
     return dims ? grt_dim_const(dims, size) : GRT_DIM_NONE;
 }
 
-static bool dim_value(const grt_custom_node *node, grt_custom_dim dim, int64_t *out)
+static bool custom_dim_value(const grt_custom_node *node, grt_custom_dim dim, int64_t *out)
 {
-    return known(node, dim) >= 0 && grt_dim_is_const(view_of(node)->dims, dim, out);
+    return custom_known(node, dim) >= 0 && grt_dim_is_const(custom_view_of(node)->dims, dim, out);
 }
 
 static grt_custom_dim dim_compute(const grt_custom_node *node, char operation, grt_custom_dim a,
@@ -132,9 +132,9 @@ static grt_custom_dim dim_compute(const grt_custom_node *node, char operation, g
         grt_dim_op op;
     } operations[] = {{'+', GRT_DIM_ADD}, {'*', GRT_DIM_MUL}, {'/', GRT_DIM_FLOORDIV}, {'%', GRT_DIM_MOD},
                       {'>', GRT_DIM_MAX}, {'<', GRT_DIM_MIN}, {'^', GRT_DIM_CEILDIV}};
-    if (known(node, a) < 0 || known(node, b) < 0)
+    if (custom_known(node, a) < 0 || custom_known(node, b) < 0)
         return GRT_DIM_NONE;
-    grt_dims *dims = view_of(node)->dims;
+    grt_dims *dims = custom_view_of(node)->dims;
     if (operation == '-')
         return grt_dim_sub(dims, a, b);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
@@ -153,7 +153,7 @@ static const grt_custom_host host = {.struct_size = sizeof host,
                                      .get_strings = get_strings,
                                      .fail_node = fail_node,
                                      .dim_constant = dim_constant,
-                                     .dim_value = dim_value,
+                                     .dim_value = custom_dim_value,
                                      .dim_compute = dim_compute};
 
 grt_custom_node grt_custom_show(grt_custom_view *view, int32_t n_in, int32_t n_out)

@@ -103,7 +103,7 @@ static facts facts_of(const grt_dims *table, grt_dim_expr expr)
     };
 }
 
-static grt_dim append(grt_dims *table, grt_dim_expr expr)
+static grt_dim dim_append(grt_dims *table, grt_dim_expr expr)
 {
     if (!GRT_GROW(table->exprs.v, table->exprs.n, table->exprs.capacity) ||
         !GRT_GROW(table->facts.v, table->exprs.n, table->facts.capacity)) {
@@ -133,7 +133,7 @@ static grt_dim intern(grt_dims *table, grt_dim_op op, grt_dim a, grt_dim b, int6
     HASH_FIND(hh, table->by_key, &key, sizeof key, found);
     if (found)
         return found->dim;
-    grt_dim dim = append(table, key);
+    grt_dim dim = dim_append(table, key);
     entry *e = dim < 0 ? NULL : calloc(1, sizeof *e);
     if (e) {
         memcpy(&e->key, &key, sizeof key);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static grt_status fail(const grt_op_desc *desc, const char *equation, const char *what)
+static grt_status einsum_fail(const grt_op_desc *desc, const char *equation, const char *what)
 {
     return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL, "equation '%s': %s", equation, what);
 }
@@ -40,9 +40,9 @@ static grt_status read_term(const grt_op_desc *desc, const char *equation, const
     char sign;
     while ((sign = next_sign(at)) && sign != ',' && sign != '>') {
         if (sign == '?')
-            return fail(desc, equation, "expected letters, '...', ',' and '->'");
+            return einsum_fail(desc, equation, "expected letters, '...', ',' and '->'");
         if (sign == '.' && ellipsis)
-            return fail(desc, equation, "one term has two ellipses");
+            return einsum_fail(desc, equation, "one term has two ellipses");
         ellipsis |= sign == '.';
         letters += sign != '.';
     }
@@ -75,11 +75,11 @@ grt_status grt_einsum_input(const grt_op_desc *desc, int32_t i, int32_t n_in, in
         while ((end = next_sign(&at)) && end != ',' && end != '>')
             ;
         if (end != ',')
-            return fail(desc, equation, "there are more inputs than terms");
+            return einsum_fail(desc, equation, "there are more inputs than terms");
     }
     GRT_TRY(read_term(desc, equation, &at, rank, -1, out_labels, &found, out_ellipsis, &end));
     if (i + 1 == n_in && end == ',')
-        return fail(desc, equation, "there are more terms than inputs");
+        return einsum_fail(desc, equation, "there are more terms than inputs");
     return GRT_OK;
 }
 
@@ -99,12 +99,12 @@ grt_status grt_einsum_output(const grt_op_desc *desc, int32_t ellipsis, int8_t o
         GRT_TRY(read_term(desc, equation, &at, 0, seen_ellipsis ? ellipsis : 0, out_labels, out_rank, &found,
                           &sign));
         if (sign)
-            return fail(desc, equation, "there is something behind the output term");
+            return einsum_fail(desc, equation, "there is something behind the output term");
         for (int32_t k = 0; k < *out_rank; k++) {
             if (out_labels[k] < GRT_EINSUM_ELLIPSIS && !count[out_labels[k]])
-                return fail(desc, equation, "the output has a letter that no input has");
+                return einsum_fail(desc, equation, "the output has a letter that no input has");
             if (memchr(out_labels, out_labels[k], (size_t)k))
-                return fail(desc, equation, "the output has a letter twice");
+                return einsum_fail(desc, equation, "the output has a letter twice");
         }
         return GRT_OK;
     }
@@ -114,7 +114,7 @@ grt_status grt_einsum_output(const grt_op_desc *desc, int32_t ellipsis, int8_t o
     for (int32_t k = 0; k < GRT_EINSUM_ELLIPSIS; k++)
         if (count[k] == 1) {
             if (*out_rank == GRT_MAX_RANK)
-                return fail(desc, equation, "the output has too many axes");
+                return einsum_fail(desc, equation, "the output has too many axes");
             out_labels[(*out_rank)++] = (int8_t)k;
         }
     return GRT_OK;

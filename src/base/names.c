@@ -10,7 +10,7 @@ static uint64_t hash_of(const names *table, const char *name)
     return XXH3_64bits_withSeed(name, strlen(name), table->seed);
 }
 
-static names_entry *slot_of(const names *table, const char *name, uint64_t hash)
+static names_entry *names_slot_of(const names *table, const char *name, uint64_t hash)
 {
     size_t mask = table->capacity - 1;
     for (size_t i = hash & mask;; i = (i + 1) & mask) {
@@ -24,7 +24,7 @@ names_entry *names_find(const names *table, const char *name)
 {
     if (!table->n)
         return NULL;
-    names_entry *e = slot_of(table, name, hash_of(table, name));
+    names_entry *e = names_slot_of(table, name, hash_of(table, name));
     return e->name ? e : NULL;
 }
 
@@ -37,7 +37,7 @@ static bool grow(names *table, grt_arena *arena)
         return false;
     for (size_t i = 0; i < table->capacity; i++)
         if (table->slots[i].name)
-            *slot_of(&bigger, table->slots[i].name, table->slots[i].hash) = table->slots[i];
+            *names_slot_of(&bigger, table->slots[i].name, table->slots[i].hash) = table->slots[i];
     *table = bigger;
     return true;
 }
@@ -49,7 +49,7 @@ names_entry *names_add(names *table, grt_arena *arena, const char *name)
     if (2 * (table->n + 1) > table->capacity && !grow(table, arena))
         return NULL;
     uint64_t hash = hash_of(table, name);
-    names_entry *e = slot_of(table, name, hash);
+    names_entry *e = names_slot_of(table, name, hash);
     if (!e->name) {
         *e = (names_entry){name, hash, NULL};
         table->n++;

@@ -112,7 +112,7 @@ static void open_named(grt_output *o)
 }
 
 /* A device would be replaced by a file. */
-static grt_status check_regular(const char *path)
+static grt_status output_check_regular(const char *path)
 {
     struct stat there;
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
@@ -126,7 +126,7 @@ grt_status grt_output_open(grt_output *o, const char *path)
     *o = (grt_output){.path = strdup(path), .temporary = malloc(size), .fd = -1};
     if (!o->path || !o->temporary)
         return grt_fail_memory(size);
-    GRT_TRY(check_regular(o->path));
+    GRT_TRY(output_check_regular(o->path));
     if (!open_nameless(o))
         open_named(o);
     return o->fd >= 0 ? GRT_OK : fail_io(o, "cannot be created");
@@ -142,7 +142,7 @@ grt_status grt_output_rename(grt_output *o, const char *name)
     memcpy(path + length, name, size - length);
     free(o->path);
     o->path = path;
-    return check_regular(path);
+    return output_check_regular(path);
 }
 
 grt_status grt_output_write(grt_output *o, const void *data, size_t size)
@@ -201,7 +201,7 @@ static void sync_directory(const char *path)
 }
 
 /* No link takes the place of a file that is there: such a one has a temporary name for a moment. */
-static bool put_in_place(grt_output *o)
+static bool output_put_in_place(grt_output *o)
 {
     char self[64];
     snprintf(self, sizeof self, "/proc/self/fd/%d", o->fd);
@@ -246,7 +246,7 @@ grt_status grt_output_commit(grt_output *o)
 {
     if (fsync(o->fd) != 0)
         return fail_io(o, "cannot be flushed to disk");
-    if (!put_in_place(o))
+    if (!output_put_in_place(o))
         return fail_io(o, "cannot be put in place");
     close(o->fd); /* all is on disk: it cannot fail in a way that matters */
     o->fd = -1;

@@ -71,8 +71,8 @@ int32_t grt_pointwise_params(const grt_op_desc *desc, int32_t opcode, float out_
     return n;
 }
 
-static grt_status check_instruction(const grt_op_desc *desc, const int64_t *in, size_t at,
-                                    int64_t first_constant, int64_t first_result)
+static grt_status pointwise_check_instruction(const grt_op_desc *desc, const int64_t *in, size_t at,
+                                              int64_t first_constant, int64_t first_result)
 {
     if (in[0] < 0 || in[0] >= PW_COUNT || !functions[in[0]].info.fusible)
         return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL, "instruction %zu: %lld is no function", at,
@@ -101,6 +101,6 @@ grt_status grt_pointwise_check(const grt_op_desc *desc, int32_t n_in)
             desc, GRT_STATUS_INVALID_MODEL,
             "attribute program has %zu numbers; it must have 4 per instruction, and at least one", n);
     for (size_t at = 0; at < n / 4; at++)
-        GRT_TRY(check_instruction(desc, program + 4 * at, at, n_in, n_in + (int64_t)n_constants));
+        GRT_TRY(pointwise_check_instruction(desc, program + 4 * at, at, n_in, n_in + (int64_t)n_constants));
     return GRT_OK;
 }

@@ -28,7 +28,7 @@ static bool is_hidden(uint32_t c)
 }
 
 /* The character at p, and its bytes; 0 bytes: this is no UTF-8 (or a form that is longer than need be). */
-static size_t decode(const unsigned char *p, size_t size, uint32_t *out)
+static size_t printable_decode(const unsigned char *p, size_t size, uint32_t *out)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const size_t n = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
@@ -50,7 +50,7 @@ enum { PIECE = 16 };
 static size_t show(const unsigned char *p, size_t size, char out[PIECE])
 {
     uint32_t c = 0;
-    const size_t n = decode(p, size, &c);
+    const size_t n = printable_decode(p, size, &c);
     if (n == 0)
         snprintf(out, PIECE, "\\x%02x", p[0]);
     else if (!is_hidden(c))

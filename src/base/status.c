@@ -34,7 +34,7 @@ const char *grt_version(void)
     return GRT_STRING(GRT_VERSION_MAJOR) "." GRT_STRING(GRT_VERSION_MINOR) "." GRT_STRING(GRT_VERSION_PATCH);
 }
 
-static void append(size_t *at, const char *text)
+static void status_append(size_t *at, const char *text)
 {
     const size_t length = strlen(text), room = MESSAGE_SIZE - 1 - *at, n = length < room ? length : room;
     memmove(message + *at, text, n);
@@ -48,7 +48,7 @@ void grt_error_set(const char *text)
 {
     size_t at = 0;
     if (text != message)
-        append(&at, text);
+        status_append(&at, text);
 }
 
 /* Formats are ours, arguments may be a model's: what is not printable in the whole is theirs. A word of a
@@ -61,10 +61,10 @@ static void set_printable(const char *text)
     while (*text) {
         const size_t n = strcspn(text, " ");
         grt_printable(text, n, shown, sizeof shown);
-        append(&at, shown);
+        status_append(&at, shown);
         text += n;
         if (*text) {
-            append(&at, " ");
+            status_append(&at, " ");
             text++;
         }
     }
@@ -108,7 +108,7 @@ grt_status grt_fail_lines(grt_status status, const char *lines, const char *form
     set_formatted(format, args);
     va_end(args);
     size_t at = strlen(message);
-    append(&at, lines);
+    status_append(&at, lines);
     return status;
 }
 
@@ -121,8 +121,8 @@ grt_status grt_fail_context(grt_status status, const char *format, ...)
     set_formatted(format, args);
     va_end(args);
     size_t at = strlen(message);
-    append(&at, ": ");
-    append(&at, cause);
+    status_append(&at, ": ");
+    status_append(&at, cause);
     return status;
 }
 

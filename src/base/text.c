@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool reserve(grt_text *text, size_t more)
+static bool text_reserve(grt_text *text, size_t more)
 {
     size_t need = text->size + more + 1;
     if (need <= text->capacity)
@@ -32,7 +32,7 @@ void grt_text_add(grt_text *text, const char *format, ...)
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (length >= 0 && reserve(text, (size_t)length)) {
+    if (length >= 0 && text_reserve(text, (size_t)length)) {
         vsnprintf(text->data + text->size, (size_t)length + 1, format, again);
         text->size += (size_t)length;
     }

@@ -109,7 +109,7 @@ static size_t string_bytes(const grt_tensor *t, int64_t n)
     return bytes;
 }
 
-static void copy_strings(grt_string *dst, const grt_string *src, int64_t n)
+static void value_copy_strings(grt_string *dst, const grt_string *src, int64_t n)
 {
     char *bytes = (char *)(dst + n);
     for (int64_t i = 0; i < n; i++) {
@@ -131,7 +131,7 @@ grt_status grt_value_copy_tensor(grt_value *dst, const grt_tensor *src)
     if (!buffer)
         return grt_fail_memory(total);
     if (strings)
-        copy_strings(buffer->data, src->data, n);
+        value_copy_strings(buffer->data, src->data, n);
     else if (bytes)
         memcpy(buffer->data, src->data, bytes);
     grt_tensor t = *src; /* src may be dst's own view */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_strings(grt_string a, grt_string b)
+static int value_map_compare_strings(grt_string a, grt_string b)
 {
     const size_t n = a.size < b.size ? a.size : b.size;
     const int order = n ? memcmp(a.data, b.data, n) : 0;
@@ -20,12 +20,12 @@ static int compare_strings(grt_string a, grt_string b)
 int grt_key_compare(const grt_tensor *a, int64_t i, const grt_tensor *b, int64_t j)
 {
     if (a->dtype == GRT_DTYPE_STRING)
-        return compare_strings(((const grt_string *)a->data)[i], ((const grt_string *)b->data)[j]);
+        return value_map_compare_strings(((const grt_string *)a->data)[i], ((const grt_string *)b->data)[j]);
     const int64_t x = ((const int64_t *)a->data)[i], y = ((const int64_t *)b->data)[j];
     return (x > y) - (x < y);
 }
 
-static int by_key(const void *a, const void *b, void *keys)
+static int value_map_by_key(const void *a, const void *b, void *keys)
 {
     return grt_key_compare(keys, *(const int64_t *)a, keys, *(const int64_t *)b);
 }
@@ -41,7 +41,7 @@ grt_status grt_keys_order(const grt_tensor *keys, int64_t **out_order)
         return grt_fail_memory(n * sizeof *order);
     for (size_t i = 0; i < n; i++)
         order[i] = (int64_t)i;
-    qsort_r(order, n, sizeof *order, by_key, (void *)(uintptr_t)keys);
+    qsort_r(order, n, sizeof *order, value_map_by_key, (void *)(uintptr_t)keys);
     for (size_t i = 1; i < n; i++)
         if (!grt_key_compare(keys, order[i - 1], keys, order[i])) {
             const grt_status status =

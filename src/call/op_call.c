@@ -47,7 +47,7 @@ static const ir_type *type_of(const grt_tensor *tensor, bool content, grt_shape_
 }
 
 /* True if the rule left nothing open. */
-static bool take_dims(grt_tensor *out, const ir_type *type, const grt_dims *dims)
+static bool op_call_take_dims(grt_tensor *out, const ir_type *type, const grt_dims *dims)
 {
     out->rank = -1;
     if (type->rank < 0 || type->rank > GRT_MAX_RANK)
@@ -94,7 +94,7 @@ grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)
     for (int32_t i = 0; i < run->n_out; i++) {
         if (!run->out[i])
             continue;
-        take_dims(run->out[i], &out[i], scratch->dims);
+        op_call_take_dims(run->out[i], &out[i], scratch->dims);
         if (out[i].dtype)
             run->out[i]->dtype = out[i].dtype;
     }
@@ -112,7 +112,7 @@ static bool lacks_input(const grt_op_call *call)
 
 /* Kernels write elements of the dtype that the rule gives. Without the rule, as inputs are gone, that of the
  * first input. */
-static grt_status check_dtypes(const grt_op_call *call, const ir_type *types)
+static grt_status op_call_check_dtypes(const grt_op_call *call, const ir_type *types)
 {
     const grt_run *run = &call->run;
     for (int32_t i = 0; i < run->n_out; i++) {
@@ -130,12 +130,12 @@ grt_status grt_op_call_accept(grt_op_call *call, bool content, grt_shape_scratch
     if (!call->op || !call->op->infer)
         return GRT_OK;
     if (lacks_input(call))
-        return check_dtypes(call, NULL);
+        return op_call_check_dtypes(call, NULL);
     GRT_TRY(apply_rule(call, content, scratch, &out));
-    return check_dtypes(call, out);
+    return op_call_check_dtypes(call, out);
 }
 
-static bool fits(const grt_tensor *found, const ir_type *type, const grt_dims *dims)
+static bool op_call_fits(const grt_tensor *found, const ir_type *type, const grt_dims *dims)
 {
     int64_t dim;
     if (type->rank < 0)
@@ -182,11 +182,11 @@ grt_status grt_op_call_check(grt_op_call *call, bool content, grt_shape_scratch 
     if (call->op->flags & OP_VIEW)
         return run->in[0] && run->out[0] ? grt_op_call_check_view(call) : GRT_OK;
     if (lacks_input(call))
-        return check_dtypes(call, NULL);
+        return op_call_check_dtypes(call, NULL);
     GRT_TRY(apply_rule(call, content, scratch, &out));
-    GRT_TRY(check_dtypes(call, out));
+    GRT_TRY(op_call_check_dtypes(call, out));
     for (int32_t i = 0; i < run->n_out; i++)
-        if (run->out[i] && !fits(run->out[i], &out[i], scratch->dims))
+        if (run->out[i] && !op_call_fits(run->out[i], &out[i], scratch->dims))
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                                "the bound input dims give output %d the shape %s, which the op cannot make "
                                "of its inputs",
@@ -299,15 +299,16 @@ void grt_op_call_release(grt_op_call *call)
         drop_shape(call);
 }
 
-static grt_status alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims)
+static grt_status op_call_alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims)
 {
     grt_value *value = (grt_value *)run->out[i];
     return grt_value_alloc(value, value->t.dtype, rank, dims);
 }
 
-static char *alloc_bytes(const grt_run *run, size_t bytes)
+static char *op_call_alloc_bytes(const grt_run *run, size_t bytes)
 {
     return grt_arena_alloc(run->hooks->executor, bytes);
 }
 
-const grt_run_hooks grt_heap_hooks = {.alloc_output = alloc_output, .alloc_bytes = alloc_bytes};
+const grt_run_hooks grt_heap_hooks = {.alloc_output = op_call_alloc_output,
+                                      .alloc_bytes = op_call_alloc_bytes};

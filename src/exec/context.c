@@ -17,7 +17,7 @@
 
 /* ---- life ---- */
 
-static grt_status init(grt_context *context, grt_session *session)
+static grt_status context_init(grt_context *context, grt_session *session)
 {
     GRT_TRY(grt_executor_create(session, &context->executor));
     const size_t n_outputs = (size_t)grt_context_body(context)->n_outputs + 1;
@@ -48,7 +48,7 @@ grt_status grt_context_create(grt_session *session, grt_context **out_context)
         free(context);
         return status;
     }
-    status = init(context, session);
+    status = context_init(context, session);
     grt_device_leave(session->device, switched);
     if (status != GRT_OK) {
         grt_context_release(context);
@@ -58,7 +58,7 @@ grt_status grt_context_create(grt_session *session, grt_context **out_context)
     return GRT_OK;
 }
 
-static void release(grt_context *context)
+static void context_release(grt_context *context)
 {
     grt_executor *executor = &context->executor;
     (void)grt_in_flight_settle(&executor->flight);
@@ -82,7 +82,7 @@ void grt_context_release(grt_context *context)
     grt_session *session = context->executor.session;
     bool switched = false;
     (void)grt_device_enter(session->device, &switched);
-    release(context);
+    context_release(context);
     grt_device_leave(session->device, switched);
     grt_session_release(session);
     free(context);
@@ -161,7 +161,7 @@ static grt_status run_on_device(grt_context *context, grt_frame *frame)
     return status;
 }
 
-static grt_status find_frame(grt_context *context, grt_frame **out_frame)
+static grt_status context_find_frame(grt_context *context, grt_frame **out_frame)
 {
     grt_profile *profile = &context->profile;
     if (!grt_profile_is_on(profile))
@@ -177,7 +177,7 @@ static grt_status find_frame(grt_context *context, grt_frame **out_frame)
 }
 
 /* Everything up to the point where steps are run or enqueued. */
-static grt_status prepare(grt_context *context, bool captured, grt_frame **out_frame)
+static grt_status context_prepare(grt_context *context, bool captured, grt_frame **out_frame)
 {
     grt_frame *frame;
     context->ran = false;
@@ -186,7 +186,7 @@ static grt_status prepare(grt_context *context, bool captured, grt_frame **out_f
     context->any_kept = false;
     GRT_TRY(grt_executor_take_weights(&context->executor));
     GRT_TRY(grt_binding_check_inputs(&context->executor.bound));
-    GRT_TRY(find_frame(context, &frame));
+    GRT_TRY(context_find_frame(context, &frame));
     if (context->state)
         GRT_TRY(grt_state_bind(context->state, frame, context->frames.prepared, captured));
     if (context->executor.bound.any_asked)
@@ -204,7 +204,7 @@ static grt_status prepare(grt_context *context, bool captured, grt_frame **out_f
     return GRT_OK;
 }
 
-static grt_status run_on_host(grt_context *context, grt_frame *frame)
+static grt_status context_run_on_host(grt_context *context, grt_frame *frame)
 {
     GRT_TRY(grt_run_frame(frame, &context->timing));
     return bind_late_outputs(context, frame);
@@ -214,11 +214,11 @@ static grt_status run_and_wait(grt_context *context)
 {
     grt_frame *frame;
     GRT_TRY(grt_stop_check(&context->executor.stop));
-    GRT_TRY(prepare(context, false, &frame));
+    GRT_TRY(context_prepare(context, false, &frame));
     if (grt_profile_is_on(&context->profile))
         context->profile.compute_ms[0] = grt_now_ms();
-    grt_status status =
-        context->executor.session->on_device ? run_on_device(context, frame) : run_on_host(context, frame);
+    grt_status status = context->executor.session->on_device ? run_on_device(context, frame)
+                                                             : context_run_on_host(context, frame);
     if (grt_profile_is_on(&context->profile))
         context->profile.compute_ms[1] = grt_now_ms();
     if (status == GRT_OK)
@@ -231,8 +231,8 @@ static grt_status run_and_wait(grt_context *context)
     return status;
 }
 
-static grt_status enter(grt_context *context, const char *function, const grt_run_options *options,
-                        bool *out_switched)
+static grt_status context_enter(grt_context *context, const char *function, const grt_run_options *options,
+                                bool *out_switched)
 {
     if (!context)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the context is NULL", function);
@@ -247,7 +247,7 @@ static grt_status enter(grt_context *context, const char *function, const grt_ru
     return status;
 }
 
-static void leave(grt_context *context, bool switched)
+static void context_leave(grt_context *context, bool switched)
 {
     grt_device_leave(grt_executor_device(&context->executor), switched);
     grt_stop_end(&context->executor.stop);
@@ -257,7 +257,7 @@ static void leave(grt_context *context, bool switched)
 static grt_status run_with(grt_context *context, const char *function, const grt_run_options *options)
 {
     bool switched;
-    GRT_TRY(enter(context, function, options, &switched));
+    GRT_TRY(context_enter(context, function, options, &switched));
     const grt_team team = grt_team_enter(context->executor.session->threads);
     if (grt_profile_is_on(&context->profile))
         grt_profile_begin(&context->profile);
@@ -268,7 +268,7 @@ static grt_status run_with(grt_context *context, const char *function, const grt
     if (grt_profile_is_on(&context->profile))
         grt_profile_tell(&context->profile, &context->timing, context->executor.main, status);
     grt_oversubscription_look(context->executor.session->threads);
-    leave(context, switched);
+    context_leave(context, switched);
     return status;
 }
 
@@ -365,7 +365,7 @@ static grt_status run_async(grt_context *context, void *stream)
     GRT_TRY(grt_executor_check_local(&context->executor)); /* what the run before this one found */
     void *used = stream ? stream : context->executor.stream;
     const bool captured = grt_device_stream_is_captured(device, used);
-    GRT_TRY(prepare(context, captured, &frame));
+    GRT_TRY(context_prepare(context, captured, &frame));
     if (captured)
         GRT_TRY(enqueue_captured(context, frame, used));
     else
@@ -383,9 +383,9 @@ static grt_status run_async(grt_context *context, void *stream)
 grt_status grt_context_run_async(grt_context *context, void *stream)
 {
     bool switched;
-    GRT_TRY(enter(context, "grt_context_run_async", NULL, &switched));
+    GRT_TRY(context_enter(context, "grt_context_run_async", NULL, &switched));
     grt_status status = run_async(context, stream);
-    leave(context, switched);
+    context_leave(context, switched);
     return status;
 }
 
@@ -424,11 +424,11 @@ grt_status grt_context_output_dims(grt_context *context, size_t index, grt_tenso
     bool switched;
     if (!out_tensor)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_output_dims: out_tensor is NULL");
-    GRT_TRY(enter(context, "grt_context_output_dims", NULL, &switched));
+    GRT_TRY(context_enter(context, "grt_context_output_dims", NULL, &switched));
     const grt_team team = grt_team_enter(context->executor.session->threads);
     const grt_status status = find_output_dims(context, index, out_tensor);
     grt_team_leave(team);
-    leave(context, switched);
+    context_leave(context, switched);
     return status;
 }
 

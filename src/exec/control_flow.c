@@ -33,7 +33,7 @@ static void clear_steps(grt_frame *frame)
 }
 
 /* What a body's steps were prepared for: a plan may be forged. */
-static bool fits(const grt_frame *frame, const grt_plan_value *wanted, const grt_value *value)
+static bool control_flow_fits(const grt_frame *frame, const grt_plan_value *wanted, const grt_value *value)
 {
     const grt_program *main = frame->executor->main->program;
     if (wanted->kind == GRT_KIND_OPTIONAL)
@@ -55,7 +55,7 @@ static grt_status set_input(grt_frame *frame, int32_t i, const grt_value *value)
     int32_t v = frame->program->body->inputs[i];
     const grt_plan_value *wanted = &frame->program->body->values[v];
     char text[GRT_TYPE_TEXT_SIZE];
-    if (!fits(frame, wanted, value))
+    if (!control_flow_fits(frame, wanted, value))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "input '%s' of a body of control flow was prepared for %s %s of rank %d, found %s %s",
                         wanted->name, grt_kind_name(wanted->kind), grt_dtype_name(wanted->dtype),
@@ -96,7 +96,7 @@ static grt_status run_body(grt_frame *frame)
     return status;
 }
 
-static grt_value *output_of(grt_frame *frame, int32_t i)
+static grt_value *control_flow_output_of(grt_frame *frame, int32_t i)
 {
     return &frame->values[frame->program->body->outputs[i]];
 }
@@ -197,7 +197,7 @@ static grt_status stack(const grt_plan_step *step, const grt_value *list, int64_
     return GRT_OK;
 }
 
-static grt_status append(grt_value *list, const grt_value *value)
+static grt_status control_flow_append(grt_value *list, const grt_value *value)
 {
     grt_value *item;
     GRT_TRY(grt_value_insert(list, list->n, &item));
@@ -284,7 +284,7 @@ grt_status grt_control_run_if(grt_frame *frame, const grt_instruction *ins)
     for (int32_t i = 0; i < step->n_out; i++) {
         grt_value *out = step_out(frame, step, i);
         if (out)
-            GRT_TRY(grt_value_share(out, output_of(body, i)));
+            GRT_TRY(grt_value_share(out, control_flow_output_of(body, i)));
     }
     grt_frame_clear(body);
     return GRT_OK;
@@ -299,7 +299,7 @@ static grt_status carry(grt_frame *body, int32_t n, int32_t first_output, int32_
     lists next;
     grt_status status = lists_create(&next, n);
     for (int32_t i = 0; status == GRT_OK && i < n; i++)
-        status = grt_value_share(&next.v[i], output_of(body, first_output + i));
+        status = grt_value_share(&next.v[i], control_flow_output_of(body, first_output + i));
     for (int32_t i = 0; status == GRT_OK && i < n; i++)
         status = set_input(body, first_input + i, &next.v[i]);
     lists_release(&next);
@@ -322,9 +322,10 @@ static grt_status loop_iterations(grt_frame *frame, const grt_plan_step *step, g
         GRT_TRY(set_input_int(body, 0, iteration));
         GRT_TRY(set_input_bool(body, 1, condition));
         GRT_TRY(run_body(body));
-        GRT_TRY(scalar_bool(step, output_of(body, 0), "the condition of an iteration", &condition));
+        GRT_TRY(
+            scalar_bool(step, control_flow_output_of(body, 0), "the condition of an iteration", &condition));
         for (int32_t i = 0; i < scans->n; i++)
-            GRT_TRY(append(&scans->v[i], output_of(body, 1 + n_carried + i)));
+            GRT_TRY(control_flow_append(&scans->v[i], control_flow_output_of(body, 1 + n_carried + i)));
         GRT_TRY(carry(body, n_carried, 1, 2));
     }
     return GRT_OK;
@@ -362,7 +363,7 @@ typedef struct scan {
     size_t n_in_axes, n_in_directions, n_out_axes, n_out_directions;
 } scan;
 
-static int64_t pick(const int64_t *values, size_t n, int32_t i)
+static int64_t control_flow_pick(const int64_t *values, size_t n, int32_t i)
 {
     return (size_t)i < n ? values[i] : 0;
 }
@@ -386,12 +387,12 @@ static grt_status scan_length(const grt_frame *frame, const grt_plan_step *step,
     *out_length = -1;
     for (int32_t i = 0; i < sc->n_scan; i++) {
         const grt_value *in = step_in(frame, step, sc->n_state + i);
-        int64_t axis = grt_axis(pick(sc->in_axes, sc->n_in_axes, i), in->t.rank);
+        int64_t axis = grt_axis(control_flow_pick(sc->in_axes, sc->n_in_axes, i), in->t.rank);
         if (in->kind != GRT_KIND_TENSOR)
             return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT, "scan input %d is no tensor", i);
         if (axis < 0)
             return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT, "scan input %d has no axis %lld", i,
-                               (long long)pick(sc->in_axes, sc->n_in_axes, i));
+                               (long long)control_flow_pick(sc->in_axes, sc->n_in_axes, i));
         if (*out_length >= 0 && in->t.dims[axis] != *out_length)
             return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT,
                                "scan input %d has %lld steps, the inputs before it %lld", i,
@@ -411,15 +412,15 @@ static grt_status scan_iterations(grt_frame *frame, const grt_plan_step *step, g
     for (int64_t t = 0; t < length; t++) {
         for (int32_t i = 0; i < sc->n_scan; i++) {
             const grt_value *in = step_in(frame, step, sc->n_state + i);
-            int64_t axis = grt_axis(pick(sc->in_axes, sc->n_in_axes, i), in->t.rank);
-            int64_t at = pick(sc->in_directions, sc->n_in_directions, i) ? length - 1 - t : t;
+            int64_t axis = grt_axis(control_flow_pick(sc->in_axes, sc->n_in_axes, i), in->t.rank);
+            int64_t at = control_flow_pick(sc->in_directions, sc->n_in_directions, i) ? length - 1 - t : t;
             int32_t v = body->program->body->inputs[sc->n_state + i];
             grt_frame_drop(body, v);
             GRT_TRY(scan_slice(step, in, axis, at, &body->values[v]));
         }
         GRT_TRY(run_body(body));
         for (int32_t i = 0; i < scans->n; i++)
-            GRT_TRY(append(&scans->v[i], output_of(body, sc->n_state + i)));
+            GRT_TRY(control_flow_append(&scans->v[i], control_flow_output_of(body, sc->n_state + i)));
         GRT_TRY(carry(body, sc->n_state, 0, 0));
     }
     return GRT_OK;
@@ -449,10 +450,10 @@ grt_status grt_control_run_scan(grt_frame *frame, const grt_instruction *ins)
         if (k < 0)
             status = grt_value_share(out, &body->values[body->program->body->inputs[i]]);
         else if (scans.v[k].n)
-            status = stack(step, &scans.v[k], pick(sc.out_axes, sc.n_out_axes, k),
-                           pick(sc.out_directions, sc.n_out_directions, k) != 0, out);
+            status = stack(step, &scans.v[k], control_flow_pick(sc.out_axes, sc.n_out_axes, k),
+                           control_flow_pick(sc.out_directions, sc.n_out_directions, k) != 0, out);
         else
-            status = empty_scan(body, &step->desc, i, pick(sc.out_axes, sc.n_out_axes, k), out);
+            status = empty_scan(body, &step->desc, i, control_flow_pick(sc.out_axes, sc.n_out_axes, k), out);
     }
     lists_release(&scans);
     grt_frame_clear(body);
@@ -479,7 +480,7 @@ static grt_status map_items(grt_frame *frame, const grt_plan_step *step, grt_fra
         }
         GRT_TRY(run_body(body));
         for (int32_t i = 0; i < results->n; i++)
-            GRT_TRY(append(&results->v[i], output_of(body, i)));
+            GRT_TRY(control_flow_append(&results->v[i], control_flow_output_of(body, i)));
     }
     return GRT_OK;
 }

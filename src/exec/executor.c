@@ -4,14 +4,14 @@
 
 #include <stdlib.h>
 
-static grt_status alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims)
+static grt_status executor_alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims)
 {
     const grt_executor *executor = run->hooks->executor;
     grt_value *value = (grt_value *)run->out[i];
     return grt_device_value_alloc(run->device, executor->pool, value, value->t.dtype, rank, dims);
 }
 
-static char *alloc_bytes(const grt_run *run, size_t bytes)
+static char *executor_alloc_bytes(const grt_run *run, size_t bytes)
 {
     const grt_executor *executor = run->hooks->executor;
     return grt_arena_alloc(executor->strings, bytes);
@@ -45,8 +45,8 @@ grt_status grt_executor_create(grt_session *session, grt_executor *executor)
     executor->session = grt_session_retain(session);
     executor->flight.device = session->device;
     executor->debug = grt_executor_debugs();
-    executor->hooks = (grt_run_hooks){.alloc_output = alloc_output,
-                                      .alloc_bytes = alloc_bytes,
+    executor->hooks = (grt_run_hooks){.alloc_output = executor_alloc_output,
+                                      .alloc_bytes = executor_alloc_bytes,
                                       .executor = executor,
                                       .local = &executor->local};
     const size_t n_bodies = (size_t)grt_executor_plan(executor)->n_bodies;
@@ -99,7 +99,7 @@ grt_status grt_executor_take_weights(grt_executor *executor)
 }
 
 /* No run is in flight. */
-static grt_status reserve(grt_executor *executor, size_t bytes, const char *what, grt_region *region)
+static grt_status executor_reserve(grt_executor *executor, size_t bytes, const char *what, grt_region *region)
 {
     if (bytes <= region->bytes)
         return GRT_OK;
@@ -119,12 +119,12 @@ static grt_status reserve(grt_executor *executor, size_t bytes, const char *what
 
 grt_status grt_executor_reserve_arena(grt_executor *executor, size_t bytes)
 {
-    return reserve(executor, bytes, "activations", &executor->arena);
+    return executor_reserve(executor, bytes, "activations", &executor->arena);
 }
 
 grt_status grt_executor_reserve_workspace(grt_executor *executor, size_t bytes)
 {
-    return reserve(executor, bytes, "workspaces", &executor->workspace);
+    return executor_reserve(executor, bytes, "workspaces", &executor->workspace);
 }
 
 grt_status grt_executor_reserve_host_workspace(grt_executor *executor, size_t bytes)

@@ -33,7 +33,7 @@ grt_status grt_frame_create(grt_executor *executor, const grt_program *program, 
 }
 
 /* Prepare may have failed half-way: whatever is there. */
-static void release_values(grt_frame *frame)
+static void frame_release_values(grt_frame *frame)
 {
     for (int32_t v = 0; v < frame->program->body->n_values; v++) {
         grt_frame_drop(frame, v);
@@ -50,7 +50,7 @@ void grt_frame_release(grt_frame *frame)
     if (!frame)
         return;
     grt_device *device = grt_executor_device(frame->executor);
-    release_values(frame);
+    frame_release_values(frame);
     for (int32_t s = 0; s < frame->program->body->n_steps; s++)
         grt_op_call_release(&frame->calls[s]);
     grt_replay_release(&frame->replay, device);
@@ -120,7 +120,7 @@ grt_status grt_frame_check_dims(grt_frame *frame, int32_t s, grt_dims_check chec
     return GRT_OK;
 }
 
-static void add_inputs(const grt_frame *frame, const grt_plan_step *step, grt_text *text)
+static void frame_add_inputs(const grt_frame *frame, const grt_plan_step *step, grt_text *text)
 {
     char type[GRT_TYPE_TEXT_SIZE];
     for (int32_t i = 0; i < step->n_in; i++) {
@@ -153,7 +153,7 @@ grt_status grt_frame_explain(const grt_frame *frame, int32_t s, grt_status statu
     if (status != GRT_STATUS_INVALID_ARGUMENT)
         return status;
     grt_text inputs = {0};
-    add_inputs(frame, step, &inputs);
+    frame_add_inputs(frame, step, &inputs);
     grt_fail_inputs(status, &inputs);
     grt_text_release(&inputs);
     return status;

@@ -30,7 +30,7 @@ static bool key_fits(const grt_binding *bound, const grt_cached_frame *cached)
     return at == cached->key_size;
 }
 
-static grt_status make_key(const grt_binding *bound, grt_cached_frame *cached)
+static grt_status frame_cache_make_key(const grt_binding *bound, grt_cached_frame *cached)
 {
     const int32_t n_inputs = grt_binding_body(bound)->n_inputs;
     cached->key_size = 0;
@@ -102,7 +102,7 @@ static void release_cached(grt_cached_frame *cached)
 static grt_status make_cached(grt_executor *executor, grt_cached_frame *out_cached)
 {
     grt_cached_frame made = {0};
-    grt_status status = make_key(&executor->bound, &made);
+    grt_status status = frame_cache_make_key(&executor->bound, &made);
     if (status == GRT_OK)
         status = prepare_frame(executor, &made.frame);
     if (status == GRT_OK)
@@ -138,7 +138,7 @@ static grt_status evict(grt_frame_cache *cache, grt_cached_frame *cached)
     return GRT_OK;
 }
 
-static grt_status make_room(grt_frame_cache *cache, grt_executor *executor, int32_t *out_index)
+static grt_status frame_cache_make_room(grt_frame_cache *cache, grt_executor *executor, int32_t *out_index)
 {
     int32_t oldest = 0;
     *out_index = cache->n;
@@ -164,7 +164,7 @@ static grt_status add_frame(grt_frame_cache *cache, grt_executor *executor, grt_
     GRT_TRY(
         grt_in_flight_settle(&executor->flight)); /* memory that moves now, or a frame that goes, is in use */
     GRT_TRY(make_cached(executor, &made));
-    grt_status status = make_room(cache, executor, &index);
+    grt_status status = frame_cache_make_room(cache, executor, &index);
     if (status != GRT_OK) {
         release_cached(&made);
         return status;

@@ -93,7 +93,8 @@ static grt_status find_free_outputs(grt_draft *draft)
     return GRT_OK;
 }
 
-static grt_status measure(const grt_draft *draft, size_t *bytes, int64_t *elements, bool *planned)
+static grt_status frame_memory_measure(const grt_draft *draft, size_t *bytes, int64_t *elements,
+                                       bool *planned)
 {
     const grt_plan_body *body = draft->program->body;
     for (int32_t v = 0; v < body->n_values; v++) {
@@ -121,7 +122,7 @@ grt_status grt_draft_plan_memory(grt_draft *draft)
     grt_memory_plan memory;
     if (!bytes || !elements || !planned || !step_planned)
         return grt_fail_memory(0);
-    GRT_TRY(measure(draft, bytes, elements, planned));
+    GRT_TRY(frame_memory_measure(draft, bytes, elements, planned));
     for (int32_t s = 0; s < body->n_steps; s++) {
         const grt_step_draft *step = &draft->steps[s];
         const bool view = body->steps[s].kind == GRT_STEP_VIEW;
@@ -226,7 +227,7 @@ static void bind_inputs_on_host(grt_frame *frame)
 }
 
 /* Results are written straight into the caller's memory where it is of the kind that steps write to. */
-static void bind_outputs(grt_frame *frame)
+static void frame_memory_bind_outputs(grt_frame *frame)
 {
     const grt_program *program = frame->program;
     const grt_binding *bound = &frame->executor->bound;
@@ -268,6 +269,6 @@ grt_status grt_frame_bind(grt_frame *frame)
         bind_inputs_on_device(frame);
     else
         bind_inputs_on_host(frame);
-    bind_outputs(frame);
+    frame_memory_bind_outputs(frame);
     return GRT_OK;
 }

@@ -10,7 +10,7 @@ enum { MAX_HOISTED_BYTES = 1 << 20, MAX_ALL_HOISTED_BYTES = 32 << 20 };
 
 /* A constant that steps on the host can read as it is: one that is packed has meaning for the session's own
  * kernels only. */
-static bool is_plain_constant(const grt_draft *draft, int32_t v)
+static bool hoist_is_plain_constant(const grt_draft *draft, int32_t v)
 {
     const grt_session *session = draft->frame->executor->session;
     const grt_plan_value *value = &draft->program->body->values[v];
@@ -32,7 +32,7 @@ bool grt_draft_can_hoist(const grt_draft *draft, int32_t s)
     const bool dims_only = call->op->flags & OP_READS_DIMS;
     for (int32_t i = 0; i < step->n_in; i++) {
         int32_t v = step->in[i];
-        bool content = v < 0 || places[v].home == GRT_HOME_PREPARED || is_plain_constant(draft, v);
+        bool content = v < 0 || places[v].home == GRT_HOME_PREPARED || hoist_is_plain_constant(draft, v);
         if (!content && !(dims_only && places[v].has_dims))
             return false;
     }
@@ -48,7 +48,7 @@ bool grt_draft_can_hoist(const grt_draft *draft, int32_t s)
     return step->n_in > 0;
 }
 
-static void view_of(grt_value *out, const grt_value *in, size_t at)
+static void hoist_view_of(grt_value *out, const grt_value *in, size_t at)
 {
     out->t.dtype = in->t.dtype;
     out->t.data = in->t.data ? (char *)in->t.data + at : NULL;
@@ -79,10 +79,10 @@ static void hoist_view(grt_draft *draft, int32_t s)
             return;
     for (int32_t i = 0; i < step->n_out; i++) {
         const int32_t out = step->out[i];
-        view_of(&frame->values[out], &frame->values[in], at);
+        hoist_view_of(&frame->values[out], &frame->values[in], at);
         if (grt_frame_on_device(frame)) {
             grt_frame_shadow(frame, out);
-            view_of(&frame->host[out], &frame->host[in], at);
+            hoist_view_of(&frame->host[out], &frame->host[in], at);
         }
         set_prepared(draft, out);
         at += grt_tensor_bytes(&frame->values[out].t);

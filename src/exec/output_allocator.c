@@ -4,7 +4,7 @@
 
 #include "src/exec/bound_tensor.h"
 
-static grt_status ask(grt_executor *executor, int32_t index, const grt_tensor *type)
+static grt_status output_allocator_ask(grt_executor *executor, int32_t index, const grt_tensor *type)
 {
     grt_binding *bound = &executor->bound;
     const grt_asked_output *asked = &bound->asked[index];
@@ -35,7 +35,7 @@ grt_status grt_outputs_ask_before(grt_executor *executor, const grt_frame *frame
             continue;
         bound->output_set[i] = false;
         if (frame->program->places[body->outputs[i]].has_dims)
-            GRT_TRY(ask(executor, i, &frame->values[body->outputs[i]].t));
+            GRT_TRY(output_allocator_ask(executor, i, &frame->values[body->outputs[i]].t));
     }
     return GRT_OK;
 }
@@ -47,7 +47,8 @@ grt_status grt_outputs_ask_after(grt_executor *executor, const grt_frame *frame)
         const int32_t v = body->outputs[i];
         const grt_place *place = &frame->program->places[v];
         if (executor->bound.asked[i].allocate && !place->has_dims)
-            GRT_TRY(ask(executor, i, place->made_on_host ? &frame->host[v].t : &frame->values[v].t));
+            GRT_TRY(output_allocator_ask(executor, i,
+                                         place->made_on_host ? &frame->host[v].t : &frame->values[v].t));
     }
     return GRT_OK;
 }

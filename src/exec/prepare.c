@@ -48,7 +48,7 @@ static grt_status negative_dims(const grt_plan_value *v)
 }
 
 /* Dims that input symbols decide. */
-static void take_dims(grt_draft *draft, int32_t value)
+static void prepare_take_dims(grt_draft *draft, int32_t value)
 {
     const grt_plan_value *v = &draft->program->body->values[value];
     grt_tensor *t = &draft->frame->values[value].t;
@@ -214,7 +214,7 @@ static bool take_all_dims(grt_draft *draft, const grt_plan_step *step)
         if (step->out[i] < 0)
             continue;
         if (grt_program_has_dims(draft->program, &draft->program->body->values[step->out[i]]))
-            take_dims(draft, step->out[i]);
+            prepare_take_dims(draft, step->out[i]);
         else
             all = false;
     }
@@ -222,7 +222,7 @@ static bool take_all_dims(grt_draft *draft, const grt_plan_step *step)
 }
 
 /* Output dims by the plan's expressions, else by the op's rule; false if only the run can tell. */
-static grt_status find_dims(grt_draft *draft, int32_t s, bool *out_found)
+static grt_status prepare_find_dims(grt_draft *draft, int32_t s, bool *out_found)
 {
     const grt_plan_step *step = &draft->program->body->steps[s];
     grt_op_call *call = &draft->frame->calls[s];
@@ -289,7 +289,7 @@ static grt_status decide_step(grt_draft *draft, int32_t s)
     const bool sizes = sizes_its_results(draft, s);
     bool known = step->kind <= GRT_STEP_VIEW && !sizes && are_inputs_fixed(draft, s);
     if (known)
-        GRT_TRY(find_dims(draft, s, &known));
+        GRT_TRY(prepare_find_dims(draft, s, &known));
     known = known && !has_host_only_output(draft, step);
     if (grt_draft_can_hoist(draft, s))
         GRT_TRY(grt_draft_hoist(draft, s));
@@ -349,7 +349,7 @@ static grt_status prepare_kernels(grt_draft *draft)
 
 /* ---- programs ---- */
 
-static grt_status fill(grt_draft *draft, const int64_t *symbols)
+static grt_status prepare_fill(grt_draft *draft, const int64_t *symbols)
 {
     const grt_plan_body *body = draft->program->body;
     const bool main = draft->program->index == 0;
@@ -402,7 +402,7 @@ static grt_status prepare_body(grt_executor *executor, int32_t body, const int64
         grt_arena_release(arena);
         return status;
     }
-    status = fill(&draft, symbols);
+    status = prepare_fill(&draft, symbols);
     if (status != GRT_OK) {
         grt_frame_release(draft.frame);
         return status;

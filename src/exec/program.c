@@ -85,7 +85,7 @@ static bool is_all_fixed(const grt_program *p, const grt_plan_step *step)
     return fixed;
 }
 
-static grt_status check_instruction(const grt_program *p, int32_t i)
+static grt_status program_check_instruction(const grt_program *p, int32_t i)
 {
     const grt_instruction *ins = &p->instructions[i];
     if (!ins->run || ins->step != &p->body->steps[ins->index] || p->instruction_of[ins->index] != i)
@@ -136,7 +136,7 @@ grt_status grt_program_check(const grt_program *p)
     for (int32_t v = 0; v < p->body->n_values; v++)
         GRT_TRY(check_place(p, v));
     for (int32_t i = 0; i < p->n_instructions; i++)
-        GRT_TRY(check_instruction(p, i));
+        GRT_TRY(program_check_instruction(p, i));
     for (int32_t s = 0; s < p->body->n_steps; s++)
         GRT_TRY(check_skipped(p, s));
     return check_segments(p);

@@ -29,8 +29,8 @@ static grt_status find_weight(const grt_session *session, const char *name, int3
                     name);
 }
 
-static grt_status check_weight(const grt_session *session, const char *name, int32_t input,
-                               const grt_tensor *tensor)
+static grt_status check_new_weight(const grt_session *session, const char *name, int32_t input,
+                                   const grt_tensor *tensor)
 {
     const grt_plan *plan = session->model->plan;
     const grt_tensor *old = &plan->weights[plan->bodies[0].values[plan->bodies[0].inputs[input]].weight];
@@ -57,7 +57,7 @@ static grt_status set_one(const grt_session *session, const char *name, const gr
     if (!name)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_set_weights: a name is NULL");
     GRT_TRY(find_weight(session, name, &input));
-    GRT_TRY(check_weight(session, name, input, tensor));
+    GRT_TRY(check_new_weight(session, name, input, tensor));
     grt_value *value = &made->values[input];
     GRT_TRY(grt_device_value_alloc(session->device, NULL, value, tensor->dtype, tensor->rank, tensor->dims));
     return grt_device_move(session->device, &value->t, tensor);

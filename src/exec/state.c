@@ -13,20 +13,20 @@
 
 /* ---- memory ---- */
 
-static const grt_plan_body *body_of(const grt_state *state)
+static const grt_plan_body *state_body_of(const grt_state *state)
 {
     return &state->session->model->plan->bodies[0];
 }
 
 static const char *input_name(const grt_state *state, const grt_state_slot *slot)
 {
-    const grt_plan_body *body = body_of(state);
+    const grt_plan_body *body = state_body_of(state);
     return body->values[body->inputs[slot->input]].name;
 }
 
 /* Room in buffer k, whose content is not kept. A state that grows from run to run gets twice what it wants.
  */
-static grt_status reserve(grt_state *state, grt_state_slot *slot, int32_t k, size_t bytes)
+static grt_status state_reserve(grt_state *state, grt_state_slot *slot, int32_t k, size_t bytes)
 {
     void *grown;
     size_t wanted = bytes;
@@ -43,7 +43,7 @@ static grt_status reserve(grt_state *state, grt_state_slot *slot, int32_t k, siz
     return GRT_OK;
 }
 
-static void place(const grt_state *state, const grt_state_slot *slot, int32_t k, grt_tensor *t)
+static void state_place(const grt_state *state, const grt_state_slot *slot, int32_t k, grt_tensor *t)
 {
     t->data = slot->data[k] ? slot->data[k] : grt_nothing;
     t->memory = state->session->on_device ? GRT_MEMORY_DEVICE : GRT_MEMORY_HOST;
@@ -65,7 +65,7 @@ static void sync_inputs(grt_state *state)
 }
 
 /* The output is written to memory of the slot's: the other buffer, unless it is written in place. */
-static grt_status bind_output(grt_state *state, grt_state_slot *slot, const grt_tensor *type)
+static grt_status state_bind_output(grt_state *state, grt_state_slot *slot, const grt_tensor *type)
 {
     grt_binding *bound = &state->executor->bound;
     const int32_t k = slot->in_place ? slot->now : 1 - slot->now;
@@ -74,10 +74,10 @@ static grt_status bind_output(grt_state *state, grt_state_slot *slot, const grt_
     slot->next = *type;
     if (bytes > slot->bytes[k]) { /* a run in flight may read what is given back */
         GRT_TRY(grt_in_flight_settle(&state->executor->flight));
-        GRT_TRY(reserve(state, slot, k, bytes));
+        GRT_TRY(state_reserve(state, slot, k, bytes));
         bound->rebound = true;
     }
-    place(state, slot, k, &slot->next);
+    state_place(state, slot, k, &slot->next);
     bound->outputs[slot->output] = slot->next;
     bound->output_set[slot->output] = true;
     bound->in_place[slot->output] = slot->in_place;
@@ -86,7 +86,7 @@ static grt_status bind_output(grt_state *state, grt_state_slot *slot, const grt_
 
 static grt_status bind_slot(grt_state *state, grt_state_slot *slot, const grt_frame *frame, bool captured)
 {
-    const int32_t v = body_of(state)->outputs[slot->output];
+    const int32_t v = state_body_of(state)->outputs[slot->output];
     slot->late = !frame->program->places[v].has_dims;
     if (slot->lost)
         return grt_fail(
@@ -98,7 +98,7 @@ static grt_status bind_slot(grt_state *state, grt_state_slot *slot, const grt_fr
                         "state '%s' may have other dims after the run than before: it cannot be captured",
                         input_name(state, slot));
     if (!slot->late)
-        return bind_output(state, slot, &frame->values[v].t);
+        return state_bind_output(state, slot, &frame->values[v].t);
     state->executor->bound.output_set[slot->output] = false;
     state->executor->bound.in_place[slot->output] = false;
     return GRT_OK;
@@ -107,10 +107,10 @@ static grt_status bind_slot(grt_state *state, grt_state_slot *slot, const grt_fr
 grt_status grt_state_bind_late(grt_state *state, const grt_frame *frame)
 {
     for (int32_t i = 0; i < state->n; i++) {
-        const int32_t v = body_of(state)->outputs[state->slots[i].output];
+        const int32_t v = state_body_of(state)->outputs[state->slots[i].output];
         const grt_value *value = frame->program->places[v].made_on_host ? &frame->host[v] : &frame->values[v];
         if (state->slots[i].late)
-            GRT_TRY(bind_output(state, &state->slots[i], &value->t));
+            GRT_TRY(state_bind_output(state, &state->slots[i], &value->t));
     }
     return GRT_OK;
 }
@@ -187,7 +187,7 @@ void grt_state_attach(grt_state *state, grt_executor *executor)
 /* ---- content ---- */
 
 /* Nothing runs with it, or will before `leave`. */
-static grt_status enter(grt_state *state, const char *function)
+static grt_status state_enter(grt_state *state, const char *function)
 {
     if (!state)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: state is NULL", function);
@@ -200,7 +200,7 @@ static grt_status enter(grt_state *state, const char *function)
     return status;
 }
 
-static grt_status leave(grt_state *state, grt_status status)
+static grt_status state_leave(grt_state *state, grt_status status)
 {
     sync_inputs(state);
     if (state->executor)
@@ -216,12 +216,12 @@ static grt_status check_index(const grt_state *state, size_t index, const char *
                     index, (int)state->n);
 }
 
-static grt_status fill(grt_state *state, grt_state_slot *slot, const grt_tensor *from)
+static grt_status state_fill(grt_state *state, grt_state_slot *slot, const grt_tensor *from)
 {
     grt_tensor t = *from;
     const size_t bytes = grt_tensor_bytes(from);
-    GRT_TRY(reserve(state, slot, slot->now, bytes));
-    place(state, slot, slot->now, &t);
+    GRT_TRY(state_reserve(state, slot, slot->now, bytes));
+    state_place(state, slot, slot->now, &t);
     slot->lost = true;
     GRT_TRY(grt_device_move(state->session->device, &t, from));
     slot->t = t;
@@ -235,7 +235,7 @@ static grt_status fill_zeros(grt_state *state, grt_state_slot *slot)
     t.data = calloc(grt_tensor_bytes(&t) + 1, 1);
     if (!t.data)
         return grt_fail_memory(grt_tensor_bytes(&t));
-    const grt_status status = fill(state, slot, &t);
+    const grt_status status = state_fill(state, slot, &t);
     free(t.data);
     return status;
 }
@@ -244,15 +244,15 @@ static grt_status reset_all(grt_state *state)
 {
     for (int32_t i = 0; i < state->n; i++) {
         grt_state_slot *slot = &state->slots[i];
-        GRT_TRY(slot->initial.t.data ? fill(state, slot, &slot->initial.t) : fill_zeros(state, slot));
+        GRT_TRY(slot->initial.t.data ? state_fill(state, slot, &slot->initial.t) : fill_zeros(state, slot));
     }
     return GRT_OK;
 }
 
 grt_status grt_state_reset(grt_state *state)
 {
-    GRT_TRY(enter(state, "grt_state_reset"));
-    return leave(state, reset_all(state));
+    GRT_TRY(state_enter(state, "grt_state_reset"));
+    return state_leave(state, reset_all(state));
 }
 
 static void release_value(grt_value *value)
@@ -284,35 +284,35 @@ grt_status grt_state_save(grt_state *state, size_t index, grt_value **out_value)
 {
     if (!out_value)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_state_save: out_value is NULL");
-    GRT_TRY(enter(state, "grt_state_save"));
+    GRT_TRY(state_enter(state, "grt_state_save"));
     grt_status status = check_index(state, index, "grt_state_save");
     if (status == GRT_OK)
         status = save(state, &state->slots[index], out_value);
-    return leave(state, status);
+    return state_leave(state, status);
 }
 
-static grt_status restore(grt_state *state, size_t index, const grt_tensor *tensor)
+static grt_status state_restore(grt_state *state, size_t index, const grt_tensor *tensor)
 {
     GRT_TRY(check_index(state, index, "grt_state_restore"));
     GRT_TRY(grt_state_check_content(state->session, state->slots[index].input, tensor));
-    return fill(state, &state->slots[index], tensor);
+    return state_fill(state, &state->slots[index], tensor);
 }
 
 grt_status grt_state_restore(grt_state *state, size_t index, const grt_tensor *tensor)
 {
     if (!tensor)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_state_restore: tensor is NULL");
-    GRT_TRY(enter(state, "grt_state_restore"));
-    return leave(state, restore(state, index, tensor));
+    GRT_TRY(state_enter(state, "grt_state_restore"));
+    return state_leave(state, state_restore(state, index, tensor));
 }
 
 static grt_status copy_slot(grt_state *to, const grt_state *from, int32_t i)
 {
     grt_value *value;
     if (to->session->device == from->session->device && !from->slots[i].lost)
-        return fill(to, &to->slots[i], &from->slots[i].t);
+        return state_fill(to, &to->slots[i], &from->slots[i].t);
     GRT_TRY(save(from, &from->slots[i], &value));
-    const grt_status status = fill(to, &to->slots[i], &value->t);
+    const grt_status status = state_fill(to, &to->slots[i], &value->t);
     release_value(value);
     return status;
 }
@@ -334,11 +334,11 @@ grt_status grt_state_copy(grt_state *to, grt_state *from)
 {
     if (to == from && to)
         return GRT_OK;
-    GRT_TRY(enter(to, "grt_state_copy"));
-    grt_status status = enter(from, "grt_state_copy");
+    GRT_TRY(state_enter(to, "grt_state_copy"));
+    grt_status status = state_enter(from, "grt_state_copy");
     if (status == GRT_OK)
-        status = leave(from, copy_all(to, from));
-    return leave(to, status);
+        status = state_leave(from, copy_all(to, from));
+    return state_leave(to, status);
 }
 
 /* ---- life ---- */
@@ -354,7 +354,7 @@ grt_status grt_state_get(grt_state *state, size_t index, grt_state_info *out_inf
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_state_get: state is NULL");
     GRT_TRY(check_index(state, index, "grt_state_get"));
     const grt_state_slot *slot = &state->slots[index];
-    const grt_state_info info = {.output = body_of(state)->output_names[slot->output],
+    const grt_state_info info = {.output = state_body_of(state)->output_names[slot->output],
                                  .input = input_name(state, slot),
                                  .tensor = slot->t,
                                  .in_place = slot->in_place,

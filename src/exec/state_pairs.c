@@ -12,7 +12,7 @@ static const char METADATA_KEY[] = "graphrt.state";
 
 /* ---- names ---- */
 
-static int32_t find_input(const grt_plan_body *body, const char *name, size_t size)
+static int32_t state_pairs_find_input(const grt_plan_body *body, const char *name, size_t size)
 {
     for (int32_t i = 0; i < body->n_inputs; i++)
         if (!strncmp(body->values[body->inputs[i]].name, name, size) &&
@@ -31,7 +31,7 @@ static int32_t find_output(const grt_plan_body *body, const char *name, size_t s
 
 /* ---- types ---- */
 
-static grt_status check_pair(const grt_plan *plan, int32_t input, int32_t output)
+static grt_status state_check_pair(const grt_plan *plan, int32_t input, int32_t output)
 {
     const grt_plan_body *body = &plan->bodies[0];
     const grt_plan_value *in = &body->values[body->inputs[input]],
@@ -131,7 +131,7 @@ static grt_status add_slot(const grt_session *session, int32_t output, int32_t i
     if (grt_state_has(state, false, (size_t)input) || grt_state_has(state, true, (size_t)output))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "state: output '%s' or input '%s' is in two pairs",
                         body->output_names[output], body->values[body->inputs[input]].name);
-    GRT_TRY(check_pair(session->model->plan, input, output));
+    GRT_TRY(state_check_pair(session->model->plan, input, output));
     grt_state_slot *slot = &state->slots[state->n++];
     slot->input = input;
     slot->output = output;
@@ -157,7 +157,7 @@ grt_status grt_state_take_pairs(const grt_session *session, const grt_state_pair
     for (size_t i = 0; i < n; i++) {
         const grt_state_pair *p = &pairs[i];
         GRT_TRY(grt_reserved_check(p->reserved, sizeof p->reserved, "grt_state_pair"));
-        const int32_t input = p->input ? find_input(body, p->input, strlen(p->input)) : -1,
+        const int32_t input = p->input ? state_pairs_find_input(body, p->input, strlen(p->input)) : -1,
                       output = p->output ? find_output(body, p->output, strlen(p->output)) : -1;
         if (input < 0 || output < 0)
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "state: the model has no %s '%s'",
@@ -174,7 +174,7 @@ static grt_status add_declared(const grt_session *session, const char *line, siz
     const grt_plan_body *body = &session->model->plan->bodies[0];
     for (size_t i = 0; i < size; i++) {
         const int32_t output = line[i] == '=' ? find_output(body, line, i) : -1,
-                      input = line[i] == '=' ? find_input(body, line + i + 1, size - i - 1) : -1;
+                      input = line[i] == '=' ? state_pairs_find_input(body, line + i + 1, size - i - 1) : -1;
         if (output >= 0 && input >= 0)
             return add_slot(session, output, input, NULL, state);
     }

@@ -45,7 +45,7 @@ static grt_status check_inferred_dtypes(const grt_instruction *ins, const grt_pl
 }
 
 /* Dims of the outputs: from the plan where input symbols decide, else by the op's rule. */
-static grt_status find_dims(grt_frame *frame, const grt_instruction *ins)
+static grt_status steps_find_dims(grt_frame *frame, const grt_instruction *ins)
 {
     const grt_plan_step *step = ins->step;
     const grt_program *main = frame->executor->main->program;
@@ -73,17 +73,17 @@ static grt_status find_dims(grt_frame *frame, const grt_instruction *ins)
 
 /* What a kernel may rely on that finds its outputs' sizes itself: the op's rule takes the dims of this run.
  */
-static grt_status check_dims(grt_frame *frame, const grt_instruction *ins)
+static grt_status steps_check_dims(grt_frame *frame, const grt_instruction *ins)
 {
     const uint32_t flags = ins->call->row->flags;
     if (!(flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
-        return find_dims(frame, ins);
+        return steps_find_dims(frame, ins);
     return flags & GRT_KERNEL_VALUES || ins->check == GRT_DIMS_CHECKED
                ? GRT_OK
                : grt_op_call_accept(ins->call, !grt_frame_on_device(frame), &frame->executor->scratch);
 }
 
-static void drop_outputs(grt_frame *frame, const grt_plan_step *step)
+static void steps_drop_outputs(grt_frame *frame, const grt_plan_step *step)
 {
     for (int32_t i = 0; i < step->n_out; i++)
         if (step->out[i] >= 0)
@@ -107,10 +107,10 @@ grt_status grt_step_run_view(grt_frame *frame, const grt_instruction *ins)
     grt_op_call *call = ins->call;
     const grt_value *in = (const grt_value *)call->run.in[0];
     size_t at = 0;
-    drop_outputs(frame, ins->step);
+    steps_drop_outputs(frame, ins->step);
     if (in->kind != GRT_KIND_TENSOR)
         return grt_value_share((grt_value *)call->run.out[0], in);
-    GRT_TRY(find_dims(frame, ins));
+    GRT_TRY(steps_find_dims(frame, ins));
     GRT_TRY(grt_op_call_check_view(call));
     for (int32_t i = 0; i < ins->step->n_out; i++) {
         grt_value *out = (grt_value *)call->run.out[i];
@@ -152,11 +152,11 @@ grt_status grt_step_run_kernel(grt_frame *frame, const grt_instruction *ins)
 {
     const grt_plan_step *step = ins->step;
     grt_op_call *call = ins->call;
-    drop_outputs(frame, step);
+    steps_drop_outputs(frame, step);
     for (int32_t i = 0; i < step->n_in && i < 8; i++)
         if (step->in[i] >= 0 && call->row->flags & GRT_KERNEL_READS(i))
             GRT_TRY(grt_frame_fetch(frame, step->in[i]));
-    GRT_TRY(check_dims(frame, ins));
+    GRT_TRY(steps_check_dims(frame, ins));
     GRT_TRY(grt_op_call_prepare(call));
     GRT_TRY(need_workspace(frame, call->workspace_bytes));
     call->run.workspace = grt_executor_workspace(frame->executor);
@@ -174,8 +174,8 @@ grt_status grt_step_run_kernel_on_cpu(grt_frame *frame, const grt_instruction *i
 {
     grt_executor *executor = frame->executor;
     grt_op_call *call = ins->call;
-    drop_outputs(frame, ins->step);
-    GRT_TRY(check_dims(frame, ins));
+    steps_drop_outputs(frame, ins->step);
+    GRT_TRY(steps_check_dims(frame, ins));
     GRT_TRY(grt_op_call_prepare(call));
     GRT_TRY(grt_executor_reserve_host_workspace(executor, call->workspace_bytes));
     call->run.workspace = executor->host_workspace ? executor->host_workspace : grt_nothing;

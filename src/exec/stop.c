@@ -33,7 +33,7 @@ void grt_stop_cancel(grt_stop *stop)
                                             memory_order_relaxed);
 }
 
-static bool is_cancelled(grt_stop *stop)
+static bool stop_is_cancelled(grt_stop *stop)
 {
     return atomic_load_explicit(&stop->state, memory_order_relaxed) == GRT_STOP_CANCELLED;
 }
@@ -45,12 +45,12 @@ static bool is_late(const grt_stop *stop)
 
 bool grt_stop_is_asked(grt_stop *stop)
 {
-    return is_cancelled(stop) || is_late(stop);
+    return stop_is_cancelled(stop) || is_late(stop);
 }
 
 static grt_status find_reason(grt_stop *stop)
 {
-    if (is_cancelled(stop) || (stop->cancel && stop->cancel(stop->user)))
+    if (stop_is_cancelled(stop) || (stop->cancel && stop->cancel(stop->user)))
         return GRT_STATUS_CANCELLED;
     return is_late(stop) ? GRT_STATUS_DEADLINE_EXCEEDED : GRT_OK;
 }

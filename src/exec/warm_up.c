@@ -70,7 +70,7 @@ static grt_status upload_zeros(const grt_frame *frame)
 
 /* Where all steps are the device's, so that a run ends whatever the inputs are. What kernels say of them is
  * of no interest. */
-static grt_status run_once(grt_context *context, grt_frame *frame)
+static grt_status warm_up_run_once(grt_context *context, grt_frame *frame)
 {
     grt_executor *executor = &context->executor;
     if (frame->program->blocker >= 0)
@@ -84,7 +84,7 @@ static grt_status run_once(grt_context *context, grt_frame *frame)
     return GRT_OK;
 }
 
-static grt_status prepare(grt_context *context)
+static grt_status warm_up_prepare(grt_context *context)
 {
     grt_frame *frame;
     bind_dims(&context->executor.bound);
@@ -93,14 +93,14 @@ static grt_status prepare(grt_context *context)
     GRT_TRY(grt_frame_bind(frame));
     grt_phases_next(&context->executor.session->phases, "capture");
     if (!grt_run_capture(frame))
-        GRT_TRY(run_once(context, frame));
+        GRT_TRY(warm_up_run_once(context, frame));
     frame->spare_block = frame->input_block;
     grt_frame_clear(frame);
     context->executor.main = NULL; /* nothing ran, as far as callers know */
     return GRT_OK;
 }
 
-static void release(void *context)
+static void warm_up_release(void *context)
 {
     grt_context_release(context);
 }
@@ -114,7 +114,7 @@ void grt_warm_up(grt_session *session)
     grt_status status = grt_device_enter(session->device, &switched);
     if (status == GRT_OK) {
         const grt_team team = grt_team_enter(session->threads);
-        status = prepare(context);
+        status = warm_up_prepare(context);
         grt_team_leave(team);
         grt_device_leave(session->device, switched);
     }
@@ -123,7 +123,7 @@ void grt_warm_up(grt_session *session)
         return;
     }
     unbind(&context->executor.bound);
-    session->release_spare = release;
+    session->release_spare = warm_up_release;
     atomic_store(&session->spare, context);
     grt_session_release(session); /* the spare holds no reference */
 }

@@ -35,13 +35,13 @@ typedef struct walk {
     bool free_text;         /* within metadata_props */
 } walk;
 
-static grt_status fail_at(const walk *w, const uint8_t *p, const char *what)
+static grt_status pb_fail_at(const walk *w, const uint8_t *p, const char *what)
 {
     return grt_fail(GRT_STATUS_INVALID_MODEL, "not a valid ONNX file: %s at byte %zu", what,
                     (size_t)(p - w->begin));
 }
 
-static grt_status put(walk *w, const void *bytes, size_t n)
+static grt_status pb_put(walk *w, const void *bytes, size_t n)
 {
     if (n > w->capacity - w->size) {
         size_t capacity = w->capacity * 2 + n + 4096;
@@ -61,7 +61,7 @@ static grt_status get_varint(const walk *w, const uint8_t **p, const uint8_t *en
     uint64_t value = 0;
     for (int shift = 0; shift < 70; shift += 7) {
         if (*p == end)
-            return fail_at(w, *p, "it ends in the middle of a number");
+            return pb_fail_at(w, *p, "it ends in the middle of a number");
         uint8_t byte = *(*p)++;
         if (shift < 64)
             value |= (uint64_t)(byte & 0x7f) << shift;
@@ -70,7 +70,7 @@ static grt_status get_varint(const walk *w, const uint8_t **p, const uint8_t *en
             return GRT_OK;
         }
     }
-    return fail_at(w, *p, "a number of more than 10 bytes");
+    return pb_fail_at(w, *p, "a number of more than 10 bytes");
 }
 
 static int wire_type(ProtobufCType type)
@@ -133,7 +133,7 @@ static grt_status want(walk *w, const uint8_t *p, size_t bytes)
     w->wanted += bytes;
     if (w->wanted <= w->allowed)
         return GRT_OK;
-    return fail_at(
+    return pb_fail_at(
         w, p,
         "more empty messages than a model has, memory for them would be out of proportion to the file,");
 }
@@ -145,15 +145,15 @@ static grt_status walk_submessage(walk *w, const ProtobufCFieldDescriptor *field
                                   int depth)
 {
     if (depth >= GRT_PB_MAX_DEPTH)
-        return fail_at(w, p, "messages nested deeper than 100 levels");
+        return pb_fail_at(w, p, "messages nested deeper than 100 levels");
     const ProtobufCMessageDescriptor *message = field->descriptor;
     static const uint8_t room[LENGTH_BYTES];
     size_t at = w->size;
-    GRT_TRY(put(w, room, LENGTH_BYTES));
+    GRT_TRY(pb_put(w, room, LENGTH_BYTES));
     GRT_TRY(walk_message(w, message, p, p + n, depth + 1));
     uint64_t length = w->size - at - LENGTH_BYTES;
     if (length > INT32_MAX)
-        return fail_at(w, p, "a message of more than 2 GiB without its raw data");
+        return pb_fail_at(w, p, "a message of more than 2 GiB without its raw data");
     for (int i = 0; i < LENGTH_BYTES; i++)
         w->out[at + (size_t)i] = (uint8_t)((length >> 7 * i & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0));
     return GRT_OK;
@@ -164,7 +164,7 @@ static grt_status walk_sized(walk *w, const ProtobufCMessageDescriptor *message,
                              const uint8_t *tag_end, const uint8_t *p, size_t n, int depth)
 {
     if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
-        GRT_TRY(put(w, start, (size_t)(tag_end - start)));
+        GRT_TRY(pb_put(w, start, (size_t)(tag_end - start)));
         w->free_text = is_description(message, field);
         const grt_status status = walk_submessage(w, field, p, n, depth);
         w->free_text = false;
@@ -173,17 +173,17 @@ static grt_status walk_sized(walk *w, const ProtobufCMessageDescriptor *message,
     if (message == &onnx__tensor_proto__descriptor && field->id == RAW_DATA_TAG) {
         raw_place place = {p, n};
         uint8_t size = sizeof place;
-        GRT_TRY(put(w, start, (size_t)(tag_end - start)));
-        GRT_TRY(put(w, &size, 1));
-        return put(w, &place, sizeof place);
+        GRT_TRY(pb_put(w, start, (size_t)(tag_end - start)));
+        GRT_TRY(pb_put(w, &size, 1));
+        return pb_put(w, &place, sizeof place);
     }
     if (field->type == PROTOBUF_C_TYPE_STRING && !w->free_text && !is_description(message, field))
         GRT_TRY(check_string(w, message, field, p, n));
     if (n > INT32_MAX)
-        return fail_at(w, p, "a field of more than 2 GiB");
+        return pb_fail_at(w, p, "a field of more than 2 GiB");
     /* Packed varints take 1 byte in the file and up to 8 in memory. */
     GRT_TRY(want(w, start, n * (wire_type(field->type) == 0 ? 8 : 1)));
-    return put(w, start, (size_t)(p - start) + n);
+    return pb_put(w, start, (size_t)(p - start) + n);
 }
 
 /* A field that is not repeated may come once: decoders would merge what comes again, at any cost. */
@@ -208,17 +208,17 @@ static grt_status walk_field(walk *w, const ProtobufCMessageDescriptor *message,
     GRT_TRY(get_varint(w, &p, end, &tag));
     int type = (int)(tag & 7);
     if (tag >> 3 == 0 || tag >> 32)
-        return fail_at(w, start, "an impossible field number");
+        return pb_fail_at(w, start, "an impossible field number");
     const uint8_t *tag_end = p;
     if (type == 0)
         GRT_TRY(get_varint(w, &p, end, &n));
     else if (type == 2)
         GRT_TRY(get_varint(w, &p, end, &n));
     else if (type != 1 && type != 5)
-        return fail_at(w, start, "an impossible wire type");
+        return pb_fail_at(w, start, "an impossible wire type");
     size_t body = type == 0 ? 0 : type == 1 ? 8 : type == 5 ? 4 : (size_t)n;
     if (body > (size_t)(end - p))
-        return fail_at(w, start, "a field that is longer than what is left");
+        return pb_fail_at(w, start, "a field that is longer than what is left");
     *at = p + body;
     const ProtobufCFieldDescriptor *field =
         protobuf_c_message_descriptor_get_field(message, (unsigned)(tag >> 3));
@@ -233,7 +233,7 @@ static grt_status walk_field(walk *w, const ProtobufCMessageDescriptor *message,
                         message->short_name, field->name, (size_t)(start - w->begin), type, expected);
     if (type == 2)
         return walk_sized(w, message, field, start, tag_end, p, body, depth);
-    return put(w, start, (size_t)(*at - start));
+    return pb_put(w, start, (size_t)(*at - start));
 }
 
 static grt_status walk_message(walk *w, const ProtobufCMessageDescriptor *message, const uint8_t *p,

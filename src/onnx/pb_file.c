@@ -146,7 +146,7 @@ static bool is_nested(const grt_value *value)
     return false;
 }
 
-static grt_status write_message(const ProtobufCMessage *message, const char *path)
+static grt_status pb_file_write_message(const ProtobufCMessage *message, const char *path)
 {
     size_t size = protobuf_c_message_get_packed_size(message);
     uint8_t *bytes = malloc(size ? size : 1);
@@ -179,7 +179,7 @@ grt_status grt_value_write_pb(const grt_value *value, const char *path)
         : value->kind == GRT_KIND_SEQUENCE ? (ProtobufCMessage *)sequence_message(value, arena)
         : value->kind == GRT_KIND_MAP      ? (ProtobufCMessage *)map_message(value, arena)
                                            : (ProtobufCMessage *)optional_message(value, arena);
-    grt_status status = message ? write_message(message, path) : grt_fail_memory(0);
+    grt_status status = message ? pb_file_write_message(message, path) : grt_fail_memory(0);
     grt_arena_release(arena);
     return status;
 }

@@ -94,7 +94,7 @@ static void gather_lists(const Onnx__TensorProto *p, typed_list lists[N_LISTS])
         (typed_list){"string_data", p->n_string_data, sizeof(ProtobufCBinaryData), p->string_data};
 }
 
-static int list_of(grt_dtype dtype)
+static int pb_tensor_list_of(grt_dtype dtype)
 {
     switch (dtype) {
     case GRT_DTYPE_FLOAT:
@@ -140,7 +140,7 @@ static grt_status copy_int32s(const Onnx__TensorProto *p, const grt_tensor *t, u
     return GRT_OK;
 }
 
-static grt_status copy_strings(const Onnx__TensorProto *p, grt_string *out, grt_arena *arena)
+static grt_status pb_tensor_copy_strings(const Onnx__TensorProto *p, grt_string *out, grt_arena *arena)
 {
     for (size_t i = 0; i < p->n_string_data; i++) {
         char *bytes = grt_arena_strndup(arena, (const char *)p->string_data[i].data, p->string_data[i].len);
@@ -159,7 +159,7 @@ static grt_status copy_list(const Onnx__TensorProto *p, const typed_list *list, 
     if (!t->data)
         return grt_fail_memory(bytes);
     if (t->dtype == GRT_DTYPE_STRING)
-        return copy_strings(p, t->data, arena);
+        return pb_tensor_copy_strings(p, t->data, arena);
     if (t->dtype == GRT_DTYPE_UINT32) {
         for (size_t i = 0; i < list->n; i++) {
             if (p->uint64_data[i] > UINT32_MAX)
@@ -181,7 +181,7 @@ static grt_status check_fields(const Onnx__TensorProto *p, const grt_tensor *t,
                                const typed_list lists[N_LISTS])
 {
     const char *used = p->has_raw_data ? "raw_data" : NULL;
-    int own = list_of(t->dtype);
+    int own = pb_tensor_list_of(t->dtype);
     for (int i = 0; i < N_LISTS; i++) {
         if (!lists[i].n)
             continue;
@@ -216,7 +216,7 @@ grt_status grt_pb_tensor(const Onnx__TensorProto *proto, grt_arena *arena, grt_t
                         grt_tensor_text(&t, text), grt_tensor_bytes(&t));
         GRT_TRY(grt_pb_tensor_place(&t, raw.data, arena));
     } else {
-        const typed_list *list = &lists[list_of(t.dtype)];
+        const typed_list *list = &lists[pb_tensor_list_of(t.dtype)];
         if (list->n != list_entries(&t))
             return FAIL(proto, "%s has %zu entries, but %s takes %zu", list->name, list->n,
                         grt_tensor_text(&t, text), list_entries(&t));

@@ -17,8 +17,8 @@ typedef struct checker {
 } checker;
 
 /* "FILE: body 'main': <message>" */
-static grt_status bad(const checker *c, const char *format, ...) GRT_PRINTF(2, 3);
-static grt_status bad(const checker *c, const char *format, ...)
+static grt_status check_bad(const checker *c, const char *format, ...) GRT_PRINTF(2, 3);
+static grt_status check_bad(const checker *c, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -43,14 +43,15 @@ static grt_status check_dims(const checker *c)
             continue;
         if (e->op == GRT_DIM_SYMBOL) {
             if (e->value < 0 || e->value >= c->plan->n_symbols)
-                return bad(c, "dim %d: symbol %lld, but there are %d", (int)i, (long long)e->value,
-                           (int)c->plan->n_symbols);
+                return check_bad(c, "dim %d: symbol %lld, but there are %d", (int)i, (long long)e->value,
+                                 (int)c->plan->n_symbols);
             continue;
         }
         if ((uint32_t)e->op > GRT_DIM_BROADCAST)
-            return bad(c, "dim %d: operation %d is unknown", (int)i, (int)e->op);
+            return check_bad(c, "dim %d: operation %d is unknown", (int)i, (int)e->op);
         if (e->a < 0 || e->a >= i || e->b < 0 || e->b >= i)
-            return bad(c, "dim %d: operands %d and %d must come before it", (int)i, (int)e->a, (int)e->b);
+            return check_bad(c, "dim %d: operands %d and %d must come before it", (int)i, (int)e->a,
+                             (int)e->b);
     }
     return GRT_OK;
 }
@@ -66,8 +67,8 @@ static grt_status check_weight(const checker *c, const grt_plan_value *v)
 {
     const grt_plan *plan = c->plan;
     if (v->weight >= plan->n_weights)
-        return bad(c, "value '%s': weight %d, but there are %d", v->name, (int)v->weight,
-                   (int)plan->n_weights);
+        return check_bad(c, "value '%s': weight %d, but there are %d", v->name, (int)v->weight,
+                         (int)plan->n_weights);
     const grt_tensor *w = &plan->weights[v->weight];
     bool fits = v->kind == GRT_KIND_TENSOR && w->dtype == v->dtype;
     if (v->role == GRT_VALUE_CONST || v->rank >= 0)
@@ -79,33 +80,34 @@ static grt_status check_weight(const checker *c, const grt_plan_value *v)
     fits = fits && (v->role == GRT_VALUE_CONST || !is_packed(plan, v->weight));
     char buffer[GRT_TYPE_TEXT_SIZE];
     if (!fits)
-        return bad(c, "value '%s': its type does not fit weight %d, %s", v->name, (int)v->weight,
-                   grt_tensor_text(w, buffer));
+        return check_bad(c, "value '%s': its type does not fit weight %d, %s", v->name, (int)v->weight,
+                         grt_tensor_text(w, buffer));
     return GRT_OK;
 }
 
 static grt_status check_value(const checker *c, const grt_plan_value *v)
 {
     if ((uint32_t)v->role > GRT_VALUE_CAPTURE)
-        return bad(c, "value '%s': role %d is unknown", v->name, (int)v->role);
+        return check_bad(c, "value '%s': role %d is unknown", v->name, (int)v->role);
     if ((uint32_t)v->kind > GRT_KIND_MAP || (uint32_t)v->element_kind > GRT_KIND_MAP)
-        return bad(c, "value '%s': kind %d of %d is unknown", v->name, (int)v->kind, (int)v->element_kind);
+        return check_bad(c, "value '%s': kind %d of %d is unknown", v->name, (int)v->kind,
+                         (int)v->element_kind);
     if (v->keys && v->keys != GRT_DTYPE_INT64 && v->keys != GRT_DTYPE_STRING)
-        return bad(c, "value '%s': keys of dtype %d", v->name, (int)v->keys);
+        return check_bad(c, "value '%s': keys of dtype %d", v->name, (int)v->keys);
     bool may_be_none = v->role == GRT_VALUE_STEP || v->role == GRT_VALUE_CAPTURE;
     if ((uint32_t)v->dtype >= GRT_DTYPE_COUNT || (v->dtype == GRT_DTYPE_NONE && !may_be_none))
-        return bad(c, "value '%s': dtype %d is unknown", v->name, (int)v->dtype);
+        return check_bad(c, "value '%s': dtype %d is unknown", v->name, (int)v->dtype);
     if (v->rank < -1 || v->rank > GRT_MAX_RANK)
-        return bad(c, "value '%s': rank %d", v->name, (int)v->rank);
+        return check_bad(c, "value '%s': rank %d", v->name, (int)v->rank);
     if (v->is_static && (v->rank < 0 || v->kind != GRT_KIND_TENSOR || v->dtype == GRT_DTYPE_NONE))
-        return bad(c, "value '%s' is planned before the run, but is no tensor of known rank and dtype",
-                   v->name);
+        return check_bad(c, "value '%s' is planned before the run, but is no tensor of known rank and dtype",
+                         v->name);
     for (int32_t i = 0; i < v->rank; i++)
         if (v->dims[i] < 0 || v->dims[i] >= c->plan->n_dims)
-            return bad(c, "value '%s': dim %d is expression %d, but there are %d", v->name, (int)i,
-                       (int)v->dims[i], (int)c->plan->n_dims);
+            return check_bad(c, "value '%s': dim %d is expression %d, but there are %d", v->name, (int)i,
+                             (int)v->dims[i], (int)c->plan->n_dims);
     if (v->role == GRT_VALUE_CONST && v->weight < 0)
-        return bad(c, "value '%s' is constant, but has no weight", v->name);
+        return check_bad(c, "value '%s' is constant, but has no weight", v->name);
     if (v->role == GRT_VALUE_CONST || (v->role == GRT_VALUE_INPUT && v->weight >= 0))
         return check_weight(c, v);
     return GRT_OK;
@@ -123,15 +125,15 @@ static grt_status check_entry(const checker *c, const grt_plan_body *body, bool 
     for (int32_t i = 0; i < body->n_inputs; i++) {
         int32_t v = body->inputs[i];
         if (!in_body(body, v) || body->values[v].role != GRT_VALUE_INPUT || defined[v])
-            return bad(c, "input %d: value %d of %d is no input, or listed twice", (int)i, (int)v,
-                       (int)body->n_values);
+            return check_bad(c, "input %d: value %d of %d is no input, or listed twice", (int)i, (int)v,
+                             (int)body->n_values);
         defined[v] = true;
     }
     for (int32_t i = 0; i < body->n_captures; i++) {
         int32_t v = body->captures_inner[i];
         if (!in_body(body, v) || body->values[v].role != GRT_VALUE_CAPTURE || defined[v])
-            return bad(c, "capture %d: value %d of %d is no capture, or listed twice", (int)i, (int)v,
-                       (int)body->n_values);
+            return check_bad(c, "capture %d: value %d of %d is no capture, or listed twice", (int)i, (int)v,
+                             (int)body->n_values);
         defined[v] = true;
     }
     for (int32_t v = 0; v < body->n_values; v++) {
@@ -139,7 +141,8 @@ static grt_status check_entry(const checker *c, const grt_plan_body *body, bool 
         if (role == GRT_VALUE_CONST)
             defined[v] = true;
         else if (role != GRT_VALUE_STEP && !defined[v])
-            return bad(c, "value '%s' is an input or capture, but not listed as such", body->values[v].name);
+            return check_bad(c, "value '%s' is an input or capture, but not listed as such",
+                             body->values[v].name);
     }
     return GRT_OK;
 }
@@ -149,22 +152,23 @@ static grt_status check_attributes(const checker *c, const grt_plan_step *step, 
     for (size_t i = 0; i < step->desc.n_attrs; i++) {
         const grt_attr *a = &step->desc.attrs[i];
         if ((uint32_t)a->kind > GRT_ATTR_TYPE)
-            return bad(c, "step '%s': attribute '%s': kind %d is unknown", step_name(step), a->name,
-                       (int)a->kind);
+            return check_bad(c, "step '%s': attribute '%s': kind %d is unknown", step_name(step), a->name,
+                             (int)a->kind);
         if (a->kind == GRT_ATTR_GRAPH && (a->body < 0 || a->body >= c->plan->n_bodies))
-            return bad(c, "step '%s': attribute '%s': body %lld, but there are %d", step_name(step), a->name,
-                       (long long)a->body, (int)c->plan->n_bodies);
+            return check_bad(c, "step '%s': attribute '%s': body %lld, but there are %d", step_name(step),
+                             a->name, (long long)a->body, (int)c->plan->n_bodies);
         if (a->kind == GRT_ATTR_TYPE &&
             ((uint32_t)a->type.kind > GRT_KIND_OPTIONAL || (uint32_t)a->type.dtype >= GRT_DTYPE_COUNT))
-            return bad(c, "step '%s': attribute '%s': type is unknown", step_name(step), a->name);
+            return check_bad(c, "step '%s': attribute '%s': type is unknown", step_name(step), a->name);
     }
     for (const op_attr *known = row ? row->attrs : NULL; known && known->name; known++) {
         const grt_attr *a = grt_attr_find(&step->desc, known->name);
         if (!a && known->required && known->kind != GRT_ATTR_GRAPH)
-            return bad(c, "step '%s': %s needs attribute '%s'", step_name(step), step->desc.op, known->name);
+            return check_bad(c, "step '%s': %s needs attribute '%s'", step_name(step), step->desc.op,
+                             known->name);
         if (a && a->kind != known->kind)
-            return bad(c, "step '%s': attribute '%s' is of kind %d, expected %d", step_name(step),
-                       known->name, (int)a->kind, (int)known->kind);
+            return check_bad(c, "step '%s': attribute '%s' is of kind %d, expected %d", step_name(step),
+                             known->name, (int)a->kind, (int)known->kind);
     }
     return GRT_OK;
 }
@@ -178,32 +182,33 @@ static grt_status check_operands(const checker *c, const grt_plan_step *step, co
         if (v == -1)
             continue;
         if (!in_body(body, v))
-            return bad(c, "step '%s': input %d is value %d, but there are %d", step_name(step), (int)i,
-                       (int)v, (int)body->n_values);
+            return check_bad(c, "step '%s': input %d is value %d, but there are %d", step_name(step), (int)i,
+                             (int)v, (int)body->n_values);
         if (!defined[v])
-            return bad(c, "step '%s': input %d, '%s', is used before it is made", step_name(step), (int)i,
-                       body->values[v].name);
+            return check_bad(c, "step '%s': input %d, '%s', is used before it is made", step_name(step),
+                             (int)i, body->values[v].name);
         if (step->kind != GRT_STEP_KERNEL && body->values[v].role == GRT_VALUE_CONST &&
             is_packed(c->plan, body->values[v].weight))
-            return bad(c, "step '%s': input %d, '%s', is packed, but only kernels read packed constants",
-                       step_name(step), (int)i, body->values[v].name);
+            return check_bad(c,
+                             "step '%s': input %d, '%s', is packed, but only kernels read packed constants",
+                             step_name(step), (int)i, body->values[v].name);
         if (step->is_static && !body->values[v].is_static)
-            return bad(c, "step '%s' is planned before the run, but its input '%s' is not", step_name(step),
-                       body->values[v].name);
+            return check_bad(c, "step '%s' is planned before the run, but its input '%s' is not",
+                             step_name(step), body->values[v].name);
     }
     for (int32_t i = 0; i < step->n_out; i++) {
         int32_t v = step->out[i];
         if (v == -1)
             continue;
         if (!in_body(body, v))
-            return bad(c, "step '%s': output %d is value %d, but there are %d", step_name(step), (int)i,
-                       (int)v, (int)body->n_values);
+            return check_bad(c, "step '%s': output %d is value %d, but there are %d", step_name(step), (int)i,
+                             (int)v, (int)body->n_values);
         if (defined[v] || body->values[v].role != GRT_VALUE_STEP)
-            return bad(c, "step '%s': output %d, '%s', is made twice", step_name(step), (int)i,
-                       body->values[v].name);
+            return check_bad(c, "step '%s': output %d, '%s', is made twice", step_name(step), (int)i,
+                             body->values[v].name);
         if (step->is_static != body->values[v].is_static)
-            return bad(c, "step '%s' is planned %s, but its output '%s' is not", step_name(step),
-                       step->is_static ? "before the run" : "when it runs", body->values[v].name);
+            return check_bad(c, "step '%s' is planned %s, but its output '%s' is not", step_name(step),
+                             step->is_static ? "before the run" : "when it runs", body->values[v].name);
         defined[v] = true;
     }
     return GRT_OK;
@@ -222,21 +227,22 @@ static bool present(const grt_plan_step *step, int32_t from, int32_t to)
 static grt_status check_kernel(const checker *c, const grt_plan_step *step, const op_row *row)
 {
     if (step->n_bodies)
-        return bad(c, "step '%s': a kernel has no bodies", step_name(step));
+        return check_bad(c, "step '%s': a kernel has no bodies", step_name(step));
     if (!row)
         return GRT_OK;
     if (!op_count_fits(step->n_in, row->min_in, row->max_in) ||
         !op_count_fits(step->n_out, row->min_out, row->max_out))
-        return bad(c, "step '%s': %s has %d inputs and %d outputs, expected %d to %d and %d to %d",
-                   step_name(step), step->desc.op, (int)step->n_in, (int)step->n_out, row->min_in,
-                   row->max_in, row->min_out, row->max_out);
+        return check_bad(c, "step '%s': %s has %d inputs and %d outputs, expected %d to %d and %d to %d",
+                         step_name(step), step->desc.op, (int)step->n_in, (int)step->n_out, row->min_in,
+                         row->max_in, row->min_out, row->max_out);
     const int32_t needed = row->flags & OP_SHAPED && row->min_in > 1 ? 1 : row->min_in;
     if (!present(step, 0, needed))
-        return bad(c, "step '%s': %s must have its first %d inputs", step_name(step), step->desc.op, needed);
+        return check_bad(c, "step '%s': %s must have its first %d inputs", step_name(step), step->desc.op,
+                         needed);
     for (int32_t i = 0; i < row->min_out; i++)
         if (step->out[i] < 0)
-            return bad(c, "step '%s': %s must have its first %d outputs", step_name(step), step->desc.op,
-                       row->min_out);
+            return check_bad(c, "step '%s': %s must have its first %d outputs", step_name(step),
+                             step->desc.op, row->min_out);
     return GRT_OK;
 }
 
@@ -262,26 +268,27 @@ static grt_status check_ranges(const checker *c, const grt_plan_step *step)
     for (int32_t i = 0; i < step->n_out; i++) {
         const size_t bytes = constant_bytes(c, &values[step->out[i]]);
         if (at % GRT_VALUE_ALIGNMENT || bytes == SIZE_MAX || !grt_add_size(at, bytes, &at))
-            return bad(c, "step '%s': output %d is no range that a view can take", step_name(step), (int)i);
+            return check_bad(c, "step '%s': output %d is no range that a view can take", step_name(step),
+                             (int)i);
     }
     if (at != whole)
-        return bad(c, "step '%s': the parts have %zu bytes, what they are parts of has %zu", step_name(step),
-                   at, whole);
+        return check_bad(c, "step '%s': the parts have %zu bytes, what they are parts of has %zu",
+                         step_name(step), at, whole);
     return GRT_OK;
 }
 
 static grt_status check_view(const checker *c, const grt_plan_step *step, const op_row *row)
 {
     if (!row || !(row->flags & (OP_VIEW | OP_PARTS)))
-        return bad(c, "step '%s': %s is no op that can be a view", step_name(step), step->desc.op);
+        return check_bad(c, "step '%s': %s is no op that can be a view", step_name(step), step->desc.op);
     if (step->n_bodies || step->n_in < 1 || step->n_out < 1 || step->in[0] < 0)
-        return bad(c, "step '%s': a view has an input and an output", step_name(step));
+        return check_bad(c, "step '%s': a view has an input and an output", step_name(step));
     const grt_plan_value *values = c->plan->bodies[c->body].values;
     for (int32_t i = 0; i < step->n_out; i++) {
         if (step->out[i] < 0)
-            return bad(c, "step '%s': a view has all its outputs", step_name(step));
+            return check_bad(c, "step '%s': a view has all its outputs", step_name(step));
         if (values[step->in[0]].dtype != values[step->out[i]].dtype)
-            return bad(c, "step '%s': a view keeps its dtype", step_name(step));
+            return check_bad(c, "step '%s': a view keeps its dtype", step_name(step));
     }
     return step->n_out > 1 ? check_ranges(c, step) : GRT_OK;
 }
@@ -318,11 +325,11 @@ static grt_status check_arity(const checker *c, const grt_plan_step *step, const
                first->n_inputs == step->n_in && first->n_outputs == step->n_out;
         break;
     default:
-        return bad(c, "step '%s': kind %d is unknown", step_name(step), (int)step->kind);
+        return check_bad(c, "step '%s': kind %d is unknown", step_name(step), (int)step->kind);
     }
     if (!good)
-        return bad(c, "step '%s': inputs, outputs and bodies of %s do not fit together", step_name(step),
-                   step->desc.op);
+        return check_bad(c, "step '%s': inputs, outputs and bodies of %s do not fit together",
+                         step_name(step), step->desc.op);
     return GRT_OK;
 }
 
@@ -333,18 +340,18 @@ static grt_status own_bodies(checker *c, const grt_plan_step *step, const bool *
     for (int32_t i = 0; i < step->n_bodies; i++) {
         int32_t b = step->bodies[i];
         if (b <= 0 || b >= c->plan->n_bodies)
-            return bad(c, "step '%s': body %d, but there are %d", step_name(step), (int)b,
-                       (int)c->plan->n_bodies);
+            return check_bad(c, "step '%s': body %d, but there are %d", step_name(step), (int)b,
+                             (int)c->plan->n_bodies);
         const grt_plan_body *inner = &c->plan->bodies[b];
         if (inner->parent != c->body || c->owned[b])
-            return bad(c, "step '%s': body %d belongs to body %d, or has two owners", step_name(step), (int)b,
-                       (int)inner->parent);
+            return check_bad(c, "step '%s': body %d belongs to body %d, or has two owners", step_name(step),
+                             (int)b, (int)inner->parent);
         c->owned[b] = true;
         for (int32_t k = 0; k < inner->n_captures; k++) {
             int32_t v = inner->captures_outer[k];
             if (!in_body(outer, v) || !defined[v])
-                return bad(c, "step '%s': body %d captures value %d, which is not made before",
-                           step_name(step), (int)b, (int)v);
+                return check_bad(c, "step '%s': body %d captures value %d, which is not made before",
+                                 step_name(step), (int)b, (int)v);
         }
     }
     return GRT_OK;
@@ -366,11 +373,11 @@ static grt_status check_body(checker *c, const grt_plan_body *body)
         GRT_TRY(check_attributes(c, step, row));
         GRT_TRY(check_arity(c, step, row));
         if (!isfinite(step->flops))
-            return bad(c, "step '%s': flops are not finite", step_name(step));
+            return check_bad(c, "step '%s': flops are not finite", step_name(step));
     }
     for (int32_t i = 0; i < body->n_outputs; i++)
         if (!in_body(body, body->outputs[i]) || !defined[body->outputs[i]])
-            return bad(c, "output %d: value %d is made by no step", (int)i, (int)body->outputs[i]);
+            return check_bad(c, "output %d: value %d is made by no step", (int)i, (int)body->outputs[i]);
     return GRT_OK;
 }
 
@@ -382,8 +389,8 @@ static grt_status check_nesting(const checker *c)
         while (up > 0 && levels++ < PLAN_MAX_NESTING)
             up = c->plan->bodies[up].parent;
         if (up != 0)
-            return bad(c, "body %d '%s' is more than %d levels below the main body, or not below it", (int)b,
-                       c->plan->bodies[b].name, PLAN_MAX_NESTING);
+            return check_bad(c, "body %d '%s' is more than %d levels below the main body, or not below it",
+                             (int)b, c->plan->bodies[b].name, PLAN_MAX_NESTING);
     }
     return GRT_OK;
 }
@@ -392,18 +399,18 @@ static grt_status check_bodies(checker *c)
 {
     const grt_plan *plan = c->plan;
     if (plan->n_bodies < 1 || plan->bodies[0].parent != -1)
-        return bad(c, "there is no main body");
+        return check_bad(c, "there is no main body");
     if (plan->bodies[0].n_captures)
-        return bad(c, "the main body captures values");
+        return check_bad(c, "the main body captures values");
     if (plan->opset < 0 || plan->source_nodes < 0 || plan->parameters < 0 || !isfinite(plan->flops) ||
         plan->flops < 0)
-        return bad(c, "figures are negative or not finite");
+        return check_bad(c, "figures are negative or not finite");
     for (c->body = 0; c->body < plan->n_bodies; c->body++)
         GRT_TRY(check_body(c, &plan->bodies[c->body]));
     c->body = -1;
     for (int32_t b = 1; b < plan->n_bodies; b++)
         if (!c->owned[b])
-            return bad(c, "body %d '%s' belongs to no step", (int)b, plan->bodies[b].name);
+            return check_bad(c, "body %d '%s' belongs to no step", (int)b, plan->bodies[b].name);
     return check_nesting(c);
 }
 

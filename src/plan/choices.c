@@ -20,7 +20,7 @@ static const char *problem_of(const char *key, size_t key_size, size_t size, uin
                                                : NULL;
 }
 
-static int by_key(const void *a, const void *b)
+static int choices_by_key(const void *a, const void *b)
 {
     const grt_choice *const *x = a, *const *y = b;
     const int order = strcmp((*x)->key, (*y)->key);
@@ -28,7 +28,7 @@ static int by_key(const void *a, const void *b)
 }
 
 /* The last row of each key, in order, without those that are to go. */
-static grt_status sort(const grt_choice *rows, size_t n, grt_choice **out_rows, size_t *out_n)
+static grt_status choices_sort(const grt_choice *rows, size_t n, grt_choice **out_rows, size_t *out_n)
 {
     const grt_choice **order = malloc((n + 1) * sizeof *order);
     grt_choice *sorted = malloc((n + 1) * sizeof *sorted);
@@ -41,7 +41,7 @@ static grt_status sort(const grt_choice *rows, size_t n, grt_choice **out_rows, 
     for (size_t i = 0; i < n; i++)
         order[i] = &rows[i];
     if (n)
-        qsort(order, n, sizeof *order, by_key);
+        qsort(order, n, sizeof *order, choices_by_key);
     for (size_t i = 0; i < n; i++)
         if ((i + 1 == n || strcmp(order[i]->key, order[i + 1]->key) != 0) && !order[i]->rejected)
             sorted[kept++] = *order[i];
@@ -51,7 +51,7 @@ static grt_status sort(const grt_choice *rows, size_t n, grt_choice **out_rows, 
     return GRT_OK;
 }
 
-static grt_status check_rows(const grt_choice *rows, size_t n)
+static grt_status choices_check_rows(const grt_choice *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const char *key = rows[i].key ? rows[i].key : "";
@@ -71,7 +71,7 @@ static grt_status check_rows(const grt_choice *rows, size_t n)
 grt_status grt_choices_merge(const grt_choice *old, size_t n_old, const grt_choice *rows, size_t n,
                              grt_choice **out_rows, size_t *out_n)
 {
-    GRT_TRY(check_rows(rows, n));
+    GRT_TRY(choices_check_rows(rows, n));
     grt_choice *all = malloc((n_old + n + 1) * sizeof *all);
     if (!all)
         return grt_fail_memory((n_old + n) * sizeof *all);
@@ -79,7 +79,7 @@ grt_status grt_choices_merge(const grt_choice *old, size_t n_old, const grt_choi
         memcpy(all, old, n_old * sizeof *all);
     if (n)
         memcpy(all + n_old, rows, n * sizeof *all);
-    grt_status status = sort(all, n_old + n, out_rows, out_n);
+    grt_status status = choices_sort(all, n_old + n, out_rows, out_n);
     free(all);
     return status;
 }
@@ -88,7 +88,7 @@ grt_status grt_choices_merge(const grt_choice *old, size_t n_old, const grt_choi
 
 grt_status plan_choices_encode(const grt_choice *rows, size_t n, void **out_data, size_t *out_size)
 {
-    GRT_TRY(check_rows(rows, n));
+    GRT_TRY(choices_check_rows(rows, n));
     Grt__Plan__Choice *choices = malloc((n + 1) * sizeof *choices), **list = malloc((n + 1) * sizeof *list);
     Grt__Plan__Tuning m = GRT__PLAN__TUNING__INIT;
     if (!choices || !list) {
@@ -117,17 +117,17 @@ grt_status plan_choices_encode(const grt_choice *rows, size_t n, void **out_data
 }
 
 /* Messages live in an arena that is dropped at once after decoding. */
-static void *message_alloc(void *arena, size_t size)
+static void *choices_message_alloc(void *arena, size_t size)
 {
     return grt_arena_alloc(arena, size ? size : 1);
 }
-static void message_free(void *arena, void *data)
+static void choices_message_free(void *arena, void *data)
 {
     (void)arena;
     (void)data;
 }
 
-static grt_status decode_rows(const char *path, const Grt__Plan__Tuning *m, grt_plan *plan)
+static grt_status choices_decode_rows(const char *path, const Grt__Plan__Tuning *m, grt_plan *plan)
 {
     grt_choice *rows = GRT_ARENA_ARRAY(plan->arena, grt_choice, m->n_choices + 1);
     for (size_t i = 0; rows && i < m->n_choices; i++) {
@@ -163,9 +163,9 @@ grt_status plan_choices_decode(const char *path, const void *data, size_t size, 
     grt_arena *messages = grt_arena_create();
     if (!messages)
         return grt_fail_memory(sizeof(void *));
-    ProtobufCAllocator allocator = {message_alloc, message_free, messages};
+    ProtobufCAllocator allocator = {choices_message_alloc, choices_message_free, messages};
     const Grt__Plan__Tuning *m = grt__plan__tuning__unpack(&allocator, size, data);
-    grt_status status = m                            ? decode_rows(path, m, plan)
+    grt_status status = m                            ? choices_decode_rows(path, m, plan)
                         : grt_arena_failed(messages) ? grt_fail_memory(size)
                                                      : grt_fail(GRT_STATUS_INVALID_PLAN,
                                                                 "%s: section TUNING (%zu bytes) is no valid "

@@ -58,7 +58,7 @@ grt_tensor grt_plan_describe(const grt_plan *plan, const grt_plan_body *body, in
     return t;
 }
 
-static const grt_plan_value *find_input(const grt_plan *plan, const char *name)
+static const grt_plan_value *dims_find_input(const grt_plan *plan, const char *name)
 {
     const grt_plan_body *body = &plan->bodies[0];
     for (int32_t i = 0; i < body->n_inputs; i++)
@@ -70,7 +70,7 @@ static const grt_plan_value *find_input(const grt_plan *plan, const char *name)
 /* symbols: 0 where nothing was said yet */
 static grt_status take_shape(const grt_plan *plan, const grt_input_shape *shape, int64_t *symbols)
 {
-    const grt_plan_value *v = find_input(plan, shape->input);
+    const grt_plan_value *v = dims_find_input(plan, shape->input);
     if (!v || v->kind != GRT_KIND_TENSOR)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "there is no input tensor '%s' to give a shape to",
                         shape->input ? shape->input : "");

@@ -150,7 +150,7 @@ static void remove_free(planner *p, int32_t at)
     memmove(&p->free[at], &p->free[at + 1], (size_t)(p->n_free - at) * sizeof *p->free);
 }
 
-static bool allocate(planner *p, int32_t v)
+static bool memory_plan_allocate(planner *p, int32_t v)
 {
     size_t size = grt_align_up(p->bytes[v], GRT_VALUE_ALIGNMENT);
     int32_t best = -1;
@@ -205,7 +205,7 @@ static bool give_back(planner *p, int32_t v)
     return true;
 }
 
-static bool sweep(planner *p)
+static bool memory_plan_sweep(planner *p)
 {
     const grt_plan_body *body = p->body;
     for (int32_t s = 0; s < body->n_steps; s++) {
@@ -214,7 +214,7 @@ static bool sweep(planner *p)
             int32_t v = step->out[i];
             if (v < 0 || !in_arena(p, v) || root(p, v) != v)
                 continue;
-            if (!allocate(p, v))
+            if (!memory_plan_allocate(p, v))
                 return false;
             p->next_dying[v] = p->dying[p->last_use[v]];
             p->dying[p->last_use[v]] = v;
@@ -226,7 +226,7 @@ static bool sweep(planner *p)
     return true;
 }
 
-static bool init(planner *p)
+static bool memory_plan_init(planner *p)
 {
     size_t n = (size_t)p->body->n_values + 1, steps = (size_t)p->body->n_steps + 1;
     p->storage = malloc(n * sizeof *p->storage);
@@ -250,12 +250,12 @@ grt_status grt_memory_plan_make(const grt_memory_request *request, grt_memory_pl
 {
     const grt_plan_body *body = request->body;
     planner p = {.request = request, .body = body, .bytes = request->bytes};
-    bool ok = init(&p);
+    bool ok = memory_plan_init(&p);
     if (ok) {
         find_last_uses(&p);
         unite_views(&p);
         unite_in_place(&p);
-        ok = sweep(&p);
+        ok = memory_plan_sweep(&p);
     }
     if (ok)
         for (int32_t v = 0; v < body->n_values; v++) {

@@ -230,7 +230,7 @@ static grt_status read_sections(reader *r)
     return GRT_OK;
 }
 
-static void unmap(void *map)
+static void read_unmap(void *map)
 {
     grt_file_map_close(map);
 }
@@ -281,7 +281,7 @@ static grt_status open_external(reader *r, const plan_external *external, grt_pl
     if (!m)
         return grt_fail_memory(sizeof *m);
     GRT_TRY(map_beside(r, external, plan, m));
-    plan->release_weights = unmap;
+    plan->release_weights = read_unmap;
     plan->weights_owner = m;
     *out_base = m->data;
     const uint32_t place = r->header.n_sections - 1; /* behind the sections' */
@@ -291,8 +291,8 @@ static grt_status open_external(reader *r, const plan_external *external, grt_pl
     return verify_weights(r, external->name, 0, m->data, m->size, external->checksum, digest_of(r, place));
 }
 
-static grt_status place_weights(reader *r, grt_plan *plan, const uint64_t *offsets, const char *base,
-                                uint64_t size)
+static grt_status read_place_weights(reader *r, grt_plan *plan, const uint64_t *offsets, const char *base,
+                                     uint64_t size)
 {
     static _Alignas(64) char nothing[64]; /* what tensors without elements point at */
     grt_tensor *weights = (grt_tensor *)plan->weights;
@@ -340,7 +340,7 @@ static grt_status read_plan(reader *r, grt_plan *plan)
         GRT_TRY(open_external(r, &external, plan, &base));
     uint64_t size = external.name ? external.size : r->weights ? r->weights->length : 0;
     plan->weights_base = base;
-    return place_weights(r, plan, offsets, base, size);
+    return read_place_weights(r, plan, offsets, base, size);
 }
 
 static grt_status read_from(reader *r, grt_plan **out_plan)

@@ -14,7 +14,7 @@ _Static_assert(crypto_sign_BYTES == sizeof(((plan_signature *)0)->signature), "E
 
 static bool ready;
 
-static void init(void)
+static void signature_init(void)
 {
     ready = sodium_init() >= 0;
 }
@@ -22,7 +22,7 @@ static void init(void)
 static bool sodium(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, init);
+    pthread_once(&once, signature_init);
     return ready;
 }
 
@@ -81,7 +81,7 @@ enum {
                  (PLAN_MAX_SECTIONS + 1) * sizeof(plan_digest)
 };
 
-static size_t append(uint8_t *message, size_t at, const void *data, size_t size)
+static size_t signature_append(uint8_t *message, size_t at, const void *data, size_t size)
 {
     memcpy(message + at, data, size);
     return at + size;
@@ -89,13 +89,13 @@ static size_t append(uint8_t *message, size_t at, const void *data, size_t size)
 
 static size_t signed_bytes(const plan_header *h, const plan_signature *s, uint8_t out[MOST_BYTES])
 {
-    size_t n = append(out, 0, line, sizeof line - 1);
-    n = append(out, n, &h->version, sizeof h->version);
-    n = append(out, n, &h->flags, sizeof h->flags);
+    size_t n = signature_append(out, 0, line, sizeof line - 1);
+    n = signature_append(out, n, &h->version, sizeof h->version);
+    n = signature_append(out, n, &h->flags, sizeof h->flags);
     for (uint32_t i = 0; i < h->n_sections; i++)
         if (h->sections[i].kind != PLAN_SIGNATURE)
-            n = append(out, n, &h->sections[i], sizeof h->sections[i]);
-    return append(out, n, s->digests, s->n_digests * sizeof *s->digests);
+            n = signature_append(out, n, &h->sections[i], sizeof h->sections[i]);
+    return signature_append(out, n, s->digests, s->n_digests * sizeof *s->digests);
 }
 
 bool plan_signature_read(const void *data, size_t size, plan_signature *out_signature)

@@ -14,7 +14,7 @@
 
 /* ---- reading ---- */
 
-static grt_status open_once(plan_source *s)
+static grt_status source_open_once(plan_source *s)
 {
     GRT_TRY(grt_file_map_open(s->path, &s->map));
     if (!s->map.size)
@@ -33,12 +33,12 @@ static void close_once(plan_source *s)
 grt_status plan_source_open(const char *path, plan_source *out_source)
 {
     *out_source = (plan_source){.path = path, .lock = -1};
-    GRT_TRY(open_once(out_source));
+    GRT_TRY(source_open_once(out_source));
     if (!out_source->plan->weights_owner)
         return GRT_OK;
     close_once(out_source);
     out_source->lock = grt_output_lock_directory(path);
-    return open_once(out_source);
+    return source_open_once(out_source);
 }
 
 void plan_source_close(plan_source *source)

@@ -20,7 +20,7 @@ void grt_key_print(bool secret, const uint8_t key[GRT_KEY_BYTES], char out_text[
         n += (size_t)snprintf(out_text + n, GRT_KEY_SIZE - n, "%02x", key[i]);
 }
 
-static int digit(char c)
+static int trust_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -32,7 +32,7 @@ bool grt_key_parse(bool secret, const char *text, size_t size, uint8_t out_key[G
     if (size != n + 2 * GRT_KEY_BYTES || memcmp(text, prefix, n) != 0)
         return false;
     for (size_t i = 0; i < GRT_KEY_BYTES; i++) {
-        const int high = digit(text[n + 2 * i]), low = digit(text[n + 2 * i + 1]);
+        const int high = trust_digit(text[n + 2 * i]), low = trust_digit(text[n + 2 * i + 1]);
         if (high < 0 || low < 0)
             return false;
         out_key[i] = (uint8_t)(high << 4 | low);

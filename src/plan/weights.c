@@ -32,7 +32,7 @@ bool plan_weights_name(const char *path, uint64_t checksum, char out_name[PLAN_M
 }
 
 /* Is it a name that plan_weights_name makes for a plan called `base`? */
-static bool is_ours(const char *name, const char *base)
+static bool weights_is_ours(const char *name, const char *base)
 {
     const size_t n = strlen(base);
     if (strlen(name) != n + TAIL || strncmp(name, base, n) != 0 || name[n] != '.')
@@ -98,7 +98,7 @@ static size_t list_ours(DIR *directory, const char *base, const char *keep, char
     size_t n = 0;
     rewinddir(directory);
     for (struct dirent *entry; n < MOST_LEFT && (entry = readdir(directory));)
-        if (is_ours(entry->d_name, base) && strcmp(entry->d_name, keep) != 0 &&
+        if (weights_is_ours(entry->d_name, base) && strcmp(entry->d_name, keep) != 0 &&
             (out_names[n] = strdup(entry->d_name)))
             n++;
     return n;

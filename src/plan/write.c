@@ -51,7 +51,7 @@ ADAPTER(init_tensor, Grt__Plan__Tensor, grt__plan__tensor__init)
 ADAPTER(init_value, Grt__Plan__Value, grt__plan__value__init)
 ADAPTER(init_weight, Grt__Plan__Weight, grt__plan__weight__init)
 
-static ProtobufCBinaryData binary(const void *data, size_t size)
+static ProtobufCBinaryData write_binary(const void *data, size_t size)
 {
     return (ProtobufCBinaryData){size, (uint8_t *)data};
 }
@@ -60,7 +60,7 @@ static ProtobufCBinaryData *binaries(encoder *e, const grt_string *strings, size
 {
     ProtobufCBinaryData *out = GRT_ARENA_ARRAY(e->arena, ProtobufCBinaryData, n + 1);
     for (size_t i = 0; out && i < n; i++)
-        out[i] = binary(strings[i].data, strings[i].size);
+        out[i] = write_binary(strings[i].data, strings[i].size);
     return out;
 }
 
@@ -77,7 +77,7 @@ static Grt__Plan__Tensor *encode_tensor(encoder *e, const grt_tensor *t)
         m->n_strings = (size_t)grt_tensor_elements(t);
         m->strings = binaries(e, t->data, m->n_strings);
     } else {
-        m->data = binary(t->data, grt_tensor_bytes(t));
+        m->data = write_binary(t->data, grt_tensor_bytes(t));
     }
     return m;
 }
@@ -94,7 +94,7 @@ static void encode_attribute(encoder *e, const grt_attr *a, Grt__Plan__Attribute
         m->f = a->f;
         break;
     case GRT_ATTR_STRING:
-        m->s = binary(a->s.data, a->s.size);
+        m->s = write_binary(a->s.data, a->s.size);
         break;
     case GRT_ATTR_TENSOR:
         m->t = encode_tensor(e, a->t);
@@ -243,8 +243,8 @@ static void encode_metadata(encoder *e, Grt__Plan__Metadata *m)
 }
 
 /* META bytes; malloc'ed. external may be NULL. */
-static void *encode(const grt_plan *plan, const uint64_t *offsets, Grt__Plan__ExternalWeights *external,
-                    size_t *out_size)
+static void *write_encode(const grt_plan *plan, const uint64_t *offsets, Grt__Plan__ExternalWeights *external,
+                          size_t *out_size)
 {
     encoder e = {plan, grt_arena_create(), offsets};
     if (!e.arena)
@@ -300,7 +300,7 @@ typedef struct layout {
 } layout;
 
 /* Offset of equal bytes stored before, or a new one at the end. */
-static bool place(layout *l, stored **table, const grt_plan *plan, int32_t i)
+static bool write_place(layout *l, stored **table, const grt_plan *plan, int32_t i)
 {
     const grt_tensor *w = &plan->weights[i];
     size_t size = grt_plan_packing(plan, i).bytes;
@@ -330,7 +330,7 @@ static bool place(layout *l, stored **table, const grt_plan *plan, int32_t i)
     return true;
 }
 
-static bool lay_out(layout *l, const grt_plan *plan)
+static bool write_lay_out(layout *l, const grt_plan *plan)
 {
     stored *table = NULL;
     l->arena = grt_arena_create();
@@ -341,7 +341,7 @@ static bool lay_out(layout *l, const grt_plan *plan)
     bool ok = l->offsets && l->first;
     for (int32_t i = 0; ok && i < plan->n_weights; i++)
         if (plan->weights[i].dtype != GRT_DTYPE_STRING && grt_tensor_bytes(&plan->weights[i]) > 0)
-            ok = place(l, &table, plan, i);
+            ok = write_place(l, &table, plan, i);
     HASH_CLEAR(hh, table);
     return ok;
 }
@@ -420,7 +420,7 @@ static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *
     plan_section sections[3] = {{.kind = PLAN_META, .offset = PLAN_PAGE}};
     uint32_t n = 1;
     size_t size = 0;
-    void *meta = encode(plan, l->offsets, external, &size);
+    void *meta = write_encode(plan, l->offsets, external, &size);
     if (!meta)
         return grt_fail_memory(size);
     sections[0].length = size;
@@ -499,7 +499,7 @@ grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_
     if (plan_check(path, plan) != GRT_OK)
         return grt_fail_context(GRT_STATUS_INTERNAL, "the compiler made a plan that breaks its own rules");
     layout l = {0};
-    grt_status status = lay_out(&l, plan) ? GRT_OK : grt_fail_memory(sizeof(stored));
+    grt_status status = write_lay_out(&l, plan) ? GRT_OK : grt_fail_memory(sizeof(stored));
     if (status == GRT_OK)
         status =
             external_weights ? write_both(plan, path, &l, cancel) : write_plan(plan, path, &l, NULL, cancel);

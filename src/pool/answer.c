@@ -5,7 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static void count(grt_lane *lane, const grt_request *r, grt_status status)
+static void answer_count(grt_lane *lane, const grt_request *r, grt_status status)
 {
     grt_pool_stats *stats = &lane->stats;
     if (status == GRT_STATUS_CANCELLED)
@@ -25,7 +25,7 @@ static void count(grt_lane *lane, const grt_request *r, grt_status status)
 }
 
 /* Readable as long as the list has something: one is written with the first, and read with the last. */
-static void collect(grt_pool *pool, grt_request *r)
+static void answer_collect(grt_pool *pool, grt_request *r)
 {
     r->next = NULL;
     if (!pool->first_done && pool->fd >= 0)
@@ -44,7 +44,7 @@ void grt_answer(grt_request *r, grt_status status, grt_request **slot)
     grt_queue_remove(&pool->deadlines, &r->queued);
     if (slot)
         *slot = NULL;
-    count(r->lane, r, status);
+    answer_count(r->lane, r, status);
     pthread_mutex_unlock(&pool->lock);
     grt_request_finish(r, status);
     if (callback)
@@ -54,7 +54,7 @@ void grt_answer(grt_request *r, grt_status status, grt_request **slot)
         return;
     }
     pthread_mutex_lock(&pool->lock);
-    collect(pool, r);
+    answer_collect(pool, r);
     pthread_mutex_unlock(&pool->lock);
 }
 

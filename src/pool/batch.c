@@ -44,8 +44,8 @@ static int64_t first_symbol(const grt_plan *plan, const grt_plan_value *v)
     return symbolic ? plan->dims[v->dims[0]].value : -1;
 }
 
-static grt_status check_rows(const row_rule *rule, const grt_plan_value *v, const char *what,
-                             const char *name)
+static grt_status pool_batch_check_rows(const row_rule *rule, const grt_plan_value *v, const char *what,
+                                        const char *name)
 {
     if (grt_dtype_bits(v->dtype) < 8)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "max_batch: %s '%s' has elements of less than a byte",
@@ -63,7 +63,7 @@ static grt_status check_rows(const row_rule *rule, const grt_plan_value *v, cons
     return GRT_OK;
 }
 
-static grt_status find_rows(const grt_batching *batching, row_rule *rule)
+static grt_status pool_batch_find_rows(const grt_batching *batching, row_rule *rule)
 {
     const grt_plan_body *body = &rule->plan->bodies[0];
     for (int32_t i = 0; i < body->n_inputs; i++) {
@@ -75,11 +75,11 @@ static grt_status find_rows(const grt_batching *batching, row_rule *rule)
             rule->symbol = first_symbol(rule->plan, v);
             find_dependent_dims(rule);
         }
-        GRT_TRY(check_rows(rule, v, "input", v->name));
+        GRT_TRY(pool_batch_check_rows(rule, v, "input", v->name));
     }
     for (int32_t i = 0; i < body->n_outputs; i++) {
         const grt_plan_value *v = &body->values[body->outputs[i]];
-        GRT_TRY(check_rows(rule, v, "output", body->output_names[i]));
+        GRT_TRY(pool_batch_check_rows(rule, v, "output", body->output_names[i]));
     }
     return GRT_OK;
 }
@@ -97,8 +97,8 @@ grt_status grt_batching_create(const grt_plan *plan, int64_t most_rows, grt_padd
     out_batching->has_rows = calloc((size_t)plan->bodies[0].n_inputs + 1, sizeof *out_batching->has_rows);
     row_rule rule = {
         .plan = plan, .symbol = -1, .depends = calloc((size_t)plan->n_dims + 1, sizeof *rule.depends)};
-    grt_status status =
-        out_batching->has_rows && rule.depends ? find_rows(out_batching, &rule) : grt_fail_memory(0);
+    grt_status status = out_batching->has_rows && rule.depends ? pool_batch_find_rows(out_batching, &rule)
+                                                               : grt_fail_memory(0);
     free(rule.depends);
     if (status == GRT_OK)
         out_batching->most_rows = most_rows;
@@ -114,7 +114,7 @@ void grt_batching_release(grt_batching *batching)
 /* ---- requests that can be put together ---- */
 
 /* What a request has for an input; NULL: the default, or no tensor. */
-static const grt_tensor *input_of(const grt_request *r, int32_t i)
+static const grt_tensor *pool_batch_input_of(const grt_request *r, int32_t i)
 {
     if (!r->by_value)
         return r->inputs[i].dtype ? &r->inputs[i] : NULL;
@@ -147,7 +147,7 @@ int64_t grt_batching_rows(const grt_batching *batching, const grt_request *reque
     const grt_plan_body *body = batching->most_rows ? &batching->plan->bodies[0] : NULL;
     int64_t rows = -1;
     for (int32_t i = 0; body && i < body->n_inputs; i++) {
-        const grt_tensor *t = input_of(request, i);
+        const grt_tensor *t = pool_batch_input_of(request, i);
         if (!batching->has_rows[i] && is_left_out(request, i))
             continue;
         if (!batching->has_rows[i] || !t ||
@@ -168,7 +168,7 @@ bool grt_batching_fits(const grt_batching *batching, const grt_request *a, const
     for (int32_t i = 0; i < body->n_inputs; i++) {
         if (!batching->has_rows[i])
             continue;
-        const grt_tensor *x = input_of(a, i), *y = input_of(b, i);
+        const grt_tensor *x = pool_batch_input_of(a, i), *y = pool_batch_input_of(b, i);
         for (int32_t k = 1; k < x->rank; k++)
             if (x->dims[k] != y->dims[k])
                 return false;
@@ -213,7 +213,7 @@ void grt_batch_release(grt_batch *batch)
     free(batch->found);
 }
 
-static grt_status reserve(grt_session *session, struct grt_batch_memory *memory, size_t bytes)
+static grt_status pool_batch_reserve(grt_session *session, struct grt_batch_memory *memory, size_t bytes)
 {
     if (bytes <= memory->bytes)
         return GRT_OK;
@@ -227,10 +227,10 @@ static grt_status reserve(grt_session *session, struct grt_batch_memory *memory,
 /* ---- inputs ---- */
 
 /* One request without padding is bound as it is. */
-static grt_status bind_input(grt_batch *batch, grt_context *context, int32_t i, grt_request *const *requests,
-                             size_t n, int64_t padded)
+static grt_status pool_batch_bind_input(grt_batch *batch, grt_context *context, int32_t i,
+                                        grt_request *const *requests, size_t n, int64_t padded)
 {
-    grt_tensor whole = *input_of(requests[0], i);
+    grt_tensor whole = *pool_batch_input_of(requests[0], i);
     if (n == 1 && whole.dims[0] == padded)
         return grt_context_set_input(context, (size_t)i, &whole);
     const size_t row = grt_tensor_bytes(&whole) / (size_t)whole.dims[0];
@@ -238,12 +238,12 @@ static grt_status bind_input(grt_batch *batch, grt_context *context, int32_t i, 
     const size_t bytes = grt_tensor_bytes(&whole);
     if (bytes == SIZE_MAX)
         return grt_fail_memory(bytes);
-    GRT_TRY(reserve(batch->session, &batch->inputs[i], bytes));
+    GRT_TRY(pool_batch_reserve(batch->session, &batch->inputs[i], bytes));
     whole.data = batch->inputs[i].data;
     whole.memory = whole.dtype == GRT_DTYPE_STRING ? GRT_MEMORY_HOST : GRT_MEMORY_PINNED;
     char *at = whole.data;
     for (size_t k = 0; row && k < n; k++) {
-        const grt_tensor *part = input_of(requests[k], i);
+        const grt_tensor *part = pool_batch_input_of(requests[k], i);
         memcpy(at, part->data, (size_t)part->dims[0] * row);
         at += (size_t)part->dims[0] * row;
     }
@@ -259,7 +259,7 @@ static grt_value *output_memory(const grt_batch *batch, int32_t i)
     return &batch->outputs[(size_t)i * OUTPUT_SETS + batch->turn];
 }
 
-static grt_status bind_output(grt_batch *batch, grt_context *context, int32_t i)
+static grt_status pool_batch_bind_output(grt_batch *batch, grt_context *context, int32_t i)
 {
     grt_value *memory = output_memory(batch, i);
     grt_tensor t;
@@ -278,11 +278,11 @@ grt_status grt_batch_bind(grt_batch *batch, const grt_batching *batching, grt_co
     const grt_plan_body *body = &batching->plan->bodies[0];
     const int64_t padded = grt_batching_padded(batching, rows);
     for (int32_t i = 0; i < body->n_inputs; i++)
-        GRT_TRY(batching->has_rows[i] ? bind_input(batch, context, i, requests, n, padded)
+        GRT_TRY(batching->has_rows[i] ? pool_batch_bind_input(batch, context, i, requests, n, padded)
                                       : grt_context_set_input(context, (size_t)i, NULL));
     batch->turn = (batch->turn + 1) % OUTPUT_SETS;
     for (int32_t i = 0; i < body->n_outputs; i++)
-        GRT_TRY(bind_output(batch, context, i));
+        GRT_TRY(pool_batch_bind_output(batch, context, i));
     return GRT_OK;
 }
 
@@ -299,7 +299,7 @@ grt_status grt_batch_find_results(grt_batch *batch, grt_context *context, int64_
     return GRT_OK;
 }
 
-static grt_status give_result(const grt_batch *batch, grt_request *r, int32_t i, int64_t first_row)
+static grt_status pool_batch_give_result(const grt_batch *batch, grt_request *r, int32_t i, int64_t first_row)
 {
     const grt_tensor *bound = &r->outputs[i];
     grt_value *memory = output_memory(batch, i);
@@ -326,6 +326,6 @@ static grt_status give_result(const grt_batch *batch, grt_request *r, int32_t i,
 grt_status grt_batch_give_results(const grt_batch *batch, grt_request *request, int64_t first_row)
 {
     for (size_t i = 0; i < request->n_outputs; i++)
-        GRT_TRY(give_result(batch, request, (int32_t)i, first_row));
+        GRT_TRY(pool_batch_give_result(batch, request, (int32_t)i, first_row));
     return GRT_OK;
 }

@@ -51,8 +51,8 @@ static grt_pool_device *find_device(grt_pool *pool, const grt_device *device)
     return d;
 }
 
-static grt_status take_device(grt_pool *pool, const grt_device *device, size_t contexts,
-                              grt_pool_device **out_device)
+static grt_status lane_take_device(grt_pool *pool, const grt_device *device, size_t contexts,
+                                   grt_pool_device **out_device)
 {
     pthread_mutex_lock(&pool->lock);
     grt_pool_device *d = find_device(pool, device);
@@ -113,9 +113,9 @@ static grt_status start_workers(grt_lane *lane, grt_session *const *sessions, si
 {
     for (size_t i = 0; i < n; i++) {
         lane->sessions[i].lends = sessions[i]->on_device || sessions[i]->threads == 1;
-        GRT_TRY(take_device(lane->pool, sessions[i]->device,
-                            contexts_on(sessions, n, sessions[i]->device, options),
-                            &lane->sessions[i].device));
+        GRT_TRY(lane_take_device(lane->pool, sessions[i]->device,
+                                 contexts_on(sessions, n, sessions[i]->device, options),
+                                 &lane->sessions[i].device));
         for (size_t k = 0; k < contexts_of(sessions[i], options); k++)
             GRT_TRY(grt_worker_start(&lane->workers[lane->n_workers++], lane, i, sessions[i]));
     }

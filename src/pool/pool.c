@@ -255,7 +255,7 @@ static grt_status find_lane(grt_pool *pool, size_t index, grt_lane **out_lane)
     return lane ? GRT_OK : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the pool has no lane %zu", index);
 }
 
-static grt_status make_request(grt_pool *pool, const grt_submission *s, grt_request **out_request)
+static grt_status pool_make_request(grt_pool *pool, const grt_submission *s, grt_request **out_request)
 {
     grt_lane *lane;
     GRT_TRY(find_lane(pool, s->lane, &lane));
@@ -330,7 +330,7 @@ static grt_status submit_request(grt_pool *pool, const grt_submission *submissio
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "%s: out_request is NULL, and there is no callback that would get the request",
                         function);
-    GRT_TRY(make_request(pool, &s, &r));
+    GRT_TRY(pool_make_request(pool, &s, &r));
     grt_request *before = out_request ? *out_request : NULL;
     if (out_request)
         *out_request = r; /* the callback may be quick */
@@ -394,7 +394,7 @@ grt_status grt_pool_run(grt_pool *pool, const grt_tensor *inputs, size_t n_input
     grt_request *r;
     if (!pool)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_run: the pool is NULL");
-    GRT_TRY(make_request(pool, &s, &r));
+    GRT_TRY(pool_make_request(pool, &s, &r));
     grt_worker *w = borrow_worker(pool, r);
     if (w)
         grt_worker_serve(w);

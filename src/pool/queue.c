@@ -13,7 +13,7 @@ static bool is_before(const grt_queue *queue, const grt_queued *a, const grt_que
     return a->number < b->number;
 }
 
-static void put(grt_queue *queue, size_t at, grt_queued *item)
+static void queue_put(grt_queue *queue, size_t at, grt_queued *item)
 {
     queue->items[at] = item;
     item->place[queue->order] = at + 1;
@@ -22,10 +22,10 @@ static void put(grt_queue *queue, size_t at, grt_queued *item)
 static void move_up(grt_queue *queue, size_t at, grt_queued *item)
 {
     while (at > 0 && is_before(queue, item, queue->items[(at - 1) / 2])) {
-        put(queue, at, queue->items[(at - 1) / 2]);
+        queue_put(queue, at, queue->items[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
-    put(queue, at, item);
+    queue_put(queue, at, item);
 }
 
 static void move_down(grt_queue *queue, size_t at, grt_queued *item)
@@ -35,9 +35,9 @@ static void move_down(grt_queue *queue, size_t at, grt_queued *item)
             child++;
         if (!is_before(queue, queue->items[child], item))
             break;
-        put(queue, at, queue->items[child]);
+        queue_put(queue, at, queue->items[child]);
     }
-    put(queue, at, item);
+    queue_put(queue, at, item);
 }
 
 grt_status grt_queue_reserve(grt_queue *queue, size_t capacity)

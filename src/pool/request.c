@@ -106,7 +106,7 @@ static grt_request *make_request(void)
     return r;
 }
 
-static bool make_room(grt_request *r, size_t n_inputs, size_t n_outputs)
+static bool request_make_room(grt_request *r, size_t n_inputs, size_t n_outputs)
 {
     if (n_inputs > r->most_inputs || !r->inputs) {
         free(r->inputs);
@@ -158,7 +158,7 @@ grt_status grt_request_create(grt_request_store *store, const grt_submission *su
     grt_request *r = take_free(store);
     if (!r)
         r = make_request();
-    if (!r || !make_room(r, submission->n_inputs, n_outputs)) {
+    if (!r || !request_make_room(r, submission->n_inputs, n_outputs)) {
         if (r)
             free_request(r);
         return grt_fail_memory((submission->n_inputs + n_outputs) * sizeof(grt_tensor));

@@ -71,7 +71,7 @@ static grt_status keep_results(grt_context *context, grt_request *r)
     return GRT_OK;
 }
 
-static bool is_cancelled(void *user)
+static bool worker_is_cancelled(void *user)
 {
     return atomic_load_explicit(&((grt_request *)user)->cancelled, memory_order_relaxed);
 }
@@ -82,7 +82,7 @@ static void serve_alone(grt_worker *w, grt_request **slot)
     const double begin = grt_now_ms();
     const grt_run_options options = {.struct_size = sizeof options,
                                      .deadline_ms = r->queued.deadline_ms,
-                                     .cancel = is_cancelled,
+                                     .cancel = worker_is_cancelled,
                                      .user = r};
     grt_status status = bind_request(w->context, r);
     const double bound = grt_now_ms();
@@ -138,7 +138,7 @@ static bool is_deserted(void *user)
     return !atomic_load_explicit(&((grt_worker *)user)->live, memory_order_relaxed);
 }
 
-static grt_status run_batch(grt_worker *w, double *out_bound)
+static grt_status worker_run_batch(grt_worker *w, double *out_bound)
 {
     const grt_lane *lane = w->lane;
     const grt_run_options options = {.struct_size = sizeof options, .cancel = is_deserted, .user = w};
@@ -176,7 +176,7 @@ static void serve_batch(grt_worker *w)
     const double begin = grt_now_ms();
     double bound;
     atomic_store_explicit(&w->live, w->n_requests, memory_order_relaxed);
-    if (run_batch(w, &bound) != GRT_OK) { /* if it was cancelled, nobody is left */
+    if (worker_run_batch(w, &bound) != GRT_OK) { /* if it was cancelled, nobody is left */
         serve_separately(w);
         return;
     }

@@ -87,7 +87,7 @@ document_weight *document_find(const document *d, const char *name)
     return e ? e->thing : NULL;
 }
 
-static void take_name(document *d, const char *name)
+static void document_take_name(document *d, const char *name)
 {
     if (name && *name && !names_add(&d->taken, d->arena, name))
         grt_arena_fail(d->arena);
@@ -98,7 +98,7 @@ const char *document_name(document *d, const char *base, const char *suffix)
     const char *name = grt_arena_printf(d->arena, "%s%s", base, suffix);
     for (int64_t i = 1; name && names_find(&d->taken, name); i++)
         name = grt_arena_printf(d->arena, "%s%s_%" PRId64, base, suffix, i);
-    take_name(d, name);
+    document_take_name(d, name);
     return name;
 }
 
@@ -212,7 +212,7 @@ static document_weight *append_weight(document *d, const char *name, const grt_t
     *w = (document_weight){name, *tensor, message};
     e->thing = w;
     d->weights[d->n_weights++] = w;
-    take_name(d, name);
+    document_take_name(d, name);
     return w;
 }
 
@@ -324,13 +324,13 @@ static grt_status read_weight(document *d, import_messages *m, Onnx__TensorProto
     return GRT_OK;
 }
 
-static grt_status read_nodes(document *d, import_messages *m, const Onnx__GraphProto *graph)
+static grt_status document_read_nodes(document *d, import_messages *m, const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
         Onnx__NodeProto *node = graph->node[i];
         const Onnx__AttributeProto *value = node_is(node, "Constant") ? node_attr(node, "value") : NULL;
         for (size_t k = 0; k < node->n_output; k++)
-            take_name(d, node->output[k]);
+            document_take_name(d, node->output[k]);
         if (value && value->t && value->t->data_type != GRT_DTYPE_STRING) {
             GRT_TRY(read_weight(d, m, value->t, node_out(node, 0)));
             continue;
@@ -362,7 +362,7 @@ static grt_status read_interface(document *d, const Onnx__GraphProto *graph)
             return grt_fail(GRT_STATUS_INVALID_MODEL, "input %zu of the model has no name", i);
         if (!document_find(d, name))
             d->inputs[d->n_inputs++] = graph->input[i];
-        take_name(d, name);
+        document_take_name(d, name);
     }
     for (size_t i = 0; i < graph->n_output; i++) {
         if (!graph->output[i]->name || !*graph->output[i]->name)
@@ -387,7 +387,7 @@ grt_status document_open(document *d, const compile_source *source)
         GRT_TRY(read_weight(d, m, graph->initializer[i], graph->initializer[i]->name));
     for (size_t i = 0; i < graph->n_sparse_initializer; i++)
         GRT_TRY(settle_sparse(m, graph->sparse_initializer[i]));
-    GRT_TRY(read_nodes(d, m, graph));
+    GRT_TRY(document_read_nodes(d, m, graph));
     for (size_t i = 0; i < model->n_functions; i++)
         for (size_t k = 0; k < model->functions[i]->n_node; k++)
             GRT_TRY(settle_node(m, model->functions[i]->node[k]));
@@ -406,7 +406,7 @@ grt_status document_copy_frame(document *d, const document *from)
     if (!d->arena)
         return grt_fail_memory(0);
     for (size_t i = 0; i < from->taken.capacity; i++)
-        take_name(d, from->taken.slots[i].name);
+        document_take_name(d, from->taken.slots[i].name);
     for (size_t i = 0; i < from->n_weights; i++)
         append_weight(d, from->weights[i]->name, &from->weights[i]->tensor, from->weights[i]->message);
     for (size_t i = 0; i < from->n_outputs; i++)

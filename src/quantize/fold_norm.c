@@ -37,7 +37,7 @@ static void index_values(norm_fold *f)
 }
 
 /* A float32 vector of n elements; n < 0: of any number. */
-static const float *constant_vector(const document *d, const char *name, int64_t n)
+static const float *fold_norm_constant_vector(const document *d, const char *name, int64_t n)
 {
     const document_weight *w = document_find(d, name);
     if (!w || w->tensor.dtype != GRT_DTYPE_FLOAT || w->tensor.rank != 1 || (n >= 0 && w->tensor.dims[0] != n))
@@ -85,9 +85,9 @@ static bool fold_one(norm_fold *f, const Onnx__NodeProto *norm)
     const int64_t n = w->tensor.dims[axis], all = grt_tensor_elements(&w->tensor);
     const float *p[VARIANCE + 1] = {NULL}, *bias = NULL;
     for (size_t i = SCALE; i <= VARIANCE; i++)
-        if (!(p[i] = constant_vector(d, node_in(norm, i), n)))
+        if (!(p[i] = fold_norm_constant_vector(d, node_in(norm, i), n)))
             return false;
-    if (*node_in(conv, 2) && !(bias = constant_vector(d, node_in(conv, 2), n)))
+    if (*node_in(conv, 2) && !(bias = fold_norm_constant_vector(d, node_in(conv, 2), n)))
         return false;
     float *weights, *offsets;
     const grt_tensor vector = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {n}};

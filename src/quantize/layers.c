@@ -13,7 +13,7 @@ static bool is_listed(const Onnx__NodeProto *node, const char *const *ops)
 }
 
 /* Input 0 is moved, or its largest elements are taken: the result has the input's scale. */
-static bool is_move(const Onnx__NodeProto *node)
+static bool layers_is_move(const Onnx__NodeProto *node)
 {
     static const char *const ops[] = {"Reshape",      "Transpose", "Flatten", "Squeeze",
                                       "Unsqueeze",    "Slice",     "MaxPool", "DepthToSpace",
@@ -40,7 +40,7 @@ static bool is_convolution(const Onnx__NodeProto *node)
 
 /* ---- the index ---- */
 
-static quant_value *add_value(quant_layers *l, const char *name)
+static quant_value *layers_add_value(quant_layers *l, const char *name)
 {
     names_entry *e = *name ? names_add(&l->by_name, l->arena, name) : NULL;
     if (!e)
@@ -76,16 +76,16 @@ static grt_status index_document(quant_layers *l)
     if (!l->values)
         return grt_fail_memory(n * sizeof *l->values);
     for (size_t i = 0; i < d->n_inputs; i++)
-        add_value(l, d->inputs[i]->name);
+        layers_add_value(l, d->inputs[i]->name);
     for (size_t i = 0; i < d->n_nodes; i++) {
         const Onnx__NodeProto *node = d->nodes[i];
         for (size_t k = 0; k < node->n_input; k++) {
-            quant_value *v = add_value(l, node_in(node, k));
+            quant_value *v = layers_add_value(l, node_in(node, k));
             if (v)
                 v->only_user = v->n_uses++ ? -1 : (int32_t)i;
         }
         for (size_t k = 0; k < node->n_output; k++) {
-            quant_value *v = add_value(l, node_out(node, k));
+            quant_value *v = layers_add_value(l, node_out(node, k));
             if (v)
                 v->maker = (int32_t)i;
         }
@@ -230,7 +230,7 @@ static void mark_carried(quant_layers *l)
         const Onnx__NodeProto *node = l->d->nodes[i];
         const quant_value *in = layers_value(l, node_in(node, 0));
         quant_value *out = layers_value(l, node_out(node, 0));
-        if (out && in && in->carried && (is_move(node) || is_activation(node)))
+        if (out && in && in->carried && (layers_is_move(node) || is_activation(node)))
             out->carried = true;
         else if (out && is_joint(node) && all_carried(l, node))
             out->carried = true;
@@ -271,7 +271,7 @@ static void mark_wanted(quant_layers *l)
             continue;
         if (is_joint(node) && all_carried(l, node)) {
             want_joint(l, node, out);
-        } else if (is_move(node) && in->carried && out->wanted) {
+        } else if (layers_is_move(node) && in->carried && out->wanted) {
             in->wanted = true;
             out->like = in;
         }

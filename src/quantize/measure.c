@@ -24,7 +24,7 @@ static size_t nth_measured(const samples *s, size_t i)
 
 /* ---- layers ---- */
 
-static grt_status add_sums(const runner *r, double *sums, size_t n)
+static grt_status measure_add_sums(const runner *r, double *sums, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         grt_tensor t;
@@ -46,7 +46,7 @@ static grt_status run_beside(const samples *s, document *d, double *sums)
         if (status == GRT_OK)
             status = runner_run(&r, nth_measured(s, i));
         if (status == GRT_OK)
-            status = add_sums(&r, sums, d->n_outputs);
+            status = measure_add_sums(&r, sums, d->n_outputs);
     }
     runner_release(&r);
     return status;

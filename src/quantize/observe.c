@@ -94,7 +94,7 @@ static void hash_number(XXH3_state_t *state, uint64_t number)
     XXH3_64bits_update(state, &number, sizeof number);
 }
 
-static grt_status make_key(observing *o)
+static grt_status observe_make_key(observing *o)
 {
     packed_model packed = {0};
     document *d = (document *)(uintptr_t)o->layers->d;
@@ -208,7 +208,7 @@ grt_status observe_values(quant_layers *l, const samples *s, size_t most_bytes, 
     if (!list_values(&o))
         return grt_fail_memory(0);
     GRT_TRY(make_groups(&o, most_bytes));
-    GRT_TRY(make_key(&o));
+    GRT_TRY(observe_make_key(&o));
     out->list = calloc(o.n + 1, sizeof *out->list);
     if (!out->list)
         return grt_fail_memory(o.n * sizeof *out->list);

@@ -110,7 +110,7 @@ static Onnx__TensorProto *weight_message(packing *p, const document_weight *w)
     return t;
 }
 
-static void place_weights(packing *p)
+static void pack_place_weights(packing *p)
 {
     document *d = p->d;
     p->graph.n_initializer = 0;
@@ -153,7 +153,7 @@ static grt_status pack_begin(packing *p, document *d)
     p->graph.output = d->outputs;
     p->graph.n_value_info = 0; /* they describe values that are others now */
     place_opsets(p);
-    place_weights(p);
+    pack_place_weights(p);
     return document_check(d);
 }
 
@@ -203,14 +203,14 @@ static void sink_append(ProtobufCBuffer *buffer, size_t size, const uint8_t *dat
         s->status = grt_output_write(s->output, data, size);
 }
 
-static grt_status write_message(const packing *p, grt_output *o)
+static grt_status pack_write_message(const packing *p, grt_output *o)
 {
     sink s = {.base = {sink_append}, .output = o};
     onnx__model_proto__pack_to_buffer(&p->model, &s.base);
     return s.status;
 }
 
-static grt_status write_weights(const packing *p, grt_output *o)
+static grt_status pack_write_weights(const packing *p, grt_output *o)
 {
     for (size_t i = 0; i < p->d->n_weights; i++) {
         const document_weight *w = p->d->weights[i];
@@ -233,9 +233,9 @@ static uint64_t weight_bytes(const document *d)
 
 static grt_status commit_both(packing *p, grt_output *model, grt_output *data)
 {
-    GRT_TRY(write_message(p, model));
+    GRT_TRY(pack_write_message(p, model));
     if (p->placement == PLACE_FILE) {
-        GRT_TRY(write_weights(p, data));
+        GRT_TRY(pack_write_weights(p, data));
         GRT_TRY(grt_output_commit(data));
     }
     return grt_output_commit(model);

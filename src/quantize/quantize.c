@@ -113,7 +113,7 @@ static grt_status read_model(quantizing *q, const char *path)
     return GRT_OK;
 }
 
-static grt_status find_layers(quantizing *q)
+static grt_status quantize_find_layers(quantizing *q)
 {
     const char *const *ops = split_list(q->base.arena, q->options.ops);
     GRT_TRY(document_check(&q->base));
@@ -137,7 +137,7 @@ static grt_status find_layers(quantizing *q)
 
 /* ---- scales ---- */
 
-static value_range range_of(const grt_quantize_options *o, const statistics *s)
+static value_range quantize_range_of(const grt_quantize_options *o, const statistics *s)
 {
     const bool symmetric = o->activations == GRT_DTYPE_INT8;
     switch (o->calibration) {
@@ -173,7 +173,8 @@ static grt_status calibrate(quantizing *q)
     if (!q->scales)
         return grt_fail_memory(q->observed.n * sizeof *q->scales);
     for (size_t i = 0; i < q->observed.n; i++)
-        q->scales[i] = scale_of_range(range_of(&q->options, &q->observed.list[i]), q->options.activations);
+        q->scales[i] =
+            scale_of_range(quantize_range_of(&q->options, &q->observed.list[i]), q->options.activations);
     keep_odd_layers(q);
     return layers_active(&q->layers)
                ? GRT_OK
@@ -315,10 +316,10 @@ static void fill_report(quantizing *q)
     q->report.largest_error = measured ? q->error.largest : -1;
 }
 
-static grt_status quantize(quantizing *q, const char *onnx_path, const char *out_path)
+static grt_status quantize_file(quantizing *q, const char *onnx_path, const char *out_path)
 {
     GRT_TRY(read_model(q, onnx_path));
-    GRT_TRY(find_layers(q));
+    GRT_TRY(quantize_find_layers(q));
     GRT_TRY(grt_runtime_create(&q->samples.runtime));
     GRT_TRY(grt_runtime_set_algo_cache(q->samples.runtime, "off"));
     GRT_TRY(calibrate(q));
@@ -330,7 +331,7 @@ static grt_status quantize(quantizing *q, const char *onnx_path, const char *out
     return GRT_OK;
 }
 
-static bool same_file(const char *a, const char *b)
+static bool quantize_same_file(const char *a, const char *b)
 {
     struct stat of_a, of_b;
     return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
@@ -344,13 +345,13 @@ grt_status grt_quantize(const char *onnx_path, const grt_quantize_options *optio
     if (!onnx_path || !out_path)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_quantize: %s is NULL",
                         onnx_path ? "out_path" : "onnx_path");
-    if (same_file(onnx_path, out_path))
+    if (quantize_same_file(onnx_path, out_path))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the result would take the place of the model",
                         out_path);
     GRT_TRY(quantize_options_take(&q.options, options));
     q.samples =
         (samples){.options = &q.options, .original = &q.base, .cancel = {q.options.cancel, q.options.user}};
-    grt_status status = quantize(&q, onnx_path, out_path);
+    grt_status status = quantize_file(&q, onnx_path, out_path);
     if (status == GRT_OK && out_report)
         status = grt_info_give(out_report, &q.report, sizeof q.report, "grt_quantize_report");
     free(q.scales);

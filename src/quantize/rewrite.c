@@ -133,7 +133,7 @@ static int32_t channel_axis(const Onnx__NodeProto *node)
     return node_is(node, "Conv") || is_transposed(node) ? 0 : 1;
 }
 
-static grt_tensor transpose(rewriter *w, const grt_tensor *t)
+static grt_tensor rewrite_transpose(rewriter *w, const grt_tensor *t)
 {
     const int64_t rows = t->dims[0], columns = t->dims[1];
     grt_tensor made = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {columns, rows}};
@@ -167,7 +167,7 @@ typedef struct weight_form {
     const float *least;
 } weight_form;
 
-static weight_form form_of(rewriter *w, const quant_layer *layer, float in_scale)
+static weight_form rewrite_form_of(rewriter *w, const quant_layer *layer, float in_scale)
 {
     const grt_quantize_options *o = w->r->options;
     const Onnx__NodeProto *node = w->r->layers->d->nodes[layer->node];
@@ -178,7 +178,7 @@ static weight_form form_of(rewriter *w, const quant_layer *layer, float in_scale
         f.axis = f.block ? 1 - f.axis : f.axis;
     } else if (o->mode == GRT_QUANTIZE_DYNAMIC) {
         if (is_transposed(node))
-            f.tensor = transpose(w, &f.tensor);
+            f.tensor = rewrite_transpose(w, &f.tensor);
         f.axis = 1;
     } else {
         f.least = least_scales(w, layer, in_scale);
@@ -219,7 +219,7 @@ static grt_status fill_weight(rewriter *w, const quant_layer *layer, const weigh
 static grt_status make_weight(rewriter *w, quant_layer *layer, float in_scale, made_weight **out,
                               weight_form *out_form)
 {
-    *out_form = form_of(w, layer, in_scale);
+    *out_form = rewrite_form_of(w, layer, in_scale);
     const char *key = weight_key(w, layer, out_form);
     names_entry *e = key ? names_add(&w->weights, w->out->arena, key) : NULL;
     made_weight *made = e && e->thing ? e->thing : GRT_ARENA_NEW(w->out->arena, made_weight);
@@ -233,8 +233,8 @@ static grt_status make_weight(rewriter *w, quant_layer *layer, float in_scale, m
     return GRT_OK;
 }
 
-static const char *dequantise(rewriter *w, const char *base, const char *data, const char *scales,
-                              const char *zeros, int64_t axis, int64_t block)
+static const char *rewrite_dequantise(rewriter *w, const char *base, const char *data, const char *scales,
+                                      const char *zeros, int64_t axis, int64_t block)
 {
     document *d = w->out;
     const char *result = document_name(d, base, "/dequantized");
@@ -254,8 +254,8 @@ static const char *dequantised_weight(rewriter *w, const quant_layer *layer, mad
                                       const weight_form *f)
 {
     if (!made->dequantised)
-        made->dequantised =
-            dequantise(w, layer->weight->name, made->data, made->scales, made->zeros, f->axis, f->block);
+        made->dequantised = rewrite_dequantise(w, layer->weight->name, made->data, made->scales, made->zeros,
+                                               f->axis, f->block);
     return made->dequantised;
 }
 
@@ -277,7 +277,7 @@ static const char *dequantised_bias(rewriter *w, const quant_layer *layer, const
     }
     const char *data = add_constant(w, base, "/quantized", GRT_DTYPE_INT32, 1, n, numbers),
                *scale = add_constant(w, base, "/scale", GRT_DTYPE_FLOAT, 1, n, scales);
-    return dequantise(w, base, data, scale, NULL, 0, 0);
+    return rewrite_dequantise(w, base, data, scale, NULL, 0, 0);
 }
 
 /* ---- layers ---- */

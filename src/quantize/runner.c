@@ -27,7 +27,7 @@ grt_status runner_open(runner *r, const samples *s, document *d)
     return grt_context_create(r->session, &r->context);
 }
 
-static void release_values(runner *r)
+static void runner_release_values(runner *r)
 {
     for (size_t i = 0; r->values && i < count_inputs(r->samples); i++) {
         grt_value_release(r->values[i]);
@@ -41,7 +41,7 @@ void runner_release(runner *r)
     grt_session_release(r->session);
     grt_model_release(r->model);
     if (r->values)
-        release_values(r);
+        runner_release_values(r);
     free(r->values);
     pack_release(&r->packed);
     *r = (runner){0};
@@ -56,7 +56,7 @@ static grt_value *value_of(const runner *r, const char *name)
     return NULL;
 }
 
-static grt_status bind_inputs(runner *r)
+static grt_status runner_bind_inputs(runner *r)
 {
     for (size_t i = 0; i < grt_model_input_count(r->model); i++) {
         grt_io_info info = {.struct_size = sizeof info};
@@ -72,10 +72,10 @@ static grt_status bind_inputs(runner *r)
 grt_status runner_bind(runner *r, size_t sample)
 {
     const grt_quantize_options *o = r->samples->options;
-    release_values(r);
+    runner_release_values(r);
     if (!o->sample(o->user, sample, r->values))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "sample %zu could not be made by the caller", sample);
-    const grt_status status = bind_inputs(r);
+    const grt_status status = runner_bind_inputs(r);
     return status == GRT_OK ? status : grt_fail_context(status, "sample %zu", sample);
 }
 

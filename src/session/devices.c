@@ -56,7 +56,7 @@ bool grt_devices_any(grt_devices *devices)
     return any;
 }
 
-static entry *find(grt_devices *devices, const grt_backend *backend, int32_t index)
+static entry *devices_find(grt_devices *devices, const grt_backend *backend, int32_t index)
 {
     for (entry *e = devices->list; e; e = e->next)
         if (e->backend == backend && e->index == index)
@@ -73,7 +73,7 @@ grt_status grt_devices_open(grt_devices *devices, const grt_backend *backend, in
                             grt_algo_cache *algos, grt_device **out_device)
 {
     pthread_mutex_lock(&devices->lock);
-    entry *e = find(devices, backend, index);
+    entry *e = devices_find(devices, backend, index);
     while (e && e->opening)
         pthread_cond_wait(&devices->changed, &devices->lock);
     const bool mine = e && !e->device;

@@ -73,7 +73,7 @@ static double fraction(const group *g)
     return all < 1 ? all : 1;
 }
 
-static void tell(group *g, const item *it, const char *phase)
+static void group_tell(group *g, const item *it, const char *phase)
 {
     bool go_on = true;
     g->told = fraction(g);
@@ -89,13 +89,13 @@ static void tell(group *g, const item *it, const char *phase)
 }
 
 /* CANCELLED: the caller wants to stop. */
-static grt_status begin(item *it, const char *phase)
+static grt_status group_begin(item *it, const char *phase)
 {
     group *g = it->group;
     grt_phases_next(&it->session->phases, phase);
     pthread_mutex_lock(&g->progress);
     g->reached += strcmp(phase, "weights") && strcmp(phase, "create kernels") ? 0 : 0.5;
-    tell(g, it, phase);
+    group_tell(g, it, phase);
     const bool asked = g->asked_to_stop;
     pthread_mutex_unlock(&g->progress);
     if (asked)
@@ -109,7 +109,7 @@ static void on_moved(void *user, size_t bytes)
     pthread_mutex_lock(&g->progress);
     g->moved += bytes;
     if (fraction(g) - g->told >= 0.01)
-        tell(g, &g->items[0], "weights");
+        group_tell(g, &g->items[0], "weights");
     const bool asked = g->asked_to_stop && !atomic_load(&g->cancel);
     pthread_mutex_unlock(&g->progress);
     if (asked)
@@ -194,7 +194,7 @@ static grt_status get_source(group *g, const grt_backend *backend, source **out_
     return status;
 }
 
-static grt_status fill(item *it, void *block)
+static grt_status group_fill(item *it, void *block)
 {
     source *s;
     GRT_TRY(get_source(it->group, it->backend, &s));
@@ -202,13 +202,13 @@ static grt_status fill(item *it, void *block)
     return grt_upload_run(s->upload, it->session->device, block, &it->session->uploaded);
 }
 
-static grt_status place_weights(item *it)
+static grt_status group_place_weights(item *it)
 {
     void *block;
     GRT_TRY(grt_session_place_weights(it->session, &block));
     if (!block)
         return GRT_OK;
-    const grt_status status = fill(it, block);
+    const grt_status status = group_fill(it, block);
     grt_resident_settle(it->session->resident, status);
     return status;
 }
@@ -241,14 +241,14 @@ static grt_status make_session(item *it)
     const int32_t share = g->options.threads / (int32_t)g->n;
     GRT_TRY(grt_session_start(g->model, g->options.threads, g->options.fallback != NULL, g->start_ms,
                               &it->session));
-    GRT_TRY(begin(it, "open device"));
+    GRT_TRY(group_begin(it, "open device"));
     GRT_TRY(grt_session_open_device(it->session, it->backend, it->number));
-    GRT_TRY(begin(it, "weights"));
-    GRT_TRY(place_weights(it));
-    GRT_TRY(begin(it, "create kernels"));
+    GRT_TRY(group_begin(it, "weights"));
+    GRT_TRY(group_place_weights(it));
+    GRT_TRY(group_begin(it, "create kernels"));
     GRT_TRY(grt_session_create_kernels(it->session, share > 1 ? share : 1));
     if (it->backend->traits.loads_code) {
-        GRT_TRY(begin(it, "prepare"));
+        GRT_TRY(group_begin(it, "prepare"));
         g->warm(it->session);
     }
     grt_phases_next(&it->session->phases, NULL);
@@ -269,7 +269,7 @@ static void work_at(item *it)
     }
     grt_session_save_choices(it->session);
     pthread_mutex_lock(&g->progress);
-    tell(g, it, "ready");
+    group_tell(g, it, "ready");
     pthread_mutex_unlock(&g->progress);
 }
 

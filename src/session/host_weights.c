@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void release(grt_host_weights *w)
+static void host_weights_release(grt_host_weights *w)
 {
     free(w->tensors);
     free(w->unpacked);
     free(w);
 }
 
-static grt_status make(const grt_plan *plan, const grt_backend *backend, grt_host_weights **out_weights)
+static grt_status host_weights_make(const grt_plan *plan, const grt_backend *backend,
+                                    grt_host_weights **out_weights)
 {
     const size_t n = (size_t)plan->n_weights;
     grt_host_weights *w = calloc(1, sizeof *w);
@@ -28,7 +29,7 @@ static grt_status make(const grt_plan *plan, const grt_backend *backend, grt_hos
     else if (status == GRT_OK && n)
         status = grt_plan_unpack(plan, w->tensors, &w->unpacked);
     if (status != GRT_OK) {
-        release(w);
+        host_weights_release(w);
         return status;
     }
     *out_weights = w;
@@ -43,7 +44,7 @@ grt_status grt_host_weights_take(grt_model *model, const grt_backend *backend,
     grt_host_weights *w = model->host_weights;
     while (w && w->backend != backend)
         w = w->next;
-    if (!w && (status = make(model->plan, backend, &w)) == GRT_OK) {
+    if (!w && (status = host_weights_make(model->plan, backend, &w)) == GRT_OK) {
         w->next = model->host_weights;
         model->host_weights = w;
     }
@@ -66,7 +67,7 @@ void grt_host_weights_give(grt_model *model, const grt_host_weights *weights)
     grt_host_weights *w = *at;
     if (--w->refs == 0) {
         *at = w->next;
-        release(w);
+        host_weights_release(w);
     }
     pthread_mutex_unlock(&model->lock);
 }

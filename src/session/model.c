@@ -20,7 +20,7 @@
 
 /* ---- opening ---- */
 
-static grt_status map_file(const char *path, grt_model *model)
+static grt_status model_map_file(const char *path, grt_model *model)
 {
     GRT_TRY(grt_file_map_open(path, &model->file));
     if (!model->file.size)
@@ -31,7 +31,7 @@ static grt_status map_file(const char *path, grt_model *model)
 }
 
 /* options NULL: the defaults, which are grt_compile's. */
-static grt_status compile(grt_model *model, const char *path, const grt_compile_options *options)
+static grt_status model_compile(grt_model *model, const char *path, const grt_compile_options *options)
 {
     grt_compile_options known;
     GRT_TRY(compile_options_take(&known, options));
@@ -60,7 +60,7 @@ static grt_status find_trust(const grt_compile_options *options, grt_trust *out_
     return grt_trust_parse(known.trust, out_trust);
 }
 
-static grt_status load(grt_model *model, const char *path, const grt_compile_options *options)
+static grt_status model_load(grt_model *model, const char *path, const grt_compile_options *options)
 {
     grt_trust trust;
     GRT_TRY(find_trust(options, &trust));
@@ -72,10 +72,10 @@ static grt_status load(grt_model *model, const char *path, const grt_compile_opt
         return grt_fail(GRT_STATUS_UNTRUSTED,
                         "an ONNX model has no signature: compile it (graphc optimize) and sign the plan");
     grt_phases_next(&model->phases, "compile");
-    return compile(model, path, options);
+    return model_compile(model, path, options);
 }
 
-static grt_status create(grt_runtime *runtime, grt_model **out_model)
+static grt_status model_create(grt_runtime *runtime, grt_model **out_model)
 {
     grt_model *model = calloc(1, sizeof *model);
     if (!model)
@@ -91,11 +91,11 @@ static grt_status create(grt_runtime *runtime, grt_model **out_model)
 
 static grt_status make_texts(grt_model *model);
 
-static grt_status finish(grt_model *model, grt_status status, const char *path,
-                         const grt_compile_options *options, grt_model **out_model)
+static grt_status model_finish(grt_model *model, grt_status status, const char *path,
+                               const grt_compile_options *options, grt_model **out_model)
 {
     if (status == GRT_OK)
-        status = load(model, path, options);
+        status = model_load(model, path, options);
     if (status == GRT_OK)
         status = make_texts(model);
     grt_phases_next(&model->phases, NULL);
@@ -105,13 +105,13 @@ static grt_status finish(grt_model *model, grt_status status, const char *path,
     return GRT_OK;
 }
 
-static grt_status open_once(grt_runtime *runtime, const char *path, const grt_compile_options *options,
-                            grt_model **out_model, struct stat *out_file)
+static grt_status model_open_once(grt_runtime *runtime, const char *path, const grt_compile_options *options,
+                                  grt_model **out_model, struct stat *out_file)
 {
     grt_model *model;
-    GRT_TRY(create(runtime, &model));
+    GRT_TRY(model_create(runtime, &model));
     grt_phases_next(&model->phases, "map");
-    grt_status status = finish(model, map_file(path, model), path, options, out_model);
+    grt_status status = model_finish(model, model_map_file(path, model), path, options, out_model);
     *out_file = model->file.info;
     if (status != GRT_OK)
         grt_model_release(model);
@@ -135,9 +135,9 @@ grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const grt
     struct stat file = {0};
     if (!runtime || !path || !out_model)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open: runtime, path or out_model is NULL");
-    grt_status status = open_once(runtime, path, options, out_model, &file);
+    grt_status status = model_open_once(runtime, path, options, out_model, &file);
     for (int i = 1; status != GRT_OK && i < MOST_TRIES && was_replaced(path, &file); i++)
-        status = open_once(runtime, path, options, out_model, &file);
+        status = model_open_once(runtime, path, options, out_model, &file);
     if (status != GRT_OK)
         GRT_LOG(ERROR, "load", "%s", grt_last_error());
     else
@@ -167,7 +167,7 @@ grt_status grt_model_open_memory_with(grt_runtime *runtime, const void *data, si
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_model_open_memory: size is %zu bytes, more than memory can hold", size);
     grt_model *model;
-    GRT_TRY(create(runtime, &model));
+    GRT_TRY(model_create(runtime, &model));
     grt_phases_next(&model->phases, "copy");
     grt_status status = GRT_OK;
     bool borrow = (uintptr_t)data % 4096 == 0 && grt_plan_recognize(data, size);
@@ -182,7 +182,7 @@ grt_status grt_model_open_memory_with(grt_runtime *runtime, const void *data, si
         else
             status = grt_fail_memory(size);
     }
-    status = finish(model, status, NULL, options, out_model);
+    status = model_finish(model, status, NULL, options, out_model);
     if (status != GRT_OK)
         grt_model_release(model);
     return status;
@@ -271,7 +271,7 @@ static void print_value(const grt_plan *plan, const grt_plan_value *v, grt_text 
     grt_text_add(text, "]");
 }
 
-static const char *keep(grt_model *model, grt_text *text)
+static const char *model_keep(grt_model *model, grt_text *text)
 {
     const char *kept = grt_arena_strdup(model->texts, grt_text_get(text));
     if (text->failed)
@@ -299,7 +299,7 @@ static grt_status make_texts(grt_model *model)
                 continue;
             grt_text text = {0};
             print_dim(model->plan, v->dims[i], 0, &text);
-            model->io_symbols[k * GRT_MAX_RANK + i] = keep(model, &text);
+            model->io_symbols[k * GRT_MAX_RANK + i] = model_keep(model, &text);
         }
     }
     return grt_arena_failed(model->texts) ? grt_fail_memory(0) : GRT_OK;
@@ -351,7 +351,7 @@ grt_status grt_model_output(const grt_model *model, size_t index, grt_io_info *o
     return io_info(model, true, index, out_info);
 }
 
-static grt_dtype keys_of(const grt_model *model, bool output, size_t index)
+static grt_dtype model_keys_of(const grt_model *model, bool output, size_t index)
 {
     const grt_plan_body *body = model ? &model->plan->bodies[0] : NULL;
     if (!body || index >= (size_t)(output ? body->n_outputs : body->n_inputs))
@@ -361,12 +361,12 @@ static grt_dtype keys_of(const grt_model *model, bool output, size_t index)
 
 grt_dtype grt_model_input_keys(const grt_model *model, size_t index)
 {
-    return keys_of(model, false, index);
+    return model_keys_of(model, false, index);
 }
 
 grt_dtype grt_model_output_keys(const grt_model *model, size_t index)
 {
-    return keys_of(model, true, index);
+    return model_keys_of(model, true, index);
 }
 
 grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info)

@@ -44,7 +44,7 @@ void grt_residents_release(grt_residents *residents)
     free(residents);
 }
 
-static grt_resident *find(grt_residents *residents, const grt_resident_key *key)
+static grt_resident *resident_find(grt_residents *residents, const grt_resident_key *key)
 {
     grt_resident *r = residents->list;
     while (r && (r->state == FAILED || r->key.backend != key->backend || r->key.index != key->index ||
@@ -57,7 +57,7 @@ static grt_resident *find(grt_residents *residents, const grt_resident_key *key)
 bool grt_resident_is_there(grt_residents *residents, const grt_resident_key *key)
 {
     pthread_mutex_lock(&residents->lock);
-    const bool there = find(residents, key) != NULL;
+    const bool there = resident_find(residents, key) != NULL;
     pthread_mutex_unlock(&residents->lock);
     return there;
 }
@@ -74,7 +74,7 @@ static bool unlink_last(grt_resident *r)
     return true;
 }
 
-static void release(grt_resident *r)
+static void resident_release(grt_resident *r)
 {
     grt_device_free(r->device, r->data);
     free(r->error);
@@ -95,7 +95,7 @@ grt_status grt_resident_take(grt_residents *residents, const grt_resident_key *k
                              grt_resident **out_resident, bool *out_fill)
 {
     pthread_mutex_lock(&residents->lock);
-    grt_resident *r = find(residents, key);
+    grt_resident *r = resident_find(residents, key);
     *out_fill = r == NULL;
     if (!r && (r = calloc(1, sizeof *r))) {
         *r = (grt_resident){.residents = residents, .next = residents->list, .key = *key, .device = device};
@@ -114,7 +114,7 @@ grt_status grt_resident_take(grt_residents *residents, const grt_resident_key *k
         grt_resident_give(r);
     }
     if (last)
-        release(r);
+        resident_release(r);
     if (status == GRT_OK)
         *out_resident = r;
     return status;
@@ -153,5 +153,5 @@ void grt_resident_give(grt_resident *r)
     const bool last = unlink_last(r);
     pthread_mutex_unlock(&residents->lock);
     if (last)
-        release(r);
+        resident_release(r);
 }

@@ -14,8 +14,8 @@
 #include <string.h>
 
 /* A tensor as a kernel sees it before the run: dims -1 where they are not constant. */
-static grt_tensor describe(const grt_session *session, const grt_plan_body *body, int32_t value,
-                           grt_packing *packing)
+static grt_tensor session_describe(const grt_session *session, const grt_plan_body *body, int32_t value,
+                                   grt_packing *packing)
 {
     const grt_plan *plan = session->model->plan;
     const grt_plan_value *v = value < 0 ? NULL : &body->values[value];
@@ -111,8 +111,8 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     }
     for (size_t i = 0; i < n; i++) {
         const size_t k = i - (size_t)step->n_in;
-        tensors[i] =
-            describe(session, body, i < (size_t)step->n_in ? step->in[i] : step->out[k], &packings[i]);
+        tensors[i] = session_describe(session, body, i < (size_t)step->n_in ? step->in[i] : step->out[k],
+                                      &packings[i]);
     }
     grt_kernel_node node = {.desc = &step->desc,
                             .n_in = step->n_in,
@@ -244,7 +244,7 @@ grt_status grt_session_place_weights(grt_session *session, void **out_block)
 }
 
 /* Lets the backend begin, while its device is opened, with what these ops will need. */
-static grt_status announce(const grt_session *session, const grt_backend *backend)
+static grt_status session_announce(const grt_session *session, const grt_backend *backend)
 {
     const grt_plan *plan = session->model->plan;
     size_t n = 0, total = 0;
@@ -268,7 +268,7 @@ grt_status grt_session_open_device(grt_session *session, const grt_backend *back
 {
     grt_runtime *runtime = session->model->runtime;
     snprintf(session->name, sizeof session->name, "%s:%d", backend->name, index);
-    GRT_TRY(announce(session, backend));
+    GRT_TRY(session_announce(session, backend));
     GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
     session->on_device = !grt_device_is_host(session->device);
     if (session->device->algos) {

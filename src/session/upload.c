@@ -72,7 +72,7 @@ typedef struct slot {
     size_t chunk;    /* ... and what */
 } slot;
 
-static bool is_cancelled(const grt_upload *u)
+static bool upload_is_cancelled(const grt_upload *u)
 {
     return u->options.cancel && atomic_load_explicit(u->options.cancel, memory_order_relaxed);
 }
@@ -103,7 +103,7 @@ static void wake_members(grt_upload *u)
 
 /* Who copies to whom: the nearest member before this one that lives on its island, around the ring. -1 if it
  * is alone. */
-static int32_t source_of(const grt_upload *u, int32_t index)
+static int32_t upload_source_of(const grt_upload *u, int32_t index)
 {
     for (int32_t step = 1; step < u->n_members; step++) {
         const int32_t i = (index - step + u->n_members) % u->n_members;
@@ -173,7 +173,7 @@ static bool claim(grt_upload *u, slot *s)
 
 /* ---- readers ---- */
 
-static void fill(const grt_upload *u, size_t chunk, char *to)
+static void upload_fill(const grt_upload *u, size_t chunk, char *to)
 {
     const size_t begin = chunk * u->chunk, end = begin + chunk_bytes(u, chunk);
     size_t low = 0, high = u->n_pieces; /* the first piece that ends behind `begin` */
@@ -214,7 +214,7 @@ static void arrive(grt_upload *u, int32_t index, size_t chunk, grt_status status
         if (m->n_here == u->n_chunks)
             pthread_cond_signal(&m->changed);
         for (int32_t i = 0; i < u->n_members; i++)
-            if (i != index && source_of(u, i) == index)
+            if (i != index && upload_source_of(u, i) == index)
                 pthread_cond_signal(&u->members[i].changed);
     }
     pthread_mutex_unlock(&u->lock);
@@ -238,7 +238,7 @@ static void drain(grt_upload *u, slot *s)
 
 static void serve(grt_upload *u, slot *s)
 {
-    fill(u, s->chunk, s->data);
+    upload_fill(u, s->chunk, s->data);
     for (int32_t i = 0; i < s->n; i++) {
         member *m = &u->members[s->member[i]];
         grt_status status = grt_device_upload(m->device, m->block + s->chunk * u->chunk, s->data,
@@ -253,7 +253,7 @@ static void serve(grt_upload *u, slot *s)
 static bool next_chunk(grt_upload *u, slot *s)
 {
     bool checking = u->check != NULL;
-    while (!u->ending && (is_cancelled(u) || !claim(u, s))) {
+    while (!u->ending && (upload_is_cancelled(u) || !claim(u, s))) {
         if (!checking) {
             pthread_cond_wait(&u->work, &u->lock);
             continue;
@@ -295,7 +295,7 @@ static void *read_chunks(void *arg)
 
 /* ---- members ---- */
 
-static grt_status fetch(grt_upload *u, int32_t index, int32_t source, size_t chunk)
+static grt_status upload_fetch(grt_upload *u, int32_t index, int32_t source, size_t chunk)
 {
     member *m = &u->members[index];
     const member *from = &u->members[source];
@@ -310,14 +310,14 @@ static grt_status fetch(grt_upload *u, int32_t index, int32_t source, size_t chu
 }
 
 /* Fetch from peers until everything is on its way or something is wrong. */
-static grt_status gather(grt_upload *u, int32_t index)
+static grt_status upload_gather(grt_upload *u, int32_t index)
 {
     member *m = &u->members[index];
     int32_t source = -1;
     size_t seen = 0; /* of what arrived at the source */
     pthread_mutex_lock(&u->lock);
-    while (is_alive(m) && m->n_here < u->n_chunks && !is_cancelled(u)) {
-        const int32_t now = source_of(u, index);
+    while (is_alive(m) && m->n_here < u->n_chunks && !upload_is_cancelled(u)) {
+        const int32_t now = upload_source_of(u, index);
         seen = now == source ? seen : 0;
         source = now;
         const member *from = source < 0 ? NULL : &u->members[source];
@@ -331,7 +331,7 @@ static grt_status gather(grt_upload *u, int32_t index)
         m->chunks[at] = CLAIMED;
         m->stats.peer_bytes += chunk_bytes(u, at);
         pthread_mutex_unlock(&u->lock);
-        grt_status status = fetch(u, index, source, at);
+        grt_status status = upload_fetch(u, index, source, at);
         arrive(u, index, at, status);
         pthread_mutex_lock(&u->lock);
     }
@@ -366,7 +366,7 @@ static void pin_ring(grt_upload *u, grt_device *device)
     pthread_mutex_unlock(&u->lock);
 }
 
-static grt_status join(grt_upload *u, grt_device *device, void *block, int32_t *out_index)
+static grt_status upload_join(grt_upload *u, grt_device *device, void *block, int32_t *out_index)
 {
     member m = {.device = device, .block = block, .source = -1};
     m.fences = calloc(u->n_chunks, sizeof *m.fences);
@@ -410,9 +410,9 @@ grt_status grt_upload_run(grt_upload *u, grt_device *device, void *block, grt_up
     *out_stats = (grt_upload_stats){0};
     if (u->total == 0)
         return GRT_OK;
-    GRT_TRY(join(u, device, block, &index));
+    GRT_TRY(upload_join(u, device, block, &index));
     member *m = &u->members[index];
-    grt_status status = gather(u, index);
+    grt_status status = upload_gather(u, index);
     if (status == GRT_OK)
         status = grt_device_wait(device, m->from_host);
     if (status == GRT_OK)

@@ -59,7 +59,7 @@ static bool make_operands(const chooser *c, const grt_plan_step *step, operands 
     return true;
 }
 
-static bool is_known(const grt_tensor *t)
+static bool choose_is_known(const grt_tensor *t)
 {
     for (int32_t i = 0; t && i < t->rank; i++)
         if (t->dims[i] < 0)
@@ -107,7 +107,7 @@ static grt_status choose_step(const chooser *c, const grt_plan_step *step)
     const grt_kernel_row *row = c->backend->find_kernel(&node, NULL);
     bool wanted = row && (row->flags & GRT_KERNEL_CHOOSES) && row->reshape;
     for (int32_t i = 0; i < step->n_in + step->n_out; i++)
-        wanted = wanted && is_known(o.at[i]);
+        wanted = wanted && choose_is_known(o.at[i]);
     if (wanted && row->create)
         status = row->create(&node, &state);
     if (wanted && status == GRT_OK)
@@ -140,7 +140,7 @@ typedef struct collected {
     bool failed;
 } collected;
 
-static void collect(void *user, const grt_algo_lookup *lookup)
+static void choose_collect(void *user, const grt_algo_lookup *lookup)
 {
     collected *all = user;
     if (!lookup->choice)
@@ -151,7 +151,7 @@ static void collect(void *user, const grt_algo_lookup *lookup)
         all->failed = true;
 }
 
-static grt_status merge(grt_plan *plan, const collected *found)
+static grt_status choose_merge(grt_plan *plan, const collected *found)
 {
     grt_choice *merged;
     size_t n;
@@ -169,13 +169,13 @@ static grt_status merge(grt_plan *plan, const collected *found)
     return GRT_OK;
 }
 
-static grt_status keep(grt_plan *plan, grt_algo_cache *cache)
+static grt_status choose_keep(grt_plan *plan, grt_algo_cache *cache)
 {
     collected found = {0};
-    grt_algo_cache_lookups(cache, collect, &found);
+    grt_algo_cache_lookups(cache, choose_collect, &found);
     const grt_status status = found.failed || grt_algo_cache_forgot(cache)
                                   ? grt_fail_memory(found.n * sizeof *found.list)
-                                  : merge(plan, &found);
+                                  : choose_merge(plan, &found);
     free(found.list);
     return status;
 }
@@ -206,7 +206,7 @@ static grt_status choose_on(grt_plan *plan, chooser *c, const grt_device_descrip
     c->device->algos = &algos.base;
     const grt_status status = choose_steps(c);
     grt_device_close(c->device);
-    return status == GRT_OK ? keep(plan, cache) : status;
+    return status == GRT_OK ? choose_keep(plan, cache) : status;
 }
 
 /* With a cache of its own, which has no file: what it has in the end is what this device needs. */

@@ -16,7 +16,7 @@ typedef struct measure {
     bool *planned, *step_planned;
 } measure;
 
-static grt_tensor describe(const measure *m, int32_t value)
+static grt_tensor measure_describe(const measure *m, int32_t value)
 {
     return grt_plan_describe(m->plan, &m->plan->bodies[0], value, &m->dims);
 }
@@ -28,7 +28,7 @@ static bool measure_values(measure *m)
         m->planned[v] = body->values[v].is_static && body->values[v].role == GRT_VALUE_STEP;
         if (!m->planned[v])
             continue;
-        grt_tensor t = describe(m, v);
+        grt_tensor t = measure_describe(m, v);
         m->bytes[v] = grt_tensor_bytes(&t);
         m->elements[v] = grt_tensor_elements(&t);
         if (m->bytes[v] == SIZE_MAX)
@@ -48,9 +48,9 @@ static uint32_t in_place(void *user, int32_t s)
         return 0;
     grt_tensor in[MOST], out[MOST];
     for (int32_t i = 0; i < step->n_in; i++)
-        in[i] = describe(m, step->in[i]);
+        in[i] = measure_describe(m, step->in[i]);
     for (int32_t i = 0; i < step->n_out; i++)
-        out[i] = describe(m, step->out[i]);
+        out[i] = measure_describe(m, step->out[i]);
     grt_kernel_node node = {
         .desc = &step->desc, .n_in = step->n_in, .n_out = step->n_out, .in = in, .out = out, .threads = 1};
     const grt_kernel_row *row = m->backend->find_kernel(&node, NULL);

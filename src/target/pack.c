@@ -31,8 +31,8 @@ static void keep_plain(candidate *c)
 
 /* Packs once; a second use must want the same bytes, which the same format and size tell: formats name all
  * that matters. */
-static grt_status consider(packer *p, const grt_kernel_row *row, const grt_kernel_node *node, int32_t i,
-                           candidate *c)
+static grt_status pack_consider(packer *p, const grt_kernel_row *row, const grt_kernel_node *node, int32_t i,
+                                candidate *c)
 {
     grt_packing packing = {0};
     void *data = NULL;
@@ -84,7 +84,7 @@ static grt_status visit_step(packer *p, const grt_plan_body *body, const grt_pla
     grt_status status = GRT_OK;
     for (int32_t i = 0; status == GRT_OK && i < step->n_in; i++)
         if (step->in[i] >= 0 && body->values[step->in[i]].role == GRT_VALUE_CONST)
-            status = consider(p, row, &node, i, &p->candidates[body->values[step->in[i]].weight]);
+            status = pack_consider(p, row, &node, i, &p->candidates[body->values[step->in[i]].weight]);
     free(tensors);
     return status;
 }
@@ -104,7 +104,7 @@ static void exclude(packer *p, const grt_plan_body *body)
             keep_plain(&p->candidates[outer->values[body->captures_outer[i]].weight]);
 }
 
-static grt_status replace(packer *p)
+static grt_status pack_replace(packer *p)
 {
     grt_plan *plan = p->plan;
     grt_packing *packings = GRT_ARENA_ARRAY(plan->arena, grt_packing, plan->n_weights + 1);
@@ -150,7 +150,7 @@ grt_status grt_plan_pack(grt_plan *plan, const grt_backend *backend, const grt_c
                 status = visit_step(&p, &plan->bodies[b], &plan->bodies[b].steps[s]);
         }
     if (status == GRT_OK)
-        status = replace(&p);
+        status = pack_replace(&p);
     for (int32_t i = 0; i < plan->n_weights; i++)
         free(p.candidates[i].data);
     free(p.candidates);

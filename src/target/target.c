@@ -6,16 +6,16 @@
 
 #include <stdlib.h>
 
-static const grt_backend *backend_of(const grt_target *target)
+static const grt_backend *target_backend_of(const grt_target *target)
 {
     return target->user;
 }
 
-static bool supports(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in, int32_t n_in,
-                     const grt_tensor *out, int32_t n_out, grt_text *why)
+static bool target_supports(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
+                            int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why)
 {
     grt_kernel_node node = {.desc = desc, .n_in = n_in, .n_out = n_out, .in = in, .out = out, .threads = 1};
-    return backend_of(target)->find_kernel(&node, why) != NULL;
+    return target_backend_of(target)->find_kernel(&node, why) != NULL;
 }
 
 /* Sessions may run on the CPU what their device lacks. */
@@ -23,7 +23,8 @@ static bool runs(const grt_target *target, const grt_op_desc *desc, const grt_te
                  const grt_tensor *out, int32_t n_out, grt_text *why)
 {
     grt_kernel_node node = {.desc = desc, .n_in = n_in, .n_out = n_out, .in = in, .out = out, .threads = 1};
-    return grt_backend_cpu.find_kernel(&node, NULL) || supports(target, desc, in, n_in, out, n_out, why);
+    return grt_backend_cpu.find_kernel(&node, NULL) ||
+           target_supports(target, desc, in, n_in, out, n_out, why);
 }
 
 /* ---- evaluation of one op ---- */
@@ -40,7 +41,7 @@ typedef struct evaluation {
     void *workspace;
 } evaluation;
 
-static void release(evaluation *e)
+static void target_release(evaluation *e)
 {
     grt_op_call_release(&e->call);
     if (e->call.row && e->call.row->destroy && e->call.run.state)
@@ -54,8 +55,8 @@ static void release(evaluation *e)
     free(e->workspace);
 }
 
-static grt_status init(evaluation *e, const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
-                       grt_value *out, int32_t n_out)
+static grt_status target_init(evaluation *e, const grt_op_desc *desc, const grt_tensor *const *in,
+                              int32_t n_in, grt_value *out, int32_t n_out)
 {
     e->in = calloc((size_t)n_in + 1, sizeof *e->in);
     e->out = calloc((size_t)n_out + 1, sizeof *e->out);
@@ -116,7 +117,7 @@ static grt_status find_and_create(evaluation *e, const grt_target *target)
     return status;
 }
 
-static grt_status run(evaluation *e, size_t most_workspace)
+static grt_status target_run(evaluation *e, size_t most_workspace)
 {
     GRT_TRY(grt_op_call_prepare(&e->call));
     if (e->call.workspace_bytes > most_workspace)
@@ -131,11 +132,12 @@ static grt_status run(evaluation *e, size_t most_workspace)
     return grt_op_call_run(&e->call);
 }
 
-static grt_status evaluate(const grt_target *target, const grt_op_desc *desc, const grt_tensor *const *in,
-                           int32_t n_in, grt_value *out, int32_t n_out, size_t most_workspace)
+static grt_status target_evaluate(const grt_target *target, const grt_op_desc *desc,
+                                  const grt_tensor *const *in, int32_t n_in, grt_value *out, int32_t n_out,
+                                  size_t most_workspace)
 {
     evaluation e = {0};
-    grt_status status = init(&e, desc, in, n_in, out, n_out);
+    grt_status status = target_init(&e, desc, in, n_in, out, n_out);
     bool described = true;
     for (int32_t i = 0; i < n_out; i++)
         described = described && out[i].t.dtype != GRT_DTYPE_NONE;
@@ -144,23 +146,23 @@ static grt_status evaluate(const grt_target *target, const grt_op_desc *desc, co
     if (status == GRT_OK)
         status = find_and_create(&e, target);
     if (status == GRT_OK)
-        status = run(&e, most_workspace);
+        status = target_run(&e, most_workspace);
     /* String bytes lie in an arena that ends here. */
     for (int32_t i = 0; status == GRT_OK && i < n_out; i++)
         if (out[i].kind == GRT_KIND_TENSOR && out[i].t.dtype == GRT_DTYPE_STRING)
             status = grt_value_copy_tensor(&out[i], &out[i].t);
     for (int32_t i = 0; status != GRT_OK && i < n_out; i++)
         grt_value_clear(&out[i]);
-    release(&e);
+    target_release(&e);
     return status;
 }
 
 grt_target grt_target_of(const grt_backend *backend)
 {
     return (grt_target){.name = backend->name,
-                        .supports = supports,
+                        .supports = target_supports,
                         .runs = runs,
                         .traits = &backend->traits,
-                        .evaluate = evaluate,
+                        .evaluate = target_evaluate,
                         .user = (void *)backend};
 }

@@ -114,7 +114,7 @@ static grt_status run_arg(const grt_run *run)
 }
 
 /* The number 1. */
-static void one_of(grt_dtype dtype, void *out)
+static void arg_one_of(grt_dtype dtype, void *out)
 {
     const float f = 1;
     const double d = 1;
@@ -136,7 +136,7 @@ static grt_status run_hardmax(const grt_run *run)
     int64_t inner = grt_dims_product(in->dims, axis + 1, in->rank);
     size_t size = grt_dtype_size(in->dtype);
     char one[8];
-    one_of(in->dtype, one);
+    arg_one_of(in->dtype, one);
     if (n == 0)
         return GRT_OK;
     if (outer * inner > 0)

@@ -23,12 +23,12 @@ enum {
     EXACT_ROWS = 16,         /* query rows that share widened keys in the exact path */
 };
 
-static const grt_tensor *input(const grt_run *run, int32_t i)
+static const grt_tensor *cpu_attention_input(const grt_run *run, int32_t i)
 {
     return i < run->n_in ? run->in[i] : NULL;
 }
 
-static grt_tensor *output(const grt_run *run, int32_t i)
+static grt_tensor *attention_output(const grt_run *run, int32_t i)
 {
     return i < run->n_out ? run->out[i] : NULL;
 }
@@ -156,7 +156,7 @@ static grt_status attention_reshape(grt_reshape *reshape)
 
 /* ---- run ---- */
 
-static attention_view view_of(const grt_tensor *t, int64_t n_heads, int64_t size)
+static attention_view attention_view_of(const grt_tensor *t, int64_t n_heads, int64_t size)
 {
     if (t->rank == 4)
         return (attention_view){t->data, t->dims[1] * t->dims[2] * size, t->dims[2] * size, size};
@@ -169,10 +169,10 @@ static attention_view stage(const grt_run *run, int32_t i, int32_t past_i, grt_t
                             char *workspace)
 {
     const attention_shape *shape = run->shape;
-    const grt_tensor *x = run->in[i], *past = input(run, past_i);
+    const grt_tensor *x = run->in[i], *past = cpu_attention_input(run, past_i);
     size_t element = grt_dtype_size(x->dtype);
     int64_t size = i == ATTENTION_K ? shape->dims.size : shape->dims.v_size;
-    attention_view from = view_of(x, shape->dims.kv_heads, size);
+    attention_view from = attention_view_of(x, shape->dims.kv_heads, size);
     if (!past && !present)
         return from;
     char *to = present ? present->data : workspace;
@@ -197,7 +197,7 @@ static bool mask_row(const grt_run *run, int64_t batch, int64_t head, int64_t ro
                      float *s)
 {
     const attention_shape *shape = run->shape;
-    const grt_tensor *mask = input(run, ATTENTION_MASK);
+    const grt_tensor *mask = cpu_attention_input(run, ATTENTION_MASK);
     const int64_t *strides = shape->dims.mask_strides;
     int64_t lo, hi, at = batch * strides[0] + head * strides[1] + row * strides[2] + from, allowed = 0;
     attention_range(run, batch, row, &lo, &hi);
@@ -236,9 +236,10 @@ static void softmax_row(float *s, int64_t n, bool any)
         memset(s, 0, (size_t)n * sizeof *s);
 }
 
-static void emit(const grt_run *run, int mode, int64_t at, int64_t m, int64_t n, const float *scores)
+static void attention_emit(const grt_run *run, int mode, int64_t at, int64_t m, int64_t n,
+                           const float *scores)
 {
-    grt_tensor *qk = output(run, ATTENTION_QK);
+    grt_tensor *qk = attention_output(run, ATTENTION_QK);
     if (qk && n && ((const attention_shape *)run->shape)->dims.mode == mode)
         memcpy((float *)qk->data + at * n, scores, (size_t)(m * n) * sizeof *scores);
 }
@@ -248,8 +249,8 @@ typedef struct attention_views {
 } attention_views;
 
 /* Query rows [row, row + m) of one head. */
-static void block(const grt_run *run, const attention_views *views, int64_t batch, int64_t head, int64_t row,
-                  int64_t m, char *scratch)
+static void attention_block(const grt_run *run, const attention_views *views, int64_t batch, int64_t head,
+                            int64_t row, int64_t m, char *scratch)
 {
     const attention_shape *shape = run->shape;
     float *s = (float *)(void *)(scratch + shape->gemm_bytes);
@@ -260,7 +261,7 @@ static void block(const grt_run *run, const attention_views *views, int64_t batc
         from = lo < hi && lo < from ? lo : from;
         to = hi > to ? hi : to;
     }
-    if (output(run, ATTENTION_QK)) { /* the scores of all keys are an output */
+    if (attention_output(run, ATTENTION_QK)) { /* the scores of all keys are an output */
         from = 0;
         to = shape->dims.total;
     }
@@ -280,17 +281,17 @@ static void block(const grt_run *run, const attention_views *views, int64_t batc
         cpu_dot_rows(q + i * scores.lda, k, scores.ldb, n, scores.k, scores.alpha, s + i * n);
     if (m >= DIRECT_ROWS)
         grt_gemm_run(&scores, q, k, s, scratch, 1);
-    emit(run, 0, at, m, n, s);
+    attention_emit(run, 0, at, m, n, s);
     float cap = (float)shape->dims.softcap;
     for (int64_t j = 0; cap > 0 && j < m * n; j++)
         s[j] = cap * tanhf(s[j] / cap);
-    emit(run, 1, at, m, n, s);
+    attention_emit(run, 1, at, m, n, s);
     for (int64_t i = 0; i < m; i++) {
         bool any = mask_row(run, batch, head, row + i, from, n, s + i * n);
-        emit(run, 2, at + i, 1, n, s + i * n);
+        attention_emit(run, 2, at + i, 1, n, s + i * n);
         softmax_row(s + i * n, n, any);
     }
-    emit(run, 3, at, m, n, s);
+    attention_emit(run, 3, at, m, n, s);
     for (int64_t i = 0; m < DIRECT_ROWS && i < m; i++)
         cpu_sum_rows(s + i * n, v, values.ldb, n, values.n, y + i * values.ldc);
     if (m >= DIRECT_ROWS)
@@ -307,7 +308,8 @@ static attention_views joined_views(const grt_run *run)
     const size_t head = (size_t)shape->dims.size * grt_dtype_size(x->dtype);
     k.data = (const char *)x->data + (size_t)shape->dims.q_heads * head;
     v.data = (const char *)k.data + (size_t)shape->dims.kv_heads * head;
-    return (attention_views){q, k, v, view_of(run->out[ATTENTION_Y], shape->dims.q_heads, shape->dims.size)};
+    return (attention_views){q, k, v,
+                             attention_view_of(run->out[ATTENTION_Y], shape->dims.q_heads, shape->dims.size)};
 }
 
 static grt_status attention_run(const grt_run *run)
@@ -320,11 +322,12 @@ static grt_status attention_run(const grt_run *run)
         views = joined_views(run);
     else
         views = (attention_views){
-            .q = view_of(run->in[ATTENTION_Q], shape->dims.q_heads, shape->dims.size),
-            .k = stage(run, ATTENTION_K, ATTENTION_PAST_KEY, output(run, ATTENTION_PRESENT_KEY), workspace),
-            .v = stage(run, ATTENTION_V, ATTENTION_PAST_VALUE, output(run, ATTENTION_PRESENT_VALUE),
+            .q = attention_view_of(run->in[ATTENTION_Q], shape->dims.q_heads, shape->dims.size),
+            .k = stage(run, ATTENTION_K, ATTENTION_PAST_KEY, attention_output(run, ATTENTION_PRESENT_KEY),
+                       workspace),
+            .v = stage(run, ATTENTION_V, ATTENTION_PAST_VALUE, attention_output(run, ATTENTION_PRESENT_VALUE),
                        workspace + shape->key_bytes),
-            .y = view_of(run->out[ATTENTION_Y], shape->dims.q_heads, shape->dims.v_size),
+            .y = attention_view_of(run->out[ATTENTION_Y], shape->dims.q_heads, shape->dims.v_size),
         };
     workspace += shape->key_bytes + shape->value_bytes;
     int64_t blocks = shape->block ? (shape->dims.q_len + shape->block - 1) / shape->block : 0;
@@ -341,7 +344,7 @@ static grt_status attention_run(const grt_run *run)
             int64_t row = task % blocks * shape->block;
             int64_t m = shape->dims.q_len - row < shape->block ? shape->dims.q_len - row : shape->block;
             if (state->fast)
-                block(run, &views, batch, head, row, m, scratch);
+                attention_block(run, &views, batch, head, row, m, scratch);
             else
                 attention_exact_rows(run, &views.q, &views.k, &views.v, &views.y, batch, head, row, m,
                                      (double *)(void *)scratch);

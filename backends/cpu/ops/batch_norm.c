@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static grt_status reshape(grt_reshape *r)
+static grt_status batch_norm_reshape(grt_reshape *r)
 {
     grt_batch_norm *s = calloc(1, sizeof *s);
     if (!s)
@@ -28,7 +28,7 @@ static grt_status reshape(grt_reshape *r)
 }
 
 /* Elements begin.. of x as doubles; block has room for CONVERT_BLOCK. */
-static void load(const grt_tensor *x, int64_t begin, int64_t n, double *block)
+static void batch_norm_load(const grt_tensor *x, int64_t begin, int64_t n, double *block)
 {
     size_t at = (size_t)begin * grt_dtype_size(x->dtype);
     cpu_convert(x->dtype, (const char *)x->data + at, GRT_DTYPE_DOUBLE, block, 0, n,
@@ -43,14 +43,14 @@ static double channel_sum(const grt_tensor *x, const grt_batch_norm *s, int64_t 
     for (int64_t n = 0; n < s->batch; n++)
         for (int64_t i = 0; i < s->inner; i += CONVERT_BLOCK) {
             int64_t count = s->inner - i < CONVERT_BLOCK ? s->inner - i : CONVERT_BLOCK;
-            load(x, (n * s->channels + channel) * s->inner + i, count, block);
+            batch_norm_load(x, (n * s->channels + channel) * s->inner + i, count, block);
             for (int64_t k = 0; k < count; k++)
                 sum += power == 1 ? block[k] - shift : (block[k] - shift) * (block[k] - shift);
         }
     return sum;
 }
 
-static void store(const grt_tensor *t, int64_t i, double x)
+static void batch_norm_store(const grt_tensor *t, int64_t i, double x)
 {
     cpu_convert(GRT_DTYPE_DOUBLE, &x, t->dtype, (char *)t->data + (size_t)i * grt_dtype_size(t->dtype), 0, 1,
                 (cpu_convert_options){0});
@@ -68,12 +68,13 @@ static void channel_statistics(const grt_run *r, int64_t c, double *mean, double
     *mean = channel_sum(r->in[0], s, c, 0.0, 1) / count;
     *var = channel_sum(r->in[0], s, c, *mean, 2) / count;
     if (r->n_out > 1 && r->out[1])
-        store(r->out[1], c, old_mean * s->momentum + *mean * (1.0 - s->momentum));
+        batch_norm_store(r->out[1], c, old_mean * s->momentum + *mean * (1.0 - s->momentum));
     if (r->n_out > 2 && r->out[2])
-        store(r->out[2], c, old_var * s->momentum + *var * (1.0 - s->momentum));
+        batch_norm_store(r->out[2], c, old_var * s->momentum + *var * (1.0 - s->momentum));
 }
 
-static void scale_row(const grt_tensor *x, const grt_tensor *y, int64_t begin, int64_t n, double a, double b)
+static void batch_norm_scale_row(const grt_tensor *x, const grt_tensor *y, int64_t begin, int64_t n, double a,
+                                 double b)
 {
     if (x->dtype == GRT_DTYPE_FLOAT) {
         const float *in = (const float *)x->data + begin;
@@ -85,7 +86,7 @@ static void scale_row(const grt_tensor *x, const grt_tensor *y, int64_t begin, i
     double block[CONVERT_BLOCK];
     for (int64_t i = 0; i < n; i += CONVERT_BLOCK) {
         int64_t count = n - i < CONVERT_BLOCK ? n - i : CONVERT_BLOCK;
-        load(x, begin + i, count, block);
+        batch_norm_load(x, begin + i, count, block);
         for (int64_t k = 0; k < count; k++)
             block[k] = block[k] * a + b;
         cpu_convert(GRT_DTYPE_DOUBLE, block, y->dtype,
@@ -94,7 +95,7 @@ static void scale_row(const grt_tensor *x, const grt_tensor *y, int64_t begin, i
     }
 }
 
-static grt_status run(const grt_run *r)
+static grt_status batch_norm_run(const grt_run *r)
 {
     const grt_batch_norm *s = r->shape;
     double *a = r->workspace, *b = a + s->channels;
@@ -107,7 +108,8 @@ static grt_status run(const grt_run *r)
     int64_t rows = s->batch * s->channels;
 #pragma omp parallel for num_threads(r->threads) if (rows * s->inner >= CPU_GRAIN) schedule(static)
     for (int64_t row = 0; row < rows; row++)
-        scale_row(r->in[0], r->out[0], row * s->inner, s->inner, a[row % s->channels], b[row % s->channels]);
+        batch_norm_scale_row(r->in[0], r->out[0], row * s->inner, s->inner, a[row % s->channels],
+                             b[row % s->channels]);
     return GRT_OK;
 }
 
@@ -116,8 +118,8 @@ static const grt_kernel_row rows[] = {
      .op = "BatchNormalization",
      .types = {CPU_FLOATS, CPU_FLOATS, CPU_FLOATS, CPU_FLOATS},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .reshape = reshape,
+     .reshape = batch_norm_reshape,
      .release_shape = free,
-     .run = run},
+     .run = batch_norm_run},
 };
 CPU_KERNELS(batch_norm, rows);

@@ -159,7 +159,7 @@ static roi_sample sample_of(const grt_tensor *in, double y, double x)
         {(1 - ly) * (1 - lx), (1 - ly) * lx, ly * (1 - lx), ly * lx}};
 }
 
-static void add_values(double *acc, double a, double b, double c, double d, bool max, bool first)
+static void boxes_add_values(double *acc, double a, double b, double c, double d, bool max, bool first)
 {
     if (!max)
         *acc += a + b + c + d;
@@ -170,8 +170,8 @@ static void add_values(double *acc, double a, double b, double c, double d, bool
 }
 
 /* Fold one sample of `n` planes from `plane` on into acc. */
-static void add_sample(const grt_tensor *in, int64_t plane, int64_t n, const roi_sample *s, bool max,
-                       bool first, double *acc)
+static void boxes_add_sample(const grt_tensor *in, int64_t plane, int64_t n, const roi_sample *s, bool max,
+                             bool first, double *acc)
 {
     const int64_t area = in->dims[2] * in->dims[3], *at = s->at;
     if (!s->inside) {
@@ -187,7 +187,7 @@ static void add_sample(const grt_tensor *in, int64_t plane, int64_t n, const roi
             double v[4];
             for (int k = 0; k < 4; k++)
                 v[k] = s->weight[k] * grt_element_get(in, (plane + c) * area + at[k]);
-            add_values(&acc[c], v[0], v[1], v[2], v[3], max, first);
+            boxes_add_values(&acc[c], v[0], v[1], v[2], v[3], max, first);
         }
     }
 }
@@ -215,7 +215,7 @@ static void pool_box(const grt_run *run, int64_t r, int64_t channel, int64_t n)
                 const roi_sample sample = sample_of(
                     in, b.y + ((double)(bin / width) + ((double)i + 0.5) / (double)b.rows) * b.bin_height,
                     b.x + ((double)(bin % width) + ((double)k + 0.5) / (double)b.cols) * b.bin_width);
-                add_sample(in, plane, n, &sample, s->max, first, acc);
+                boxes_add_sample(in, plane, n, &sample, s->max, first, acc);
                 first = false;
             }
         for (int64_t c = 0; c < n; c++)
@@ -397,7 +397,8 @@ typedef struct col2im_state {
     int64_t dilations[GRT_MAX_RANK], strides[GRT_MAX_RANK], pads[2 * GRT_MAX_RANK];
 } col2im_state;
 
-static void read_list(const grt_op_desc *desc, const char *name, int64_t fallback, int64_t *out, size_t room)
+static void boxes_read_list(const grt_op_desc *desc, const char *name, int64_t fallback, int64_t *out,
+                            size_t room)
 {
     size_t n;
     const int64_t *list = grt_attr_ints(desc, name, &n);
@@ -409,9 +410,9 @@ static grt_status create_col2im(const grt_kernel_node *node, void **out_state)
 {
     GRT_TRY(cpu_state(sizeof(col2im_state), out_state));
     col2im_state *s = *out_state;
-    read_list(node->desc, "dilations", 1, s->dilations, GRT_MAX_RANK);
-    read_list(node->desc, "strides", 1, s->strides, GRT_MAX_RANK);
-    read_list(node->desc, "pads", 0, s->pads, 2 * GRT_MAX_RANK);
+    boxes_read_list(node->desc, "dilations", 1, s->dilations, GRT_MAX_RANK);
+    boxes_read_list(node->desc, "strides", 1, s->strides, GRT_MAX_RANK);
+    boxes_read_list(node->desc, "pads", 0, s->pads, 2 * GRT_MAX_RANK);
     return GRT_OK;
 }
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status cpu_cast_create(const grt_kernel_node *node, void **out_state)
 {
     cpu_convert_options *o = malloc(sizeof *o);
     if (!o)
@@ -194,7 +194,7 @@ static grt_status run_text(const grt_run *r, int64_t n, cpu_convert_options opti
     return status;
 }
 
-static grt_status run(const grt_run *r)
+static grt_status cpu_cast_run(const grt_run *r)
 {
     const grt_tensor *in = r->in[0];
     grt_tensor *out = r->out[0];
@@ -222,13 +222,18 @@ static grt_status run_bits(const grt_run *r)
 
 #define CASTABLE (GRT_SET_ALL & ~GRT_SET_COMPLEX)
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Cast", .types = {CASTABLE}, .create = create, .destroy = free, .run = run},
+    {.domain = "",
+     .op = "Cast",
+     .types = {CASTABLE},
+     .create = cpu_cast_create,
+     .destroy = free,
+     .run = cpu_cast_run},
     {.domain = "",
      .op = "CastLike",
      .types = {CASTABLE, GRT_SET_ALL},
-     .create = create,
+     .create = cpu_cast_create,
      .destroy = free,
-     .run = run},
+     .run = cpu_cast_run},
     {.domain = "",
      .op = "BitCast",
      .types = {GRT_SET_ALL & ~GRT_BIT(STRING)},

@@ -2,7 +2,7 @@
 /* Concat and Split: runs along the axis are contiguous on both sides. */
 #include "backends/cpu/move.h"
 
-static grt_status create_axis(const grt_kernel_node *node, void **out_state)
+static grt_status concat_create_axis(const grt_kernel_node *node, void **out_state)
 {
     GRT_TRY(cpu_state(sizeof(int64_t), out_state));
     *(int64_t *)*out_state = grt_attr_int(node->desc, "axis", 0);
@@ -65,13 +65,13 @@ static const grt_kernel_row rows[] = {
     {.op = "Concat",
      .domain = "",
      .types = {CPU_MOVABLE},
-     .create = create_axis,
+     .create = concat_create_axis,
      .destroy = free,
      .run = run_concat},
     {.op = "Split",
      .domain = "",
      .types = {CPU_MOVABLE, CPU_INDEX},
-     .create = create_axis,
+     .create = concat_create_axis,
      .destroy = free,
      .run = run_split},
 };

@@ -53,8 +53,8 @@ enum { BIAS = 2, RESIDUAL = 3, ERROR_SIZE = 256 };
 /* ---- geometry ---- */
 
 /* in, out and w with known dims. */
-static void describe(const grt_op_desc *desc, const conv_state *state, const grt_tensor *x,
-                     const grt_tensor *w, const grt_tensor *y, cpu_conv *c)
+static void conv_describe(const grt_op_desc *desc, const conv_state *state, const grt_tensor *x,
+                          const grt_tensor *w, const grt_tensor *y, cpu_conv *c)
 {
     const int32_t spatial = x->rank - 2, at = state->last ? 1 : 2;
     *c = (cpu_conv){.last = state->last, .groups = state->groups, .act = state->act, .batch = x->dims[0]};
@@ -110,7 +110,7 @@ static grt_status make_op(const grt_op_desc *desc, const cpu_conv *c, bool trans
 
 /* ---- create ---- */
 
-static void destroy(void *data)
+static void conv_destroy(void *data)
 {
     conv_state *state = data;
     if (!state)
@@ -121,7 +121,7 @@ static void destroy(void *data)
     free(state);
 }
 
-static int64_t known(int64_t dim, int64_t guess)
+static int64_t conv_known(int64_t dim, int64_t guess)
 {
     return dim > 0 ? dim : guess;
 }
@@ -171,14 +171,14 @@ static bool guess_shape(const grt_kernel_node *node, const conv_state *state, cp
     bool sizes[GRT_MAX_RANK] = {false};
     for (int32_t i = 0; ranked && i < w->rank - 2; i++)
         sizes[i] = node->in[0].dims[at + i] > 0 && node->out[0].dims[at + i] > 0;
-    x.dims[0] = y.dims[0] = ranked ? known(node->in[0].dims[0], 1) : 1;
+    x.dims[0] = y.dims[0] = ranked ? conv_known(node->in[0].dims[0], 1) : 1;
     x.dims[channel] = state->transposed ? w->dims[0] : w->dims[1] * state->groups;
     y.dims[channel] = state->transposed ? w->dims[1] * state->groups : w->dims[0];
     for (int32_t i = 0; i < w->rank - 2; i++) {
         x.dims[at + i] = sizes[i] ? node->in[0].dims[at + i] : GUESSED_SIZE + w->dims[2 + i];
         y.dims[at + i] = sizes[i] ? node->out[0].dims[at + i] : 0;
     }
-    describe(node->desc, state, &x, w, &y, c);
+    conv_describe(node->desc, state, &x, w, &y, c);
     for (int32_t i = 0; i < c->w.spatial; i++) {
         if (!is_usual(c->w.stride[i], 1) || !is_usual(c->w.dilation[i], 1) ||
             !is_usual(c->w.begin[i], INT32_MIN) || !is_usual(c->w.end[i], INT32_MIN))
@@ -203,7 +203,7 @@ typedef struct source {
     size_t bytes;
 } source;
 
-static source weights_of(const conv_state *state, const grt_tensor *w)
+static source conv_weights_of(const conv_state *state, const grt_tensor *w)
 {
     if (!state->packing)
         return (source){NULL, state->weights, grt_tensor_bytes(w)};
@@ -291,7 +291,7 @@ static grt_status pack_grouped(const grt_kernel_node *node, conv_state *state)
     return GRT_OK;
 }
 
-static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data)
+static grt_status conv_pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data)
 {
     conv_state state = {0};
     if (i != 1 || !constant_weights(node))
@@ -303,7 +303,7 @@ static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_
     const char *layout = op && !wants_grouped(node, &state, op) ? grt_dnnl_op_weights_format(op) : NULL;
     if (layout && grt_packing_is_worth(grt_tensor_bytes(&node->in[1]), grt_dnnl_op_weights_bytes(op)) &&
         cpu_packing_conv(layout, state.groups, state.transposed, out_packing)) {
-        status = repack(node->desc, op, weights_of(&state, &node->in[1]), out_data);
+        status = repack(node->desc, op, conv_weights_of(&state, &node->in[1]), out_data);
         out_packing->bytes = grt_dnnl_op_weights_bytes(op);
         if (!*out_data)
             out_packing->format[0] = '\0'; /* it stays plain */
@@ -315,7 +315,7 @@ static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_
 /* Weights for likely sizes. If the library has no operation for them, each shape packs for itself. */
 static grt_status pack_likely(const grt_kernel_node *node, conv_state *state)
 {
-    const source from = weights_of(state, &node->in[1]);
+    const source from = conv_weights_of(state, &node->in[1]);
     GRT_TRY(likely_op(node, state, &state->like));
     if (!state->packing && wants_grouped(node, state, state->like)) {
         grt_dnnl_op_release(state->like);
@@ -336,7 +336,7 @@ static grt_status pack_likely(const grt_kernel_node *node, conv_state *state)
     return status;
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status cpu_conv_create(const grt_kernel_node *node, void **out_state)
 {
     conv_state *state = calloc(1, sizeof *state);
     if (!state)
@@ -351,7 +351,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
         state->packing = &state->plan_packing;
         if (!cpu_packing_layout(state->packing, state->groups, state->transposed)) {
             *out_state = NULL;
-            destroy(state);
+            conv_destroy(state);
             return grt_fail_op(
                 node->desc, GRT_STATUS_INVALID_PLAN,
                 "the weights are packed as '%s', which is no format of this convolution's; make the plan "
@@ -362,12 +362,12 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     const grt_status status = pack_likely(node, state);
     if (status != GRT_OK) {
         *out_state = NULL;
-        destroy(state);
+        conv_destroy(state);
     }
     return status;
 }
 
-static bool fused_supports(const grt_kernel_node *node, grt_text *why)
+static bool conv_fused_supports(const grt_kernel_node *node, grt_text *why)
 {
     grt_act act;
     return grt_act_read(node->desc, &act, why);
@@ -384,7 +384,7 @@ static void release_parts(conv_shape *s)
     s->n_parts = 0;
 }
 
-static void release_shape(void *data)
+static void conv_release_shape(void *data)
 {
     conv_shape *s = data;
     if (!s)
@@ -408,7 +408,7 @@ static grt_status give_weights(const grt_reshape *r, const conv_shape *s, conv_p
             part->packed = s->parts[i].packed;
             return GRT_OK;
         }
-    const source from = weights_of(state, r->in[1]);
+    const source from = conv_weights_of(state, r->in[1]);
     if (fits_already(part->op, from)) {
         part->packed = state->weights;
         return GRT_OK;
@@ -419,7 +419,7 @@ static grt_status give_weights(const grt_reshape *r, const conv_shape *s, conv_p
 }
 
 /* Adds one to s->parts; adds none, with OK, if the library has no operation. */
-static grt_status add_part(const grt_reshape *r, conv_shape *s, const cpu_conv *c)
+static grt_status conv_add_part(const grt_reshape *r, conv_shape *s, const cpu_conv *c)
 {
     const conv_state *state = r->state;
     const bool bias = r->n_in > BIAS && r->in[BIAS], residual = r->n_in > RESIDUAL && r->in[RESIDUAL];
@@ -444,7 +444,7 @@ static cpu_conv geometry_of(const conv_state *state, const conv_shape *s, int ki
     return cpu_columns_block(&s->turned, state->transposed, &s->cut, cpu_columns_first(&s->cut, kind)).conv;
 }
 
-static bool same_columns(const cpu_conv *a, const cpu_conv *b)
+static bool conv_same_columns(const cpu_conv *a, const cpu_conv *b)
 {
     const int32_t last = a->w.spatial - 1;
     return a->w.in[last] == b->w.in[last] && a->w.out[last] == b->w.out[last] &&
@@ -463,13 +463,13 @@ static grt_status use_dnnl(const grt_reshape *r, conv_shape *s)
     for (int kind = 0; kind < cpu_columns_kinds(&s->cut); kind++) {
         const cpu_conv c = geometry_of(state, s, kind);
         int at = 0;
-        while (at < s->n_parts && !same_columns(&made[at], &c))
+        while (at < s->n_parts && !conv_same_columns(&made[at], &c))
             at++;
         s->part_of[kind] = at;
         if (at < s->n_parts)
             continue;
         made[at] = c;
-        const grt_status status = add_part(r, s, &c);
+        const grt_status status = conv_add_part(r, s, &c);
         if (at == s->n_parts) {
             release_parts(s);
             return status;
@@ -479,7 +479,7 @@ static grt_status use_dnnl(const grt_reshape *r, conv_shape *s)
 }
 
 /* Workspace: scratch of the operations, then copies of a block's lines. */
-static grt_status size_workspace(const grt_reshape *r, conv_shape *s, size_t *out_bytes)
+static grt_status conv_size_workspace(const grt_reshape *r, conv_shape *s, size_t *out_bytes)
 {
     const conv_state *state = r->state;
     size_t scratch = 0;
@@ -518,7 +518,7 @@ static grt_status need_plain(const grt_reshape *r, conv_shape *s)
     return cpu_packing_unpack(r->in[1], state->packing, s->own);
 }
 
-static grt_status check_inputs(const grt_reshape *r)
+static grt_status conv_check_inputs(const grt_reshape *r)
 {
     const conv_state *state = r->state;
     const grt_tensor *y = r->out[0], *bias = r->n_in > BIAS ? r->in[BIAS] : NULL;
@@ -535,14 +535,14 @@ static grt_status check_inputs(const grt_reshape *r)
     return GRT_OK;
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status cpu_conv_reshape(grt_reshape *r)
 {
     const conv_state *state = r->state;
-    GRT_TRY(check_inputs(r));
+    GRT_TRY(conv_check_inputs(r));
     conv_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    describe(r->desc, state, r->in[0], r->in[1], r->out[0], &s->conv);
+    conv_describe(r->desc, state, r->in[0], r->in[1], r->out[0], &s->conv);
     grt_status status = GRT_OK;
     if (!state->grouped && r->in[0]->dtype == GRT_DTYPE_FLOAT)
         status = use_dnnl(r, s);
@@ -556,7 +556,7 @@ static grt_status reshape(grt_reshape *r)
         else if (!cpu_conv_group_bytes(&s->conv, r->threads, &r->workspace_bytes))
             status = grt_fail_memory(SIZE_MAX);
     } else if (s->n_parts > 0) {
-        status = size_workspace(r, s, &r->workspace_bytes);
+        status = conv_size_workspace(r, s, &r->workspace_bytes);
     } else {
         status = need_plain(r, s);
         if (status == GRT_OK && r->in[0]->dtype == GRT_DTYPE_FLOAT && !state->transposed &&
@@ -564,7 +564,7 @@ static grt_status reshape(grt_reshape *r)
             status = grt_fail_memory(SIZE_MAX);
     }
     if (status != GRT_OK) {
-        release_shape(s);
+        conv_release_shape(s);
         return status;
     }
     r->shape = s;
@@ -573,7 +573,7 @@ static grt_status reshape(grt_reshape *r)
 
 /* ---- run ---- */
 
-static const void *data_of(const grt_run *r, int32_t i)
+static const void *conv_data_of(const grt_run *r, int32_t i)
 {
     return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
 }
@@ -583,7 +583,7 @@ static grt_status run_part(const grt_run *r, const conv_part *part, const float 
 {
     const grt_dnnl_args args = {.src = x,
                                 .weights = part->packed,
-                                .bias = data_of(r, BIAS),
+                                .bias = conv_data_of(r, BIAS),
                                 .residual = residual,
                                 .dst = y,
                                 .scratch = r->workspace};
@@ -622,8 +622,9 @@ static grt_status run_block(const grt_run *r, const conv_shape *s, int64_t i, co
     const int64_t in_lines = whole->in_pixels / whole->in[last],
                   out_lines = whole->out_pixels / whole->out[last], in_step = whole->in[last] * ic,
                   out_step = whole->out[last] * oc, in = own->in[last] * ic, out = own->out[last] * oc;
-    float *in_copy = cpu_at(r->workspace, s->in_offset), *out_copy = cpu_at(r->workspace, s->out_offset),
-          *residual_copy = residual ? cpu_at(r->workspace, s->residual_offset) : NULL;
+    float *in_copy = cpu_workspace_at(r->workspace, s->in_offset),
+          *out_copy = cpu_workspace_at(r->workspace, s->out_offset),
+          *residual_copy = residual ? cpu_workspace_at(r->workspace, s->residual_offset) : NULL;
     copy_lines(in_copy, in, x, in_step, in_lines, in, r->threads);
     if (residual)
         copy_lines(residual_copy, out, residual, out_step, out_lines, out, r->threads);
@@ -635,7 +636,7 @@ static grt_status run_block(const grt_run *r, const conv_shape *s, int64_t i, co
 static grt_status run_dnnl(const grt_run *r, const conv_shape *s)
 {
     const cpu_conv *c = &s->turned;
-    const float *x = r->in[0]->data, *residual = data_of(r, RESIDUAL);
+    const float *x = r->in[0]->data, *residual = conv_data_of(r, RESIDUAL);
     float *y = r->out[0]->data;
     if (s->cut.count == 1)
         return run_part(r, &s->parts[0], x, residual, y);
@@ -648,23 +649,24 @@ static grt_status run_dnnl(const grt_run *r, const conv_shape *s)
     return GRT_OK;
 }
 
-static grt_status run(const grt_run *r)
+static grt_status cpu_conv_run(const grt_run *r)
 {
     const conv_state *state = r->state;
     const conv_shape *s = r->shape;
     const cpu_conv *c = &s->conv;
-    const void *x = r->in[0]->data, *w = s->plain ? s->plain : r->in[1]->data, *bias = data_of(r, BIAS);
+    const void *x = r->in[0]->data, *w = s->plain ? s->plain : r->in[1]->data, *bias = conv_data_of(r, BIAS);
     if (grt_tensor_elements(r->out[0]) == 0)
         return GRT_OK;
     if (s->n_parts > 0)
         return run_dnnl(r, s);
     if (state->grouped)
-        cpu_conv_group_run(c, x, state->grouped, bias, data_of(r, RESIDUAL), r->out[0]->data, r->workspace,
-                           r->threads);
+        cpu_conv_group_run(c, x, state->grouped, bias, conv_data_of(r, RESIDUAL), r->out[0]->data,
+                           r->workspace, r->threads);
     else if (state->transposed)
         cpu_conv_transpose_exact(c, r->in[0]->dtype, x, w, bias, r->out[0]->data, r->threads);
     else if (r->in[0]->dtype == GRT_DTYPE_FLOAT)
-        cpu_conv_unfold_run(c, x, w, bias, data_of(r, RESIDUAL), r->out[0]->data, r->workspace, r->threads);
+        cpu_conv_unfold_run(c, x, w, bias, conv_data_of(r, RESIDUAL), r->out[0]->data, r->workspace,
+                            r->threads);
     else
         cpu_conv_exact(c, r->in[0]->dtype, x, w, bias, r->out[0]->data, r->threads);
     return GRT_OK;
@@ -674,9 +676,9 @@ static grt_status run(const grt_run *r)
     {                                      \
         CPU_FLOATS, CPU_FLOATS, CPU_FLOATS \
     }
-#define LIFE                                                                                                \
-    .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, \
-    .run = run
+#define LIFE                                                                                            \
+    .pack = conv_pack, .create = cpu_conv_create, .destroy = conv_destroy, .reshape = cpu_conv_reshape, \
+    .release_shape = conv_release_shape, .run = cpu_conv_run
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "Conv", .types = FLOAT3, LIFE},
@@ -684,7 +686,7 @@ static const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "Conv",
      .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)},
-     .supports = fused_supports,
+     .supports = conv_fused_supports,
      LIFE},
     {.domain = "graphrt",
      .op = "ConvTranspose",

@@ -29,7 +29,7 @@ typedef struct state {
     uint32_t seed;
 } state;
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status dropout_create(const grt_kernel_node *node, void **out_state)
 {
     state *s = calloc(1, sizeof *s);
     if (!s)
@@ -49,14 +49,14 @@ static uint32_t seed_of(const state *s)
     return (uint32_t)now.tv_nsec ^ (uint32_t)now.tv_sec << 16;
 }
 
-static double scalar_of(const grt_tensor *t)
+static double dropout_scalar_of(const grt_tensor *t)
 {
     double x;
     cpu_convert(t->dtype, t->data, GRT_DTYPE_DOUBLE, &x, 0, 1, (cpu_convert_options){0});
     return x;
 }
 
-static void drop(const grt_run *r, int64_t n, double ratio, uint8_t *mask)
+static void dropout_drop(const grt_run *r, int64_t n, double ratio, uint8_t *mask)
 {
     const grt_tensor *in = r->in[0];
     cpu_convert_options options = {true, GRT_ROUND_NEAREST};
@@ -77,17 +77,17 @@ static void drop(const grt_run *r, int64_t n, double ratio, uint8_t *mask)
     }
 }
 
-static grt_status run(const grt_run *r)
+static grt_status dropout_run(const grt_run *r)
 {
     int64_t n = grt_tensor_elements(r->in[0]);
     uint8_t *mask = r->n_out > 1 && r->out[1] ? r->out[1]->data : NULL;
     bool training = r->n_in > 2 && r->in[2] && *(const uint8_t *)r->in[2]->data;
-    double ratio = !training ? 0.0 : r->n_in > 1 && r->in[1] ? scalar_of(r->in[1]) : 0.5;
+    double ratio = !training ? 0.0 : r->n_in > 1 && r->in[1] ? dropout_scalar_of(r->in[1]) : 0.5;
     if (ratio != 0.0) {
         if (!(ratio > 0.0 && ratio < 1.0))
             return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the ratio is %g; it must be in [0, 1)",
                                ratio);
-        drop(r, n, ratio, mask);
+        dropout_drop(r, n, ratio, mask);
         return GRT_OK;
     }
     if (n && r->out[0]->data != r->in[0]->data)
@@ -103,8 +103,8 @@ static const grt_kernel_row rows[] = {
      .op = "Dropout",
      .types = {TYPES, TYPES, GRT_BIT(BOOL)},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .create = create,
+     .create = dropout_create,
      .destroy = free,
-     .run = run},
+     .run = dropout_run},
 };
 CPU_KERNELS(dropout, rows);

@@ -230,7 +230,7 @@ static grt_status reshape_einsum(grt_reshape *reshape)
 }
 
 /* Offset of operand i for the flat index of labels [from, to). */
-static int64_t offset_of(const einsum_shape *s, int32_t i, int32_t from, int32_t to, int64_t flat)
+static int64_t einsum_offset_of(const einsum_shape *s, int32_t i, int32_t from, int32_t to, int64_t flat)
 {
     return grt_strided_offset(s->dims + from, to - from, s->strides[i] + from, flat);
 }
@@ -243,16 +243,17 @@ static double sum_floats(const grt_run *run, const einsum_shape *s, int64_t resu
     int64_t n = inner ? s->dims[last] : 1, rows = inner ? s->n_terms / n : 1;
     int64_t step_a = inner ? s->strides[0][last] : 0,
             step_b = inner && run->n_in > 1 ? s->strides[1][last] : 0;
-    int64_t base_a = offset_of(s, 0, 0, s->n_out, result),
-            base_b = run->n_in > 1 ? offset_of(s, 1, 0, s->n_out, result) : 0;
+    int64_t base_a = einsum_offset_of(s, 0, 0, s->n_out, result),
+            base_b = run->n_in > 1 ? einsum_offset_of(s, 1, 0, s->n_out, result) : 0;
     const float one = 1;
     double sum = 0;
     for (int64_t row = 0; row < rows; row++) {
-        const float *a =
-            (const float *)run->in[0]->data + base_a + (inner ? offset_of(s, 0, s->n_out, last, row) : 0);
+        const float *a = (const float *)run->in[0]->data + base_a +
+                         (inner ? einsum_offset_of(s, 0, s->n_out, last, row) : 0);
         const float *b = &one;
         if (run->n_in > 1)
-            b = (const float *)run->in[1]->data + base_b + (inner ? offset_of(s, 1, s->n_out, last, row) : 0);
+            b = (const float *)run->in[1]->data + base_b +
+                (inner ? einsum_offset_of(s, 1, s->n_out, last, row) : 0);
         double part = 0;
 #pragma omp simd reduction(+ : part)
         for (int64_t i = 0; i < n; i++)
@@ -268,8 +269,9 @@ static double sum_reals(const grt_run *run, const einsum_shape *s, int64_t resul
     for (int64_t term = 0; term < s->n_terms; term++) {
         double term_value = 1;
         for (int32_t i = 0; i < run->n_in; i++)
-            term_value *= grt_element_get(run->in[i], offset_of(s, i, 0, s->n_out, result) +
-                                                          offset_of(s, i, s->n_out, s->n_labels, term));
+            term_value *=
+                grt_element_get(run->in[i], einsum_offset_of(s, i, 0, s->n_out, result) +
+                                                einsum_offset_of(s, i, s->n_out, s->n_labels, term));
         sum += term_value;
     }
     return sum;
@@ -282,8 +284,8 @@ static uint64_t sum_ints(const grt_run *run, const einsum_shape *s, int64_t resu
         uint64_t term_value = 1;
         for (int32_t i = 0; i < run->n_in; i++)
             term_value *=
-                (uint64_t)grt_tensor_int(run->in[i], offset_of(s, i, 0, s->n_out, result) +
-                                                         offset_of(s, i, s->n_out, s->n_labels, term));
+                (uint64_t)grt_tensor_int(run->in[i], einsum_offset_of(s, i, 0, s->n_out, result) +
+                                                         einsum_offset_of(s, i, s->n_out, s->n_labels, term));
         sum += term_value;
     }
     return sum;

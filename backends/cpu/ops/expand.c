@@ -3,7 +3,7 @@
 #include "backends/cpu/move.h"
 
 /* The shape input may be removed from the plan, so the dims were not checked yet. */
-static grt_status misfit(const grt_reshape *r)
+static grt_status expand_misfit(const grt_reshape *r)
 {
     char from[GRT_TYPE_TEXT_SIZE], to[GRT_TYPE_TEXT_SIZE];
     return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "cannot make %s of %s",
@@ -16,7 +16,7 @@ static grt_status check_expand(grt_reshape *r)
     bool fits = in->rank <= out->rank;
     for (int32_t k = 0; fits && k < in->rank; k++)
         fits = in->dims[k] == 1 || in->dims[k] == out->dims[out->rank - in->rank + k];
-    return fits ? GRT_OK : misfit(r);
+    return fits ? GRT_OK : expand_misfit(r);
 }
 
 static grt_status check_tile(grt_reshape *r)
@@ -25,7 +25,7 @@ static grt_status check_tile(grt_reshape *r)
     bool fits = in->rank == out->rank;
     for (int32_t k = 0; fits && k < in->rank; k++)
         fits = in->dims[k] ? out->dims[k] % in->dims[k] == 0 : out->dims[k] == 0;
-    return fits ? GRT_OK : misfit(r);
+    return fits ? GRT_OK : expand_misfit(r);
 }
 
 static grt_status run_expand(const grt_run *run)
@@ -42,7 +42,7 @@ static grt_status run_expand(const grt_run *run)
     return GRT_OK;
 }
 
-static grt_status run_tile(const grt_run *run)
+static grt_status expand_run_tile(const grt_run *run)
 {
     const grt_tensor *in = run->in[0];
     grt_tensor *out = run->out[0];
@@ -62,6 +62,6 @@ static grt_status run_tile(const grt_run *run)
 
 static const grt_kernel_row rows[] = {
     {.op = "Expand", .domain = "", .types = {CPU_MOVABLE}, .reshape = check_expand, .run = run_expand},
-    {.op = "Tile", .domain = "", .types = {CPU_MOVABLE}, .reshape = check_tile, .run = run_tile},
+    {.op = "Tile", .domain = "", .types = {CPU_MOVABLE}, .reshape = check_tile, .run = expand_run_tile},
 };
 CPU_KERNELS(expand, rows);

@@ -4,14 +4,14 @@
 
 #include <string.h>
 
-static grt_status create_axis(const grt_kernel_node *node, void **out_state)
+static grt_status gather_create_axis(const grt_kernel_node *node, void **out_state)
 {
     GRT_TRY(cpu_state(sizeof(int64_t), out_state));
     *(int64_t *)*out_state = grt_attr_int(node->desc, "axis", 0);
     return GRT_OK;
 }
 
-static grt_status out_of_range(const grt_run *run, int64_t at, int64_t index, int64_t size)
+static grt_status gather_out_of_range(const grt_run *run, int64_t at, int64_t index, int64_t size)
 {
     return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                        "index %lld at position %lld is out of range for an axis of size %lld",
@@ -28,7 +28,8 @@ static inline bool fix_index(int64_t *index, int64_t size)
 
 /* ---- Gather ---- */
 
-static grt_status pick(const grt_run *run, const grt_tensor *data, const grt_tensor *indices, grt_tensor *out)
+static grt_status gather_pick(const grt_run *run, const grt_tensor *data, const grt_tensor *indices,
+                              grt_tensor *out)
 {
     int32_t axis = (int32_t)grt_axis(*(const int64_t *)run->state, data->rank);
     int64_t outer = grt_dims_product(data->dims, 0, axis),
@@ -38,7 +39,7 @@ static grt_status pick(const grt_run *run, const grt_tensor *data, const grt_ten
     for (int64_t k = 0; k < n; k++) {
         int64_t index = cpu_index(indices, k);
         if (!fix_index(&index, size))
-            return out_of_range(run, k, cpu_index(indices, k), size);
+            return gather_out_of_range(run, k, cpu_index(indices, k), size);
     }
     if (bytes == 0)
         return GRT_OK;
@@ -62,14 +63,14 @@ static grt_status pick(const grt_run *run, const grt_tensor *data, const grt_ten
 
 static grt_status run_gather(const grt_run *run)
 {
-    return pick(run, run->in[0], run->in[1], run->out[0]);
+    return gather_pick(run, run->in[0], run->in[1], run->out[0]);
 }
 
 static grt_status run_gather_each(const grt_run *run)
 {
     for (int32_t i = 0; i < run->n_out; i++)
         if (run->out[i])
-            GRT_TRY(pick(run, run->in[i], run->in[run->n_out + i], run->out[i]));
+            GRT_TRY(gather_pick(run, run->in[i], run->in[run->n_out + i], run->out[i]));
     return GRT_OK;
 }
 
@@ -103,7 +104,7 @@ static grt_status run_gather_elements(const grt_run *run)
     for (int64_t k = 0; k < total; k++) {
         int64_t index = cpu_index(indices, k);
         if (!fix_index(&index, size))
-            return out_of_range(run, k, cpu_index(indices, k), size);
+            return gather_out_of_range(run, k, cpu_index(indices, k), size);
     }
     for (int32_t k = 0; k <= last; k++)
         if (k != axis && indices->dims[k] > data->dims[k])
@@ -148,8 +149,8 @@ static grt_status run_gather_nd(const grt_run *run)
         for (int64_t d = 0; d < depth; d++) {
             int64_t index = cpu_index(indices, k * depth + d);
             if (!fix_index(&index, data->dims[batch + d]))
-                return out_of_range(run, k * depth + d, cpu_index(indices, k * depth + d),
-                                    data->dims[batch + d]);
+                return gather_out_of_range(run, k * depth + d, cpu_index(indices, k * depth + d),
+                                           data->dims[batch + d]);
         }
     if (bytes == 0)
         return GRT_OK;
@@ -170,19 +171,19 @@ static const grt_kernel_row rows[] = {
     {.op = "Gather",
      .domain = "",
      .types = {CPU_MOVABLE, CPU_INDEX},
-     .create = create_axis,
+     .create = gather_create_axis,
      .destroy = free,
      .run = run_gather},
     {.op = "GatherEach",
      .domain = "graphrt",
      .types = {CPU_MOVABLE},
-     .create = create_axis,
+     .create = gather_create_axis,
      .destroy = free,
      .run = run_gather_each},
     {.op = "GatherElements",
      .domain = "",
      .types = {CPU_MOVABLE, CPU_INDEX},
-     .create = create_axis,
+     .create = gather_create_axis,
      .destroy = free,
      .run = run_gather_elements},
     {.op = "GatherND",

@@ -21,18 +21,18 @@ typedef struct group_shape {
 /* Channels last: pixels that one thread adds up at a time. The number of threads changes no sum. */
 enum { BLOCK = 256 };
 
-static int64_t blocks_of(const grt_group_norm *n)
+static int64_t group_norm_blocks_of(const grt_group_norm *n)
 {
     return (n->pixels + BLOCK - 1) / BLOCK;
 }
 
-static bool is_float(const grt_reshape *r)
+static bool group_norm_is_float(const grt_reshape *r)
 {
     return r->in[0]->dtype == GRT_DTYPE_FLOAT && r->in[GRT_NORM_SCALE]->dtype == GRT_DTYPE_FLOAT &&
            r->in[GRT_NORM_BIAS]->dtype == GRT_DTYPE_FLOAT;
 }
 
-static grt_status group_reshape(grt_reshape *r)
+static grt_status group_norm_reshape(grt_reshape *r)
 {
     group_shape *s = calloc(1, sizeof *s);
     if (!s)
@@ -42,12 +42,12 @@ static grt_status group_reshape(grt_reshape *r)
         free(s);
         return status;
     }
-    s->plain = is_float(r);
+    s->plain = group_norm_is_float(r);
     r->shape = s;
     if (s->norm.last) {
         const int64_t images = r->in[0]->dims[0], channels = s->norm.groups * s->norm.channels;
         cpu_layout layout = {0};
-        s->sums = cpu_layout_add(&layout, images * channels * blocks_of(&s->norm), sizeof(float));
+        s->sums = cpu_layout_add(&layout, images * channels * group_norm_blocks_of(&s->norm), sizeof(float));
         s->mean = cpu_layout_add(&layout, images * channels, sizeof(float));
         s->factor = cpu_layout_add(&layout, images * channels, sizeof(float));
         r->workspace_bytes = layout.bytes; /* no more than the input has */
@@ -55,7 +55,7 @@ static grt_status group_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-static void run_row(const grt_run *r, const grt_group_norm *s, int64_t row)
+static void group_norm_run_row(const grt_run *r, const grt_group_norm *s, int64_t row)
 {
     const int64_t n = s->channels * s->pixels, first = row % s->groups * s->channels;
     const float *x = (const float *)r->in[0]->data + row * n, *scale = r->in[GRT_NORM_SCALE]->data,
@@ -69,7 +69,7 @@ static void run_row(const grt_run *r, const grt_group_norm *s, int64_t row)
     }
 }
 
-static void run_row_exact(const grt_run *r, const grt_group_norm *s, int64_t row)
+static void group_norm_run_row_exact(const grt_run *r, const grt_group_norm *s, int64_t row)
 {
     const int64_t n = s->channels * s->pixels, first = row % s->groups * s->channels;
     const grt_tensor *x = r->in[0];
@@ -175,7 +175,7 @@ static void scale_pixels(const float *x, float *y, int64_t pixels, int64_t chann
 /* Mean over a group of what its channels have summed up, from all blocks of image b. */
 static float group_mean(const grt_group_norm *s, const float *sums, int64_t b, int64_t group)
 {
-    const int64_t channels = s->groups * s->channels, blocks = blocks_of(s);
+    const int64_t channels = s->groups * s->channels, blocks = group_norm_blocks_of(s);
     double sum = 0.0;
     for (int64_t block = 0; block < blocks; block++)
         for (int64_t c = 0; c < s->channels; c++)
@@ -186,11 +186,12 @@ static float group_mean(const grt_group_norm *s, const float *sums, int64_t b, i
 static void run_last(const grt_run *r, const group_shape *shape)
 {
     const grt_group_norm *s = &shape->norm;
-    const int64_t channels = s->groups * s->channels, blocks = blocks_of(s), batch = s->rows / s->groups,
-                  items = batch * blocks;
+    const int64_t channels = s->groups * s->channels, blocks = group_norm_blocks_of(s),
+                  batch = s->rows / s->groups, items = batch * blocks;
     const bool many = items * BLOCK * channels > CPU_GRAIN;
-    float *sums = cpu_at(r->workspace, shape->sums), *mean = cpu_at(r->workspace, shape->mean),
-          *factor = cpu_at(r->workspace, shape->factor);
+    float *sums = cpu_workspace_at(r->workspace, shape->sums),
+          *mean = cpu_workspace_at(r->workspace, shape->mean),
+          *factor = cpu_workspace_at(r->workspace, shape->factor);
     const float *x = r->in[0]->data, *scale = r->in[GRT_NORM_SCALE]->data, *bias = r->in[GRT_NORM_BIAS]->data;
     float *y = r->out[0]->data;
     for (int pass = 0; pass < 3; pass++) {
@@ -216,7 +217,7 @@ static void run_last(const grt_run *r, const group_shape *shape)
     }
 }
 
-static grt_status group_run(const grt_run *r)
+static grt_status group_norm_run(const grt_run *r)
 {
     const group_shape *s = r->shape;
     const grt_group_norm *norm = &s->norm;
@@ -229,13 +230,13 @@ static grt_status group_run(const grt_run *r)
 #pragma omp parallel for num_threads(r->threads) if (norm->rows * norm->channels * norm->pixels > CPU_GRAIN)
     for (int64_t row = 0; row < norm->rows; row++)
         if (s->plain)
-            run_row(r, norm, row);
+            group_norm_run_row(r, norm, row);
         else
-            run_row_exact(r, norm, row);
+            group_norm_run_row_exact(r, norm, row);
     return GRT_OK;
 }
 
-#define LIFE  .reshape = group_reshape, .release_shape = free, .run = group_run
+#define LIFE  .reshape = group_norm_reshape, .release_shape = free, .run = group_norm_run
 #define PLAIN .domain = "", .types = {CPU_FLOATS, CPU_FLOATS, CPU_FLOATS}, LIFE
 #define LAST  .domain = "graphrt", .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)}, LIFE
 

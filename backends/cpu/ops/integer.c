@@ -11,20 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const grt_tensor *input(const grt_run *run, int32_t i)
+static const grt_tensor *integer_input(const grt_run *run, int32_t i)
 {
     return grt_integer_in(run->in, run->n_in, i);
 }
 
-static int32_t load(const grt_tensor *t, int64_t i)
+static int32_t integer_load(const grt_tensor *t, int64_t i)
 {
     return t->dtype == GRT_DTYPE_INT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }
 
 /* Zero point or scale i of a matrix. */
-static int32_t zero_at(const grt_tensor *zero, int64_t per_matrix, int64_t matrix, int64_t i)
+static int32_t integer_zero_at(const grt_tensor *zero, int64_t per_matrix, int64_t matrix, int64_t i)
 {
-    return !zero ? 0 : load(zero, grt_integer_level(grt_tensor_elements(zero), per_matrix, matrix, i));
+    return !zero ? 0
+                 : integer_load(zero, grt_integer_level(grt_tensor_elements(zero), per_matrix, matrix, i));
 }
 
 static double scale_at(const grt_tensor *scale, int64_t per_matrix, int64_t matrix, int64_t i)
@@ -60,7 +61,7 @@ static void store_quantised(grt_tensor *y, int64_t i, double value, int32_t zero
 
 /* ---- convolutions ---- */
 
-static grt_status conv_reshape(grt_reshape *reshape)
+static grt_status integer_conv_reshape(grt_reshape *reshape)
 {
     GRT_TRY(grt_integer_conv_reshape(reshape));
     const grt_integer_conv *shape = reshape->shape;
@@ -84,8 +85,8 @@ static void positions(const cpu_window *w, int32_t i, int64_t k, int64_t *from, 
 }
 
 /* sums += weight * (input shifted by a tap), over the output positions where it lies inside. */
-static void add_tap(const cpu_window *w, const grt_tensor *x, int64_t plane, int32_t x_zero, int64_t tap,
-                    int32_t weight, int32_t *sums)
+static void integer_add_tap(const cpu_window *w, const grt_tensor *x, int64_t plane, int32_t x_zero,
+                            int64_t tap, int32_t weight, int32_t *sums)
 {
     int64_t from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], k[CPU_MAX_SPATIAL], o[CPU_MAX_SPATIAL];
     int32_t last = w->spatial - 1;
@@ -124,22 +125,22 @@ static void store_plane(const grt_run *run, const grt_integer_places *at, int64_
         memcpy((int32_t *)y->data + plane, sums, (size_t)n * sizeof *sums);
         return;
     }
-    const grt_tensor *bias = input(run, at->bias);
+    const grt_tensor *bias = integer_input(run, at->bias);
     int64_t add = bias ? grt_tensor_int(bias, channel) : 0;
     double scale = scale_at(run->in[at->scale_a], 0, 0, 0) * scale_at(run->in[at->scale_b], 0, 0, channel) /
                    scale_at(run->in[at->scale_y], 0, 0, 0);
     for (int64_t i = 0; i < n; i++)
         store_quantised(y, plane + i, (double)(sums[i] + add) * scale,
-                        zero_at(input(run, at->zero_y), 0, 0, 0));
+                        integer_zero_at(integer_input(run, at->zero_y), 0, 0, 0));
 }
 
-static grt_status conv_run(const grt_run *run)
+static grt_status integer_conv_run(const grt_run *run)
 {
     const grt_integer_places *at = grt_integer_places_of(run->desc);
     const grt_integer_conv *shape = run->shape;
     const cpu_window *w = &shape->w;
-    const grt_tensor *x = run->in[0], *weights = run->in[at->b], *w_zeros = input(run, at->zero_b);
-    int32_t x_zero = zero_at(input(run, at->zero_a), 0, 0, 0);
+    const grt_tensor *x = run->in[0], *weights = run->in[at->b], *w_zeros = integer_input(run, at->zero_b);
+    int32_t x_zero = integer_zero_at(integer_input(run, at->zero_a), 0, 0, 0);
     int64_t planes = shape->batch * shape->out_channels, per_group = shape->out_channels / shape->groups;
 #pragma omp parallel for num_threads( \
     run->threads) if (planes * shape->in_channels * w->taps * w->out_pixels > CPU_GRAIN)
@@ -150,10 +151,10 @@ static grt_status conv_run(const grt_run *run)
         memset(sums, 0, (size_t)w->out_pixels * sizeof *sums);
         for (int64_t c = 0; c < shape->in_channels; c++)
             for (int64_t tap = 0; tap < w->taps; tap++) {
-                int32_t weight = load(weights, (channel * shape->in_channels + c) * w->taps + tap) -
-                                 zero_at(w_zeros, 0, 0, channel);
+                int32_t weight = integer_load(weights, (channel * shape->in_channels + c) * w->taps + tap) -
+                                 integer_zero_at(w_zeros, 0, 0, channel);
                 if (weight)
-                    add_tap(w, x, (first + c) * w->in_pixels, x_zero, tap, weight, sums);
+                    integer_add_tap(w, x, (first + c) * w->in_pixels, x_zero, tap, weight, sums);
             }
         store_plane(run, at, channel, plane * w->out_pixels, w->out_pixels, sums);
     }
@@ -203,7 +204,7 @@ static void take_zeros_off(const grt_integer_matmul *shape, const grt_tensor *ze
                            int32_t row_sum, int32_t *sums)
 {
     for (int64_t j = 0; zero_b && j < shape->n; j++) {
-        uint32_t zero = (uint32_t)zero_at(zero_b, shape->n, b_item, j);
+        uint32_t zero = (uint32_t)integer_zero_at(zero_b, shape->n, b_item, j);
         sums[j] = (int32_t)((uint32_t)sums[j] - (uint32_t)row_sum * zero);
     }
 }
@@ -224,7 +225,7 @@ static void store_row(const grt_run *run, const grt_integer_places *at, int64_t 
     double scale = scale_at(scale_a, shape->m, a_item, row) / scale_at(scale_y, shape->m, item, row);
     for (int64_t j = 0; j < n; j++)
         store_quantised(run->out[0], out + j, (double)sums[j] * scale * scale_at(scale_b, n, b_item, j),
-                        zero_at(zero_y, shape->m, item, row));
+                        integer_zero_at(zero_y, shape->m, item, row));
 }
 
 /* Rows from `row` on, of one matrix. */
@@ -232,8 +233,8 @@ static void matrix_rows(const grt_run *run, const grt_integer_places *at, int64_
                         void *workspace)
 {
     const grt_integer_matmul *shape = run->shape;
-    const grt_tensor *a = run->in[0], *b = run->in[at->b], *zero_a = input(run, at->zero_a),
-                     *zero_b = input(run, at->zero_b);
+    const grt_tensor *a = run->in[0], *b = run->in[at->b], *zero_a = integer_input(run, at->zero_a),
+                     *zero_b = integer_input(run, at->zero_b);
     const int64_t n = shape->n, k = shape->k, stride = k + 1;
     int32_t *sums = workspace, row_sums[CPU_INTEGER_ROWS];
     int16_t *values = (int16_t *)(sums + CPU_INTEGER_ROWS * n);
@@ -241,7 +242,7 @@ static void matrix_rows(const grt_run *run, const grt_integer_places *at, int64_
     find_matrices(shape, item, &a_item, &b_item);
     for (int i = 0; i < rows; i++)
         row_sums[i] = load_row(a, (a_item * shape->m + row + i) * k, k,
-                               zero_at(zero_a, shape->m, a_item, row + i), values + i * stride);
+                               integer_zero_at(zero_a, shape->m, a_item, row + i), values + i * stride);
     cpu_integer_rows(values, stride, rows, (const uint8_t *)b->data + b_item * k * n,
                      b->dtype == GRT_DTYPE_INT8, k, n, sums);
     for (int i = 0; i < rows; i++) {
@@ -269,9 +270,9 @@ static const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "ConvInteger",
      .types = {GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES},
-     .reshape = conv_reshape,
+     .reshape = integer_conv_reshape,
      .release_shape = free,
-     .run = conv_run},
+     .run = integer_conv_run},
     {.domain = "",
      .op = "MatMulInteger",
      .types = {GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES},
@@ -281,9 +282,9 @@ static const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "QLinearConv",
      .supports = grt_qlinear_supports,
-     .reshape = conv_reshape,
+     .reshape = integer_conv_reshape,
      .release_shape = free,
-     .run = conv_run},
+     .run = integer_conv_run},
     {.domain = "",
      .op = "QLinearMatMul",
      .supports = grt_qlinear_supports,

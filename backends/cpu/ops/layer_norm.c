@@ -19,7 +19,7 @@ static bool is_float_row(const grt_tensor *t, const grt_norm_factor *factor)
     return !t || (t->dtype == GRT_DTYPE_FLOAT && factor->is_row);
 }
 
-static grt_status layer_reshape(grt_reshape *r)
+static grt_status layer_norm_reshape(grt_reshape *r)
 {
     layer_shape *s = calloc(1, sizeof *s);
     if (!s)
@@ -35,13 +35,13 @@ static grt_status layer_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-static void put(const grt_run *r, int32_t i, int64_t row, double value)
+static void layer_norm_put(const grt_run *r, int32_t i, int64_t row, double value)
 {
     if (i < r->n_out && r->out[i])
         grt_element_put(r->out[i], row, value);
 }
 
-static void run_row(const grt_run *r, const grt_layer_norm *s, int64_t row)
+static void layer_norm_run_row(const grt_run *r, const grt_layer_norm *s, int64_t row)
 {
     const grt_tensor *bias = grt_run_in(r, GRT_NORM_BIAS);
     const float *x = (const float *)r->in[0]->data + row * s->size;
@@ -51,8 +51,8 @@ static void run_row(const grt_run *r, const grt_layer_norm *s, int64_t row)
     if (r->out[0])
         cpu_norm_apply(x, (float *)r->out[0]->data + row * s->size, s->size, mean, factor,
                        r->in[GRT_NORM_SCALE]->data, bias ? bias->data : NULL);
-    put(r, 1, row, (double)mean);
-    put(r, 2, row, (double)factor);
+    layer_norm_put(r, 1, row, (double)mean);
+    layer_norm_put(r, 2, row, (double)factor);
 }
 
 static double factor_at(const grt_tensor *t, const grt_layer_norm *s, const int64_t *strides, int64_t at)
@@ -61,7 +61,7 @@ static double factor_at(const grt_tensor *t, const grt_layer_norm *s, const int6
 }
 
 /* The definition's steps, each result rounded to its type. */
-static void run_row_exact(const grt_run *r, const grt_layer_norm *s, int64_t row)
+static void layer_norm_run_row_exact(const grt_run *r, const grt_layer_norm *s, int64_t row)
 {
     const grt_tensor *x = r->in[0], *bias = grt_run_in(r, GRT_NORM_BIAS);
     double mean = 0.0, squares = 0.0;
@@ -82,27 +82,27 @@ static void run_row_exact(const grt_run *r, const grt_layer_norm *s, int64_t row
         if (bias)
             grt_element_put(y, at, grt_element_get(y, at) + factor_at(bias, s, s->bias.strides, at));
     }
-    put(r, 1, row, mean);
-    put(r, 2, row, factor);
+    layer_norm_put(r, 1, row, mean);
+    layer_norm_put(r, 2, row, factor);
 }
 
-static grt_status layer_run(const grt_run *r)
+static grt_status layer_norm_run(const grt_run *r)
 {
     const layer_shape *s = r->shape;
     const grt_layer_norm *norm = &s->norm;
 #pragma omp parallel for num_threads(r->threads) if (norm->rows * norm->size > CPU_GRAIN)
     for (int64_t row = 0; row < norm->rows; row++)
         if (s->plain)
-            run_row(r, norm, row);
+            layer_norm_run_row(r, norm, row);
         else
-            run_row_exact(r, norm, row);
+            layer_norm_run_row_exact(r, norm, row);
     return GRT_OK;
 }
 
-#define ROW(name)                                                                                          \
-    {                                                                                                      \
-        .domain = "", .op = name, .types = {CPU_FLOATS, CPU_FLOATS, CPU_FLOATS}, .reshape = layer_reshape, \
-        .release_shape = free, .run = layer_run                                                            \
+#define ROW(name)                                                                   \
+    {                                                                               \
+        .domain = "", .op = name, .types = {CPU_FLOATS, CPU_FLOATS, CPU_FLOATS},    \
+        .reshape = layer_norm_reshape, .release_shape = free, .run = layer_norm_run \
     }
 
 static const grt_kernel_row rows[] = {ROW("LayerNormalization"), ROW("RMSNormalization")};

@@ -33,7 +33,7 @@ static grt_status loss_create(const grt_kernel_node *node, void **out_state)
 
 /* Input [N, C, d1...], target [N, d1...], weight [C]: dims that were symbols while compiling are known only
  * now. */
-static bool fits(const grt_tensor *x, const grt_tensor *target, const grt_tensor *weights)
+static bool loss_fits(const grt_tensor *x, const grt_tensor *target, const grt_tensor *weights)
 {
     bool same = x->rank >= 2 && target->rank == x->rank - 1;
     for (int32_t i = 0; same && i < target->rank; i++)
@@ -45,7 +45,7 @@ static bool fits(const grt_tensor *x, const grt_tensor *target, const grt_tensor
 static grt_status loss_reshape(grt_reshape *reshape)
 {
     size_t n;
-    if (!fits(reshape->in[0], reshape->in[1], reshape->n_in > 2 ? reshape->in[2] : NULL)) {
+    if (!loss_fits(reshape->in[0], reshape->in[1], reshape->n_in > 2 ? reshape->in[2] : NULL)) {
         char x[GRT_TYPE_TEXT_SIZE], target[GRT_TYPE_TEXT_SIZE];
         return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "input %s and target %s do not fit: N x C x d1 ... and N x d1 ..., with C weights",

@@ -51,7 +51,7 @@ CPU_DISPATCH(lrn_pixels,
              (const grt_lrn *s, const float *x, float *y, int64_t channel, int64_t pixel, int64_t lanes),
              (s, x, y, channel, pixel, lanes))
 
-static void run_exact(const grt_lrn *s, const grt_tensor *x, grt_tensor *y, int64_t plane)
+static void lrn_run_exact(const grt_lrn *s, const grt_tensor *x, grt_tensor *y, int64_t plane)
 {
     const int64_t b = plane / s->channels, channel = plane % s->channels;
     const int64_t from = channel > s->before ? channel - s->before : 0;
@@ -76,7 +76,7 @@ static grt_status lrn_run(const grt_run *r)
 #pragma omp parallel for num_threads(r->threads) if (s->batch * image > CPU_GRAIN)
     for (int64_t plane = 0; plane < s->batch * s->channels; plane++) {
         if (!plain) {
-            run_exact(s, r->in[0], r->out[0], plane);
+            lrn_run_exact(s, r->in[0], r->out[0], plane);
             continue;
         }
         const int64_t at = plane / s->channels * image;

@@ -87,7 +87,8 @@ static grt_status pack_b(const grt_tensor *b, bool trans_b, size_t floats, int64
 }
 
 /* 16-bit weights stay as they are in a plan: packed ones are twice their size. */
-static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data)
+static grt_status matmul_pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing,
+                              void **out_data)
 {
     const bool trans_b = grt_attr_int(node->desc, "transB", 0) != 0;
     size_t floats;
@@ -103,7 +104,7 @@ static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_
     return GRT_OK;
 }
 
-static void destroy(void *data)
+static void matmul_destroy(void *data)
 {
     matmul_state *state = data;
     if (state)
@@ -134,7 +135,7 @@ static grt_status bind_constant(const grt_kernel_node *node, matmul_state *state
     return GRT_OK;
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status matmul_create(const grt_kernel_node *node, void **out_state)
 {
     matmul_state *state = calloc(1, sizeof *state);
     if (!state)
@@ -148,14 +149,14 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
         grt_act_read(desc, &state->act, NULL);
     grt_status status = bind_constant(node, state);
     if (status != GRT_OK) {
-        destroy(state);
+        matmul_destroy(state);
         return status;
     }
     *out_state = state;
     return GRT_OK;
 }
 
-static bool fused_supports(const grt_kernel_node *node, grt_text *why)
+static bool matmul_fused_supports(const grt_kernel_node *node, grt_text *why)
 {
     grt_act act;
     return grt_act_read(node->desc, &act, why);
@@ -185,7 +186,8 @@ static void fit_gemm(const matmul_state *state, matmul_shape *s)
     g->act = state->act;
 }
 
-static bool lay_out(const grt_reshape *r, const matmul_state *state, matmul_shape *s, size_t *out_bytes)
+static bool matmul_lay_out(const grt_reshape *r, const matmul_state *state, matmul_shape *s,
+                           size_t *out_bytes)
 {
     cpu_layout layout = {0};
     size_t bytes = 0;
@@ -200,7 +202,7 @@ static bool lay_out(const grt_reshape *r, const matmul_state *state, matmul_shap
     return !layout.overflow;
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status matmul_reshape(grt_reshape *r)
 {
     const matmul_state *state = r->state;
     const grt_dtype dtype = r->in[0]->dtype;
@@ -212,7 +214,7 @@ static grt_status reshape(grt_reshape *r)
     grt_status status = grt_matmul_fit(r, &s->m);
     fit_gemm(state, s);
     if (status == GRT_OK && (dtype == GRT_DTYPE_FLOAT || is_half(dtype)) &&
-        !lay_out(r, state, s, &r->workspace_bytes))
+        !matmul_lay_out(r, state, s, &r->workspace_bytes))
         status = grt_fail_memory(SIZE_MAX);
     if (status != GRT_OK) {
         free(s);
@@ -252,7 +254,7 @@ static void bind_c(const grt_tensor *c, const matmul_shape *s, float beta, grt_g
     }
 }
 
-static const float *widened(const grt_tensor *t, int64_t n, void *wide)
+static const float *matmul_widened(const grt_tensor *t, int64_t n, void *wide)
 {
     if (t->dtype == GRT_DTYPE_FLOAT)
         return t->data;
@@ -260,18 +262,19 @@ static const float *widened(const grt_tensor *t, int64_t n, void *wide)
     return wide;
 }
 
-static grt_status run_float(const grt_run *run)
+static grt_status matmul_run_float(const grt_run *run)
 {
     const matmul_state *state = run->state;
     const matmul_shape *s = run->shape;
     const grt_tensor *c = grt_run_in(run, GRT_MATMUL_BIAS), *residual = grt_run_in(run, GRT_MATMUL_RESIDUAL);
     const bool half = run->in[0]->dtype != GRT_DTYPE_FLOAT;
     grt_gemm g = s->g;
-    float *y = half ? cpu_at(run->workspace, s->wide_c) : run->out[0]->data;
-    const float *a = widened(run->in[0], s->n_a, half ? cpu_at(run->workspace, s->wide_a) : NULL);
+    float *y = half ? cpu_workspace_at(run->workspace, s->wide_c) : run->out[0]->data;
+    const float *a =
+        matmul_widened(run->in[0], s->n_a, half ? cpu_workspace_at(run->workspace, s->wide_a) : NULL);
     const float *b = state->packed;
     if (!b)
-        b = widened(run->in[1], s->n_b, half ? cpu_at(run->workspace, s->wide_b) : NULL);
+        b = matmul_widened(run->in[1], s->n_b, half ? cpu_workspace_at(run->workspace, s->wide_b) : NULL);
     if (c && state->is_gemm)
         bind_c(c, s, state->beta, &g, y);
     else if (c)
@@ -286,7 +289,7 @@ static grt_status run_float(const grt_run *run)
         if (g.stride_bias)
             g.bias = (const float *)c->data + call * g.batch * g.stride_bias;
         grt_gemm_run(&g, a + at_a * size_a, b + at_b * size_b, y + call * s->m.call_c,
-                     cpu_at(run->workspace, s->scratch), run->threads);
+                     cpu_workspace_at(run->workspace, s->scratch), run->threads);
     }
     if (half)
         cpu_narrow(run->out[0]->dtype, y, s->m.n_c, run->out[0]->data, 0, (cpu_convert_options){0});
@@ -320,18 +323,19 @@ static grt_status run_typed(const grt_run *run)
     return GRT_OK;
 }
 
-static grt_status run(const grt_run *r)
+static grt_status matmul_run(const grt_run *r)
 {
     const matmul_shape *s = r->shape;
     const grt_dtype dtype = r->in[0]->dtype;
     if (s->m.n_c == 0)
         return GRT_OK;
-    return dtype == GRT_DTYPE_FLOAT || is_half(dtype) ? run_float(r) : run_typed(r);
+    return dtype == GRT_DTYPE_FLOAT || is_half(dtype) ? matmul_run_float(r) : run_typed(r);
 }
 
 #define TYPES (GRT_SET_FLOATS | GRT_BIT(INT32) | GRT_BIT(INT64) | GRT_BIT(UINT32) | GRT_BIT(UINT64))
-#define LIFE \
-    .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = free, .run = run
+#define LIFE                                                                                            \
+    .pack = matmul_pack, .create = matmul_create, .destroy = matmul_destroy, .reshape = matmul_reshape, \
+    .release_shape = free, .run = matmul_run
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "MatMul", .types = {TYPES, TYPES}, LIFE},
@@ -339,7 +343,7 @@ static const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "MatMul",
      .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)},
-     .supports = fused_supports,
+     .supports = matmul_fused_supports,
      LIFE},
 };
 CPU_KERNELS(matmul, rows);

@@ -83,7 +83,7 @@ typedef struct label_state {
     int64_t default_any; /* one element of the values' dtype */
 } label_state;
 
-static int compare_strings(grt_string a, grt_string b)
+static int ml_compare_strings(grt_string a, grt_string b)
 {
     size_t n = a.size < b.size ? a.size : b.size;
     int order = n ? memcmp(a.data, b.data, n) : 0;
@@ -91,10 +91,10 @@ static int compare_strings(grt_string a, grt_string b)
 }
 
 /* Element i of a against element j of b, of one dtype. NaN equals NaN and comes last. */
-static int compare(const grt_tensor *a, int64_t i, const grt_tensor *b, int64_t j)
+static int ml_compare(const grt_tensor *a, int64_t i, const grt_tensor *b, int64_t j)
 {
     if (a->dtype == GRT_DTYPE_STRING)
-        return compare_strings(((const grt_string *)a->data)[i], ((const grt_string *)b->data)[j]);
+        return ml_compare_strings(((const grt_string *)a->data)[i], ((const grt_string *)b->data)[j]);
     if (grt_dtype_in(a->dtype, GRT_SET_INTS)) {
         int64_t x = grt_tensor_int(a, i), y = grt_tensor_int(b, j);
         return (x > y) - (x < y);
@@ -108,7 +108,7 @@ static int compare(const grt_tensor *a, int64_t i, const grt_tensor *b, int64_t 
 static int compare_keys(const void *a, const void *b, void *keys)
 {
     int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
-    int order = compare(keys, i, keys, j);
+    int order = ml_compare(keys, i, keys, j);
     return order ? order : (i < j) - (i > j);
 }
 
@@ -118,7 +118,7 @@ static grt_tensor list_view(grt_dtype dtype, const void *data, size_t n)
 }
 
 /* The list attribute that is present, as a tensor. */
-static grt_tensor list_of(const grt_op_desc *desc, const char *const names[4])
+static grt_tensor ml_list_of(const grt_op_desc *desc, const char *const names[4])
 {
     const grt_attr *attr = NULL;
     for (int i = 0; i < 4 && !attr; i++)
@@ -169,8 +169,8 @@ static grt_status label_create(const grt_kernel_node *node, void **out_state)
     label_state *state = calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
-    state->keys = list_of(node->desc, keys);
-    state->values = list_of(node->desc, values);
+    state->keys = ml_list_of(node->desc, keys);
+    state->values = ml_list_of(node->desc, values);
     state->n = grt_tensor_elements(&state->keys);
     set_fallback(node->desc, state);
     bool fits = state->n == grt_tensor_elements(&state->values) && state->keys.dtype == node->in[0].dtype &&
@@ -197,12 +197,12 @@ static int64_t find_label(const label_state *state, const grt_tensor *x, int64_t
     int64_t lo = 0, hi = state->n;
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
-        if (compare(&state->keys, state->order[mid], x, i) < 0)
+        if (ml_compare(&state->keys, state->order[mid], x, i) < 0)
             lo = mid + 1;
         else
             hi = mid;
     }
-    bool found = lo < state->n && !compare(&state->keys, state->order[lo], x, i);
+    bool found = lo < state->n && !ml_compare(&state->keys, state->order[lo], x, i);
     return found ? state->order[lo] : -1;
 }
 
@@ -256,7 +256,7 @@ static int compare_grams(const void *a, const void *b, void *pointer)
     for (int64_t i = 0; i < x->size; i++) {
         int order = 0;
         if (state->strings) {
-            order = compare_strings(state->strings[x->at + i], state->strings[y->at + i]);
+            order = ml_compare_strings(state->strings[x->at + i], state->strings[y->at + i]);
         } else {
             int64_t p = state->ints[x->at + i], q = state->ints[y->at + i];
             order = (p > q) - (p < q);
@@ -347,8 +347,8 @@ static int compare_window(const tfidf_state *state, const ngram *gram, const grt
     for (int64_t i = 0; i < gram->size; i++) {
         int order;
         if (state->strings) {
-            order =
-                compare_strings(state->strings[gram->at + i], ((const grt_string *)x->data)[at + i * step]);
+            order = ml_compare_strings(state->strings[gram->at + i],
+                                       ((const grt_string *)x->data)[at + i * step]);
         } else {
             int64_t p = state->ints[gram->at + i], q = grt_tensor_int(x, at + i * step);
             order = (p > q) - (p < q);

@@ -21,7 +21,7 @@ static void dictionary_destroy(void *state)
     free(d);
 }
 
-static grt_tensor keys_of(const grt_op_desc *desc, const char *ints, const char *strings)
+static grt_tensor ml_map_keys_of(const grt_op_desc *desc, const char *ints, const char *strings)
 {
     size_t n;
     grt_tensor t = {.dtype = GRT_DTYPE_STRING, .rank = 1};
@@ -35,7 +35,7 @@ static grt_tensor keys_of(const grt_op_desc *desc, const char *ints, const char 
 }
 
 /* Of maps, a key that is there; *out_at is its place. */
-static bool find_key(const grt_tensor *keys, const grt_tensor *wanted, int64_t i, int64_t *out_at)
+static bool ml_map_find_key(const grt_tensor *keys, const grt_tensor *wanted, int64_t i, int64_t *out_at)
 {
     int64_t low = 0, high = keys->dims[0];
     while (low < high) {
@@ -73,7 +73,7 @@ static grt_status zip_create(const grt_kernel_node *node, void **out_state)
     dictionary *d = calloc(1, sizeof *d);
     if (!d)
         return grt_fail_memory(sizeof *d);
-    d->keys = keys_of(node->desc, "classlabels_int64s", "classlabels_strings");
+    d->keys = ml_map_keys_of(node->desc, "classlabels_int64s", "classlabels_strings");
     const grt_status status = sort_keys(d);
     if (status != GRT_OK) {
         dictionary_destroy(d);
@@ -126,12 +126,12 @@ static grt_status vectorizer_create(const grt_kernel_node *node, void **out_stat
     grt_tensor *keys = malloc(sizeof *keys);
     if (!keys)
         return grt_fail_memory(sizeof *keys);
-    *keys = keys_of(node->desc, "int64_vocabulary", "string_vocabulary");
+    *keys = ml_map_keys_of(node->desc, "int64_vocabulary", "string_vocabulary");
     *out_state = keys;
     return GRT_OK;
 }
 
-static grt_status need_map(const grt_run *run, grt_dtype keys, const grt_value **out_map)
+static grt_status cpu_ml_map_need_map(const grt_run *run, grt_dtype keys, const grt_value **out_map)
 {
     const grt_value *map = (const grt_value *)run->in[0];
     if (map->kind != GRT_KIND_MAP || grt_map_keys(map)->dtype != keys)
@@ -142,7 +142,7 @@ static grt_status need_map(const grt_run *run, grt_dtype keys, const grt_value *
 }
 
 /* Element i of `out` is value `at` of the map. */
-static void take(grt_tensor *out, int64_t i, const grt_value *map, int64_t at)
+static void ml_map_take(grt_tensor *out, int64_t i, const grt_value *map, int64_t at)
 {
     const size_t size = grt_dtype_size(out->dtype);
     memcpy((char *)out->data + (size_t)i * size, (const char *)grt_map_values(map)->data + (size_t)at * size,
@@ -171,11 +171,11 @@ static grt_status vectorizer_run(const grt_run *run)
     const grt_tensor *words = run->state;
     const grt_value *map;
     int64_t at;
-    GRT_TRY(need_map(run, words->dtype, &map));
+    GRT_TRY(cpu_ml_map_need_map(run, words->dtype, &map));
     GRT_TRY(make_row(run, map, words->dims[0]));
     for (int64_t i = 0; i < words->dims[0]; i++)
-        if (find_key(grt_map_keys(map), words, i, &at))
-            take(run->out[0], i, map, at);
+        if (ml_map_find_key(grt_map_keys(map), words, i, &at))
+            ml_map_take(run->out[0], i, map, at);
     return keep_strings(run);
 }
 
@@ -197,14 +197,14 @@ static grt_status cast_run(const grt_run *run)
 {
     const int64_t columns = *(const int64_t *)run->state;
     const grt_value *map;
-    GRT_TRY(need_map(run, GRT_DTYPE_INT64, &map));
+    GRT_TRY(cpu_ml_map_need_map(run, GRT_DTYPE_INT64, &map));
     const int64_t *keys = grt_map_keys(map)->data, n = grt_map_keys(map)->dims[0];
     if (columns >= 0 && n && keys[0] < 0)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "key %lld is negative; in the form SPARSE keys are columns", (long long)keys[0]);
     GRT_TRY(make_row(run, map, columns < 0 ? n : columns));
     for (int64_t i = 0; i < n && (columns < 0 || keys[i] < columns); i++)
-        take(run->out[0], columns < 0 ? i : keys[i], map, i);
+        ml_map_take(run->out[0], columns < 0 ? i : keys[i], map, i);
     return keep_strings(run);
 }
 

@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-static uint32_t rotate(uint32_t x, int by)
+static uint32_t murmur_hash_rotate(uint32_t x, int by)
 {
     return x << by | x >> (32 - by);
 }
 
-static uint32_t mix(uint32_t k)
+static uint32_t murmur_hash_mix(uint32_t k)
 {
-    return rotate(k * 0xcc9e2d51u, 15) * 0x1b873593u;
+    return murmur_hash_rotate(k * 0xcc9e2d51u, 15) * 0x1b873593u;
 }
 
 /* MurmurHash3_x86_32 of Austin Appleby, by its published definition. */
@@ -24,11 +24,11 @@ static uint32_t hash(const unsigned char *data, size_t size, uint32_t seed)
     for (size_t i = 0; i < words; i++) {
         uint32_t k;
         memcpy(&k, data + 4 * i, 4);
-        h = rotate(h ^ mix(k), 13) * 5 + 0xe6546b64u;
+        h = murmur_hash_rotate(h ^ murmur_hash_mix(k), 13) * 5 + 0xe6546b64u;
     }
     for (size_t i = size % 4; i-- > 0;)
         tail = tail << 8 | data[4 * words + i];
-    h ^= mix(tail) ^ (uint32_t)size;
+    h ^= murmur_hash_mix(tail) ^ (uint32_t)size;
     h = (h ^ h >> 16) * 0x85ebca6bu;
     h = (h ^ h >> 13) * 0xc2b2ae35u;
     return h ^ h >> 16;

@@ -18,7 +18,7 @@ typedef struct piece {
     int64_t row, count, from, n, lane;
 } piece;
 
-static void load(const piece *p, lines h)
+static void networks_load(const piece *p, lines h)
 {
     const int32_t k = p->networks->width[0];
     const float *x = (const float *)p->run->in[0]->data + (p->row * p->count + p->from) * k;
@@ -27,7 +27,7 @@ static void load(const piece *p, lines h)
             h[i][j] = x[j * k + i];
 }
 
-static void store(const piece *p, lines h)
+static void networks_store(const piece *p, lines h)
 {
     const int32_t k = p->networks->width[p->networks->n_layers];
     float *y = (float *)p->run->out[0]->data + (p->row * p->count + p->from) * k;
@@ -63,13 +63,13 @@ static void compute_layer(const piece *p, int32_t l, lines in, lines out)
 static void compute(const piece *p)
 {
     lines h[2];
-    load(p, h[0]);
+    networks_load(p, h[0]);
     for (int32_t l = 0; l < p->networks->n_layers; l++)
         compute_layer(p, l, h[l % 2], h[1 - l % 2]);
-    store(p, h[p->networks->n_layers % 2]);
+    networks_store(p, h[p->networks->n_layers % 2]);
 }
 
-static grt_status run(const grt_run *run)
+static grt_status networks_run(const grt_run *run)
 {
     const grt_tensor *x = run->in[0];
     const int64_t rows = x->dims[0], count = x->dims[1], pieces = (count + SIDE - 1) / SIDE;
@@ -97,6 +97,6 @@ static const grt_kernel_row rows[] = {
      .supports = grt_networks_supports,
      .create = grt_networks_create,
      .destroy = free,
-     .run = run},
+     .run = networks_run},
 };
 CPU_KERNELS(networks, rows);

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static void put(grt_tensor *out, int64_t i, double value)
+static void optimizer_put(grt_tensor *out, int64_t i, double value)
 {
     if (out)
         grt_element_put(out, i, value);
@@ -25,11 +25,12 @@ static grt_status step_run(const grt_run *run)
 #pragma omp parallel for num_threads(run->threads) if (elements > CPU_GRAIN)
         for (int64_t i = 0; i < elements; i++) {
             double first = grt_element_get(s, i), second = s2 ? grt_element_get(s2, i) : 0;
-            put(run->out[t], i,
+            optimizer_put(
+                run->out[t], i,
                 grt_optimizer_step(o, now, grt_element_get(x, i), grt_element_get(g, i), &first, &second));
-            put(run->out[n + t], i, first);
+            optimizer_put(run->out[n + t], i, first);
             if (s2)
-                put(run->out[2 * n + t], i, second);
+                optimizer_put(run->out[2 * n + t], i, second);
         }
     }
     return GRT_OK;

@@ -150,7 +150,7 @@ static uint64_t limit_bits(grt_dtype dtype, bool high)
     }
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status cpu_pointwise_create(const grt_kernel_node *node, void **out_state)
 {
     state *s = calloc(1, sizeof *s);
     if (!s)
@@ -193,7 +193,7 @@ static const grt_tensor *operand_of(const state *s, const grt_tensor *const *in,
     return k < n_in && in[k] ? in[k] : &s->absent[k];
 }
 
-static void release(void *object)
+static void pointwise_release(void *object)
 {
     shape *sh = object;
     if (sh)
@@ -201,7 +201,7 @@ static void release(void *object)
     free(sh);
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status pointwise_reshape(grt_reshape *r)
 {
     const state *s = r->state;
     size_t n = (size_t)s->n_in, bytes = sizeof(shape) + n * sizeof(void *);
@@ -218,7 +218,7 @@ static grt_status reshape(grt_reshape *r)
             cpu_pw_walk_create(r->out[0]->rank, r->out[0]->dims, s->n_in, in, r->threads, scratch, &sh->walk);
     free(in);
     if (status != GRT_OK) {
-        release(sh);
+        pointwise_release(sh);
         return status;
     }
     r->shape = sh;
@@ -226,7 +226,7 @@ static grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-static grt_status run(const grt_run *r)
+static grt_status pointwise_run(const grt_run *r)
 {
     const state *s = r->state;
     shape *sh = r->shape;
@@ -260,11 +260,11 @@ static grt_status run(const grt_run *r)
      .op = opname,                                             \
      .types = {set, set, set},                                 \
      .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_IN_PLACE(1), \
-     .create = create,                                         \
+     .create = cpu_pointwise_create,                           \
      .destroy = free,                                          \
-     .reshape = reshape,                                       \
-     .release_shape = release,                                 \
-     .run = run},
+     .reshape = pointwise_reshape,                             \
+     .release_shape = pointwise_release,                       \
+     .run = pointwise_run},
 
 static const grt_kernel_row rows[] = {
 #define PW_ROWS_ONLY

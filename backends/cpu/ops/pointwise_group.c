@@ -20,7 +20,7 @@ typedef struct shape {
     const void *data[]; /* set by each run */
 } shape;
 
-static void destroy(void *object)
+static void pointwise_group_destroy(void *object)
 {
     group *g = object;
     if (g) {
@@ -30,7 +30,7 @@ static void destroy(void *object)
     free(g);
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status pointwise_group_create(const grt_kernel_node *node, void **out_state)
 {
     group *g = calloc(1, sizeof *g);
     if (!g)
@@ -41,7 +41,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     const grt_status status = g->dtypes ? grt_pointwise_decode(node->desc, node->n_in, true, &g->program)
                                         : grt_fail_memory((size_t)node->n_in * sizeof *g->dtypes);
     if (status != GRT_OK) {
-        destroy(g);
+        pointwise_group_destroy(g);
         return status;
     }
     for (int32_t i = 0; i < node->n_in; i++)
@@ -52,12 +52,12 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
 
 /* ---- running ---- */
 
-static bool widened(const group *g, int32_t i)
+static bool pointwise_group_widened(const group *g, int32_t i)
 {
     return g->dtypes[i] != GRT_DTYPE_FLOAT;
 }
 
-static void widen(const group *g, int32_t i, int64_t n, const void *in, float *out)
+static void pointwise_group_widen(const group *g, int32_t i, int64_t n, const void *in, float *out)
 {
     if (g->dtypes[i] == GRT_DTYPE_BOOL)
         g->tables->from_bool(n, in, out);
@@ -85,8 +85,8 @@ static void block_group(const void *user, int64_t n, void *out, const void *cons
     const pw_program *p = g->program;
     float *registers = scratch;
     for (int32_t i = 0; i < p->n_in; i++)
-        if (widened(g, i)) {
-            widen(g, i, scalar[i] ? 1 : n, in[i], registers);
+        if (pointwise_group_widened(g, i)) {
+            pointwise_group_widen(g, i, scalar[i] ? 1 : n, in[i], registers);
             registers += PW_BLOCK;
         }
     for (int32_t i = 0; i < p->n; i++) {
@@ -104,10 +104,10 @@ static void block_group(const void *user, int64_t n, void *out, const void *cons
             } else {
                 from[k] = in[index];
                 flags[k] = scalar[index];
-                if (widened(g, index)) {
+                if (pointwise_group_widened(g, index)) {
                     float *block = scratch;
                     for (int32_t j = 0; j < index; j++)
-                        block += widened(g, j) ? PW_BLOCK : 0;
+                        block += pointwise_group_widened(g, j) ? PW_BLOCK : 0;
                     from[k] = block;
                 }
             }
@@ -120,7 +120,7 @@ static void block_group(const void *user, int64_t n, void *out, const void *cons
         narrow(g, n, registers + (size_t)p->code[p->n - 1].target * PW_BLOCK, out);
 }
 
-static void release(void *object)
+static void pointwise_group_release(void *object)
 {
     shape *sh = object;
     if (sh)
@@ -128,19 +128,19 @@ static void release(void *object)
     free(sh);
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status pointwise_group_reshape(grt_reshape *r)
 {
     const group *g = r->state;
     size_t blocks = (size_t)g->program->n_registers;
     for (int32_t i = 0; i < r->n_in; i++)
-        blocks += widened(g, i);
+        blocks += pointwise_group_widened(g, i);
     shape *sh = calloc(1, sizeof *sh + (size_t)r->n_in * sizeof *sh->data);
     grt_status status = sh ? GRT_OK : grt_fail_memory(sizeof *sh);
     if (status == GRT_OK)
         status = cpu_pw_walk_create(r->out[0]->rank, r->out[0]->dims, r->n_in, r->in, r->threads,
                                     blocks * PW_BLOCK * sizeof(float), &sh->walk);
     if (status != GRT_OK) {
-        release(sh);
+        pointwise_group_release(sh);
         return status;
     }
     r->shape = sh;
@@ -148,7 +148,7 @@ static grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-static grt_status run(const grt_run *r)
+static grt_status pointwise_group_run(const grt_run *r)
 {
     shape *sh = r->shape;
     for (int32_t i = 0; i < r->n_in; i++)
@@ -164,10 +164,10 @@ static const grt_kernel_row rows[] = {
      .op = "Pointwise",
      .types = {TYPES, TYPES, TYPES, TYPES},
      .flags = 0xff, /* any input that dies here: a block is read before it is written */
-     .create = create,
-     .destroy = destroy,
-     .reshape = reshape,
-     .release_shape = release,
-     .run = run},
+     .create = pointwise_group_create,
+     .destroy = pointwise_group_destroy,
+     .reshape = pointwise_group_reshape,
+     .release_shape = pointwise_group_release,
+     .run = pointwise_group_run},
 };
 CPU_KERNELS(pointwise_group, rows);

@@ -53,7 +53,7 @@ typedef struct global_pool {
     int64_t batch, channels, pixels;
 } global_pool;
 
-static grt_status global_reshape(grt_reshape *r)
+static grt_status global_pool_reshape(grt_reshape *r)
 {
     global_pool *p = calloc(1, sizeof *p);
     if (!p)
@@ -122,7 +122,7 @@ static double plane_value(const global_pool *p, const grt_tensor *x, int64_t fro
     return p->max ? value : p->lp ? pow(value, 1.0 / p->power) : value / (double)p->pixels;
 }
 
-static grt_status global_run(const grt_run *r)
+static grt_status global_pool_run(const grt_run *r)
 {
     const global_pool *p = r->shape;
     const grt_tensor *x = r->in[0];
@@ -148,7 +148,8 @@ static grt_status global_run(const grt_run *r)
 }
 
 #define WINDOW .reshape = pool_reshape, .release_shape = free, .run = pool_run
-#define GLOBAL .types = {CPU_FLOATS}, .reshape = global_reshape, .release_shape = free, .run = global_run
+#define GLOBAL \
+    .types = {CPU_FLOATS}, .reshape = global_pool_reshape, .release_shape = free, .run = global_pool_run
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "MaxPool", .types = {CPU_FLOATS | GRT_BIT(INT8) | GRT_BIT(UINT8)}, WINDOW},

@@ -71,7 +71,7 @@ static int64_t to_int(double x)
     return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
 }
 
-static void store(grt_dtype dtype, void *out, int64_t i, double x)
+static void pow_store(grt_dtype dtype, void *out, int64_t i, double x)
 {
     switch (dtype) {
     case GRT_DTYPE_DOUBLE:
@@ -105,7 +105,7 @@ static void block_mixed(const void *user, int64_t n, void *out, const void *cons
     for (int64_t i = 0; i < n; i++) {
         int64_t a = scalar[0] ? 0 : i, b = scalar[1] ? 0 : i;
         if (!ints) {
-            store(t->base, out, i, pow(grt_tensor_double(&base, a), grt_tensor_double(&exponent, b)));
+            pow_store(t->base, out, i, pow(grt_tensor_double(&base, a), grt_tensor_double(&exponent, b)));
             continue;
         }
         int64_t y = int_power(grt_tensor_int(&base, a), grt_tensor_int(&exponent, b));
@@ -116,7 +116,7 @@ static void block_mixed(const void *user, int64_t n, void *out, const void *cons
     }
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status pow_reshape(grt_reshape *r)
 {
     pw_walk *walk;
     GRT_TRY(cpu_pw_walk_create(r->out[0]->rank, r->out[0]->dims, 2, r->in, r->threads, 0, &walk));
@@ -125,7 +125,7 @@ static grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-static grt_status run(const grt_run *r)
+static grt_status pow_run(const grt_run *r)
 {
     types t = {r->in[0]->dtype, r->in[1]->dtype};
     pw_block block = t.base == t.exponent && t.base == GRT_DTYPE_FLOAT    ? block_f32
@@ -141,8 +141,8 @@ static const grt_kernel_row rows[] = {
      .op = "Pow",
      .types = {GRT_SET_FLOATS | GRT_BIT(INT32) | GRT_BIT(INT64), GRT_SET_NUMBERS},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .reshape = reshape,
+     .reshape = pow_reshape,
      .release_shape = cpu_pw_walk_release,
-     .run = run},
+     .run = pow_run},
 };
 CPU_KERNELS(pow, rows);

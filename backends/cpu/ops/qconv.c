@@ -33,7 +33,7 @@ typedef struct qconv_shape {
 
 /* ---- create ---- */
 
-static void destroy(void *data)
+static void qconv_destroy(void *data)
 {
     qconv_state *state = data;
     if (!state)
@@ -129,7 +129,7 @@ static grt_status pack_groups(const grt_kernel_node *node, qconv_state *state)
     return turned && state->packed ? GRT_OK : grt_fail_memory(bytes);
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status qconv_create(const grt_kernel_node *node, void **out_state)
 {
     const grt_tensor *w = &node->in[QP_W];
     qconv_state *state = calloc(1, sizeof *state);
@@ -143,7 +143,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     state->depthwise = state->per_group == 1 && state->groups == state->filters;
     const grt_status status = state->depthwise ? spread_taps(node, state) : pack_groups(node, state);
     if (status != GRT_OK) {
-        destroy(state);
+        qconv_destroy(state);
         return status;
     }
     *out_state = state;
@@ -160,7 +160,7 @@ static bool fits_filters(const grt_kernel_node *node, int64_t filters)
            (grt_tensor_elements(zero) == 1 || grt_tensor_elements(zero) == filters);
 }
 
-static bool supports(const grt_kernel_node *node, grt_text *why)
+static bool qconv_supports(const grt_kernel_node *node, grt_text *why)
 {
     const int64_t groups = grt_attr_int(node->desc, "group", 1);
     const grt_tensor *w = node->n_in > QP_W ? &node->in[QP_W] : NULL;
@@ -175,7 +175,7 @@ static bool supports(const grt_kernel_node *node, grt_text *why)
 
 /* ---- reshape ---- */
 
-static grt_status fit(const grt_reshape *r, qconv_shape *s)
+static grt_status qconv_fit(const grt_reshape *r, qconv_shape *s)
 {
     const qconv_state *state = r->state;
     const grt_tensor *x = r->in[QP_X], *w = r->in[QP_W], *y = r->out[0];
@@ -192,7 +192,7 @@ static grt_status fit(const grt_reshape *r, qconv_shape *s)
 }
 
 /* The product of one group. */
-static grt_qgemm describe(const qconv_state *state, const qconv_shape *s, bool is_signed)
+static grt_qgemm qconv_describe(const qconv_state *state, const qconv_shape *s, bool is_signed)
 {
     grt_qgemm g = {.m = s->batch * s->w.out_pixels,
                    .a_signed = is_signed,
@@ -243,11 +243,11 @@ static bool lay_out_room(const qconv_state *state, const grt_qgemm_strip *strip,
     return !layout.overflow;
 }
 
-static grt_status size_workspace(grt_reshape *r, qconv_shape *s)
+static grt_status qconv_size_workspace(grt_reshape *r, qconv_shape *s)
 {
     const qconv_state *state = r->state;
     const bool is_signed = r->in[QP_X]->dtype == GRT_DTYPE_INT8;
-    const grt_qgemm g = describe(state, s, is_signed);
+    const grt_qgemm g = qconv_describe(state, s, is_signed);
     size_t scratch = 0;
     cpu_layout layout = {0};
     s->x_copied = !state->last || (state->depthwise && is_signed);
@@ -269,14 +269,14 @@ static grt_status size_workspace(grt_reshape *r, qconv_shape *s)
     return layout.overflow ? grt_fail_memory(SIZE_MAX) : GRT_OK;
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status qconv_reshape(grt_reshape *r)
 {
     qconv_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    grt_status status = fit(r, s);
+    grt_status status = qconv_fit(r, s);
     if (status == GRT_OK)
-        status = size_workspace(r, s);
+        status = qconv_size_workspace(r, s);
     if (status != GRT_OK) {
         free(s);
         return status;
@@ -317,16 +317,16 @@ typedef struct job {
     char *y;
 } job;
 
-static void run_group(const job *w, int64_t group)
+static void qconv_run_group(const job *w, int64_t group)
 {
     const qconv_state *state = w->run->state;
     const qconv_shape *s = w->s;
     const int64_t n = state->b.n, size = (int64_t)grt_dtype_size(w->run->out[0]->dtype);
     cpu_qwindow window = w->window;
     grt_qgemm_params params;
-    char *memory = cpu_at(w->run->workspace, s->columns_at);
+    char *memory = cpu_workspace_at(w->run->workspace, s->columns_at);
     const grt_qgemm_columns columns = cpu_qproduct_columns(memory + group * cpu_qproduct_columns_bytes(n), n);
-    grt_qgemm g = describe(state, s, window.flip != 0);
+    grt_qgemm g = qconv_describe(state, s, window.flip != 0);
     window.first = group * state->per_group;
     window.used = state->per_group;
     g.a = g.a ? window.x : NULL;
@@ -339,7 +339,7 @@ static void run_group(const job *w, int64_t group)
     cpu_qproduct_params(w->run, group * n, &params);
     grt_qgemm_set_columns(&state->b, g.packed, &params, &columns);
     grt_qgemm_use_columns(&state->b, &params, &columns, &g.finish);
-    grt_qgemm_run(&g, cpu_at(w->run->workspace, s->scratch_at), w->run->threads);
+    grt_qgemm_run(&g, cpu_workspace_at(w->run->workspace, s->scratch_at), w->run->threads);
 }
 
 /* Columns of which a whole block of channels from `channel` on can be read: copies replace the others. */
@@ -347,7 +347,7 @@ static const uint8_t *const *whole_columns(const job *w, int64_t taps, int64_t c
                                            const strip_room *room)
 {
     const uint8_t *end = w->window.x + w->window.images * w->s->w.in_pixels * w->s->channels;
-    const uint8_t *outside = cpu_at(w->run->workspace, w->s->outside_at);
+    const uint8_t *outside = cpu_workspace_at(w->run->workspace, w->s->outside_at);
     if (n == GRT_QGEMM_WIDTH)
         return room->columns;
     for (int64_t i = 0; i < taps; i++) {
@@ -364,14 +364,14 @@ static const uint8_t *const *whole_columns(const job *w, int64_t taps, int64_t c
 }
 
 /* Output pixels from `pixel` on, all in one line, whose filters are a channel each. */
-static void run_strip(const job *w, const grt_qgemm_strip *strip, int64_t pixel, const strip_room *room)
+static void qconv_run_strip(const job *w, const grt_qgemm_strip *strip, int64_t pixel, const strip_room *room)
 {
     const qconv_state *state = w->run->state;
     const int64_t n = state->filters, size = (int64_t)grt_dtype_size(w->run->out[0]->dtype);
     const int64_t columns = grt_qgemm_strip_columns(strip);
     const uint8_t *residual = w->finish.residual;
     _Alignas(64) int32_t sums[GRT_QGEMM_PIXELS * GRT_QGEMM_WIDTH];
-    cpu_qwindow_columns(&w->window, pixel, columns, cpu_at(w->run->workspace, w->s->outside_at),
+    cpu_qwindow_columns(&w->window, pixel, columns, cpu_workspace_at(w->run->workspace, w->s->outside_at),
                         room->columns);
     for (int64_t c = 0; c < n; c += GRT_QGEMM_WIDTH) {
         const int64_t now = n - c < GRT_QGEMM_WIDTH ? n - c : GRT_QGEMM_WIDTH;
@@ -389,14 +389,15 @@ static void run_depthwise(job *w)
     const qconv_shape *s = w->s;
     const int64_t pixels = s->batch * s->w.out_pixels;
     const grt_qgemm_columns columns =
-        cpu_qproduct_columns(cpu_at(w->run->workspace, s->columns_at), state->b.n);
+        cpu_qproduct_columns(cpu_workspace_at(w->run->workspace, s->columns_at), state->b.n);
     grt_qgemm_params params;
     cpu_qproduct_params(w->run, 0, &params);
     params.b_zero = NULL; /* the filters are less their zero points */
     params.b_zero_each = false;
     grt_qgemm_set_columns(&state->b, state->tap_sums, &params, &columns);
     grt_qgemm_use_columns(&state->b, &params, &columns, &w->finish);
-    memset(cpu_at(w->run->workspace, s->outside_at), w->window.zero, (size_t)s->channels + GRT_QGEMM_WIDTH);
+    memset(cpu_workspace_at(w->run->workspace, s->outside_at), w->window.zero,
+           (size_t)s->channels + GRT_QGEMM_WIDTH);
     const grt_qgemm_strip longest = describe_strip(&s->w);
     const int64_t width = s->w.out[s->w.spatial - 1],
                   per_line = (width + GRT_QGEMM_PIXELS - 1) / GRT_QGEMM_PIXELS,
@@ -408,20 +409,20 @@ static void run_depthwise(job *w)
         strip_room room;
         size_t unused;
         lay_out_room(state, &longest,
-                     cpu_at(w->run->workspace, s->room_at + (size_t)cpu_thread() * s->room_bytes), &room,
-                     &unused);
+                     cpu_workspace_at(w->run->workspace, s->room_at + (size_t)cpu_thread() * s->room_bytes),
+                     &room, &unused);
         strip.count = width - from < strip.count ? width - from : strip.count;
-        run_strip(w, &strip, i / per_line * width + from, &room);
+        qconv_run_strip(w, &strip, i / per_line * width + from, &room);
     }
 }
 
 /* The input with channels last, and unsigned where the loops want it so. */
-static void bind_input(job *w)
+static void qconv_bind_input(job *w)
 {
     const qconv_state *state = w->run->state;
     const qconv_shape *s = w->s;
     const grt_tensor *x = w->run->in[QP_X];
-    uint8_t *copy = cpu_at(w->run->workspace, s->x_at);
+    uint8_t *copy = cpu_workspace_at(w->run->workspace, s->x_at);
     const int64_t n = grt_tensor_elements(x);
     w->window.x = s->x_copied ? copy : x->data;
     if (!state->last)
@@ -435,7 +436,7 @@ static void bind_input(job *w)
     w->window.flip = 0;
 }
 
-static grt_status run(const grt_run *r)
+static grt_status qconv_run(const grt_run *r)
 {
     const qconv_state *state = r->state;
     const qconv_shape *s = r->shape;
@@ -447,9 +448,9 @@ static grt_status run(const grt_run *r)
         return GRT_OK;
     w.window.flip = r->in[QP_X]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0;
     w.window.zero = (zero ? *(const uint8_t *)zero->data : 0) ^ w.window.flip;
-    bind_input(&w);
+    qconv_bind_input(&w);
     cpu_qproduct_finish(r, state->filters, &w.finish);
-    w.y = s->y_copied ? cpu_at(r->workspace, s->y_at) : y->data;
+    w.y = s->y_copied ? cpu_workspace_at(r->workspace, s->y_at) : y->data;
     if (s->y_copied && w.finish.residual) {
         char *turned = w.y + (size_t)grt_tensor_elements(y) * size;
         turn_images(w.finish.residual, s->batch, state->filters, s->w.out_pixels, 1, turned, r->threads);
@@ -458,7 +459,7 @@ static grt_status run(const grt_run *r)
     if (state->depthwise)
         run_depthwise(&w);
     for (int64_t group = 0; !state->depthwise && group < state->groups; group++)
-        run_group(&w, group);
+        qconv_run_group(&w, group);
     if (s->y_copied)
         turn_images(w.y, s->batch, s->w.out_pixels, state->filters, size, y->data, r->threads);
     return GRT_OK;
@@ -467,11 +468,11 @@ static grt_status run(const grt_run *r)
 static const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "QConv",
-     .supports = supports,
-     .create = create,
-     .destroy = destroy,
-     .reshape = reshape,
+     .supports = qconv_supports,
+     .create = qconv_create,
+     .destroy = qconv_destroy,
+     .reshape = qconv_reshape,
      .release_shape = free,
-     .run = run},
+     .run = qconv_run},
 };
 CPU_KERNELS(qconv, rows);

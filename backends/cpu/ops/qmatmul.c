@@ -38,7 +38,7 @@ static void pack_matrix(const grt_qgemm_b *b, bool trans, const void *data, int6
     grt_qgemm_pack(NULL, b, from, trans ? 1 : b->n, trans ? b->k : 1, packed + matrix * b->bytes);
 }
 
-static void destroy(void *data)
+static void qmatmul_destroy(void *data)
 {
     qmatmul_state *state = data;
     if (state)
@@ -61,7 +61,7 @@ static grt_status pack_constant(const grt_tensor *b, qmatmul_state *state)
     return GRT_OK;
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status qmatmul_create(const grt_kernel_node *node, void **out_state)
 {
     qmatmul_state *state = calloc(1, sizeof *state);
     if (!state)
@@ -71,7 +71,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     const grt_status status =
         b->data && b->rank >= 2 && grt_tensor_elements(b) > 0 ? pack_constant(b, state) : GRT_OK;
     if (status != GRT_OK) {
-        destroy(state);
+        qmatmul_destroy(state);
         return status;
     }
     *out_state = state;
@@ -80,7 +80,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
 
 /* ---- reshape ---- */
 
-static grt_status misfit(const grt_reshape *r)
+static grt_status qmatmul_misfit(const grt_reshape *r)
 {
     char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
     return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
@@ -89,18 +89,18 @@ static grt_status misfit(const grt_reshape *r)
                        grt_tensor_text(r->in[QP_X], a), grt_tensor_text(r->in[QP_W], b));
 }
 
-static grt_status fit(const grt_reshape *r, qmatmul_shape *s)
+static grt_status qmatmul_fit(const grt_reshape *r, qmatmul_shape *s)
 {
     const qmatmul_state *state = r->state;
     const grt_tensor *a = r->in[QP_X], *b = r->in[QP_W];
     if (a->rank < 2 || b->rank < 2)
-        return misfit(r);
+        return qmatmul_misfit(r);
     if (!init_b(b, state->trans_b, &s->b))
         return grt_fail_memory(SIZE_MAX);
     const int32_t lead_a = a->rank - 2, lead_b = b->rank - 2;
     if (a->dims[a->rank - 1] != s->b.k ||
         !grt_dims_broadcast(a->dims, lead_a, b->dims, lead_b, s->dims, &s->lead))
-        return misfit(r);
+        return qmatmul_misfit(r);
     grt_broadcast_strides(a->dims, lead_a, s->lead, s->a);
     grt_broadcast_strides(b->dims, lead_b, s->lead, s->at_b);
     s->m = a->dims[a->rank - 2];
@@ -114,16 +114,16 @@ static grt_status fit(const grt_reshape *r, qmatmul_shape *s)
     return cpu_qproduct_check(r, s->b.n);
 }
 
-static grt_qgemm describe(const qmatmul_shape *s, bool a_signed)
+static grt_qgemm qmatmul_describe(const qmatmul_shape *s, bool a_signed)
 {
     return (grt_qgemm){.m = s->m, .lda = s->b.k, .a_signed = a_signed, .b = &s->b, .ldy = s->b.n};
 }
 
-static grt_status size_workspace(grt_reshape *r, qmatmul_shape *s)
+static grt_status qmatmul_size_workspace(grt_reshape *r, qmatmul_shape *s)
 {
     const qmatmul_state *state = r->state;
     static const uint8_t any;
-    grt_qgemm g = describe(s, r->in[QP_X]->dtype == GRT_DTYPE_INT8);
+    grt_qgemm g = qmatmul_describe(s, r->in[QP_X]->dtype == GRT_DTYPE_INT8);
     cpu_layout layout = {0};
     g.a = &any;
     s->whole_batches = s->batch > 1;
@@ -135,14 +135,14 @@ static grt_status size_workspace(grt_reshape *r, qmatmul_shape *s)
     return layout.overflow ? grt_fail_memory(SIZE_MAX) : GRT_OK;
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status qmatmul_reshape(grt_reshape *r)
 {
     qmatmul_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    grt_status status = fit(r, s);
+    grt_status status = qmatmul_fit(r, s);
     if (status == GRT_OK)
-        status = size_workspace(r, s);
+        status = qmatmul_size_workspace(r, s);
     if (status != GRT_OK) {
         free(s);
         return status;
@@ -161,9 +161,9 @@ typedef struct job {
     char *packed;
 } job;
 
-static grt_qgemm_columns columns_of(const job *w, int64_t matrix)
+static grt_qgemm_columns qmatmul_columns_of(const job *w, int64_t matrix)
 {
-    char *memory = cpu_at(w->run->workspace, w->s->columns_at);
+    char *memory = cpu_workspace_at(w->run->workspace, w->s->columns_at);
     return cpu_qproduct_columns(memory + matrix * cpu_qproduct_columns_bytes(w->s->b.n), w->s->b.n);
 }
 
@@ -171,7 +171,7 @@ static grt_qgemm_columns columns_of(const job *w, int64_t matrix)
 static void prepare_matrix(const job *w, int64_t i)
 {
     const qmatmul_state *state = w->run->state;
-    const grt_qgemm_columns columns = columns_of(w, i);
+    const grt_qgemm_columns columns = qmatmul_columns_of(w, i);
     if (!state->packed)
         pack_matrix(&w->s->b, state->trans_b, w->run->in[QP_W]->data, i, w->packed);
     grt_qgemm_set_columns(&w->s->b, w->packed + i * w->s->b.bytes, &w->params, &columns);
@@ -184,7 +184,7 @@ static void multiply_item(const job *w, int64_t item, char *scratch, int threads
     const int64_t size = (int64_t)grt_dtype_size(w->run->out[0]->dtype);
     const int64_t at_a = s->batch == 1 ? 0 : grt_strided_offset(s->dims, s->lead, s->a, item),
                   at_b = s->batch == 1 ? 0 : grt_strided_offset(s->dims, s->lead, s->at_b, item);
-    const grt_qgemm_columns columns = columns_of(w, at_b);
+    const grt_qgemm_columns columns = qmatmul_columns_of(w, at_b);
     g.a = (const uint8_t *)w->run->in[QP_X]->data + at_a * s->matrix_a;
     g.packed = w->packed + at_b * s->b.bytes;
     g.y = (char *)w->run->out[0]->data + item * s->m * s->b.n * size;
@@ -194,19 +194,19 @@ static void multiply_item(const job *w, int64_t item, char *scratch, int threads
     grt_qgemm_run(&g, scratch, threads);
 }
 
-static grt_status run(const grt_run *r)
+static grt_status qmatmul_run(const grt_run *r)
 {
     const qmatmul_state *state = r->state;
     const qmatmul_shape *s = r->shape;
     job w = {.run = r, .s = s, .packed = state->packed};
     if (grt_tensor_elements(r->out[0]) == 0)
         return GRT_OK;
-    w.g = describe(s, r->in[QP_X]->dtype == GRT_DTYPE_INT8);
+    w.g = qmatmul_describe(s, r->in[QP_X]->dtype == GRT_DTYPE_INT8);
     if (!w.packed)
-        w.packed = cpu_at(r->workspace, s->packed_at);
+        w.packed = cpu_workspace_at(r->workspace, s->packed_at);
     cpu_qproduct_params(r, 0, &w.params);
     cpu_qproduct_finish(r, s->b.n, &w.g.finish);
-    char *scratch = cpu_at(r->workspace, s->scratch_at);
+    char *scratch = cpu_workspace_at(r->workspace, s->scratch_at);
 #pragma omp parallel for num_threads(r->threads) if (!state->packed && s->b_matrices > 1)
     for (int64_t i = 0; i < s->b_matrices; i++)
         prepare_matrix(&w, i);
@@ -224,10 +224,10 @@ static const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "QMatMul",
      .supports = cpu_qproduct_supports,
-     .create = create,
-     .destroy = destroy,
-     .reshape = reshape,
+     .create = qmatmul_create,
+     .destroy = qmatmul_destroy,
+     .reshape = qmatmul_reshape,
      .release_shape = free,
-     .run = run},
+     .run = qmatmul_run},
 };
 CPU_KERNELS(qmatmul, rows);

@@ -24,7 +24,7 @@ typedef struct binary {
 } binary;
 
 /* Adding 1.5 * 2^23 rounds to the nearest integer, ties to even, and leaves it in the low mantissa bits. */
-static inline __attribute__((always_inline)) uint8_t quantise(const binary *q, float v)
+static inline __attribute__((always_inline)) uint8_t qpointwise_quantise(const binary *q, float v)
 {
     v = v > q->low ? v : q->low;
     v = v < q->high ? v : q->high;
@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) uint8_t quantise(const binary *q, f
     return (uint8_t)(bits - 0x4B400000 + q->y_zero);
 }
 
-static inline __attribute__((always_inline)) float real(uint8_t v, uint8_t flip, float zero)
+static inline __attribute__((always_inline)) float qpointwise_real(uint8_t v, uint8_t flip, float zero)
 {
     return (float)(v ^ flip) - zero;
 }
@@ -44,19 +44,21 @@ CPU_BODY combine_body(const binary *shared, const uint8_t *a, const uint8_t *b, 
                       uint8_t *y)
 {
     const binary own = *shared, *q = &own;
-    const float b0 = n > 0 ? real(b[0], q->b_flip, q->b_zero) : 0.0f;
+    const float b0 = n > 0 ? qpointwise_real(b[0], q->b_flip, q->b_zero) : 0.0f;
     if (q->multiplies && step)
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
-            quantise(q, real(a[i], q->a_flip, q->a_zero) * real(b[i], q->b_flip, q->b_zero) * q->a_scale);
+            qpointwise_quantise(q, qpointwise_real(a[i], q->a_flip, q->a_zero) *
+                                       qpointwise_real(b[i], q->b_flip, q->b_zero) * q->a_scale);
     else if (q->multiplies)
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
-            quantise(q, real(a[i], q->a_flip, q->a_zero) * b0 * q->a_scale);
+            qpointwise_quantise(q, qpointwise_real(a[i], q->a_flip, q->a_zero) * b0 * q->a_scale);
     else if (step)
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = quantise(
-            q, real(a[i], q->a_flip, q->a_zero) * q->a_scale + real(b[i], q->b_flip, q->b_zero) * q->b_scale);
-    else
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
-            quantise(q, real(a[i], q->a_flip, q->a_zero) * q->a_scale + b0 * q->b_scale);
+            qpointwise_quantise(q, qpointwise_real(a[i], q->a_flip, q->a_zero) * q->a_scale +
+                                       qpointwise_real(b[i], q->b_flip, q->b_zero) * q->b_scale);
+    else
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = qpointwise_quantise(
+            q, qpointwise_real(a[i], q->a_flip, q->a_zero) * q->a_scale + b0 * q->b_scale);
 }
 CPU_DISPATCH(combine,
              (const binary *shared, const uint8_t *a, const uint8_t *b, int64_t step, int64_t n, uint8_t *y),
@@ -125,7 +127,7 @@ static grt_status binary_reshape(grt_reshape *r)
                       "and zero points one element each");
 }
 
-static int64_t min64(int64_t a, int64_t b)
+static int64_t qpointwise_min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -141,7 +143,7 @@ static void combine_range(const grt_run *r, const binary *q, int64_t from, int64
         return;
     }
     for (int64_t i = from; i < to;) {
-        const int64_t at = i % n, now = min64(n - at, to - i);
+        const int64_t at = i % n, now = qpointwise_min64(n - at, to - i);
         combine(q, a + i, b + at, 1, now, y + i);
         i += now;
     }
@@ -155,7 +157,7 @@ static grt_status run_binary(const grt_run *r)
     const binary q = read_binary(r);
 #pragma omp parallel for num_threads(r->threads) if (n > CPU_GRAIN)
     for (int64_t i = 0; i < blocks; i++)
-        combine_range(r, &q, i * BLOCK, min64(n, (i + 1) * BLOCK));
+        combine_range(r, &q, i * BLOCK, qpointwise_min64(n, (i + 1) * BLOCK));
     return GRT_OK;
 }
 

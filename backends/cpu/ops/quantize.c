@@ -27,7 +27,7 @@ typedef struct shape {
     float *scale, *zero; /* as float32; zero NULL: none */
 } shape;
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status quantize_create(const grt_kernel_node *node, void **out_state)
 {
     state *s = calloc(1, sizeof *s);
     if (!s)
@@ -40,7 +40,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-static void release(void *object)
+static void quantize_release(void *object)
 {
     shape *sh = object;
     if (sh) {
@@ -50,7 +50,7 @@ static void release(void *object)
     free(sh);
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status quantize_reshape(grt_reshape *r)
 {
     const state *s = r->state;
     const grt_tensor *x = r->in[0], *scale = r->in[1];
@@ -80,7 +80,7 @@ static grt_status reshape(grt_reshape *r)
                                    : n_scales == sh->length));
     bool ok = sh->scale && (sh->zero || r->n_in < 3 || !r->in[2]);
     if (!ok || !fits || (sh->zero && grt_tensor_elements(r->in[2]) != n_scales)) {
-        release(sh);
+        quantize_release(sh);
         return !ok ? grt_fail_memory(0)
                    : grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                                  "scale, zero point and axis do not fit the input");
@@ -104,7 +104,7 @@ static void load_all(const grt_tensor *t, float *out)
 }
 
 /* Scale and zero point of the elements begin.. . */
-static void gather(const shape *sh, int64_t begin, int64_t n, float *scale, float *zero)
+static void quantize_gather(const shape *sh, int64_t begin, int64_t n, float *scale, float *zero)
 {
     int64_t row = sh->length * sh->inner;
     int64_t outer = begin / row, k = begin % row / sh->inner, i = begin % sh->inner;
@@ -136,7 +136,7 @@ typedef struct range {
     float low, high;
 } range;
 
-static range range_of(grt_dtype dtype)
+static range cpu_quantize_range_of(grt_dtype dtype)
 {
     float half = ldexpf(1.0f, (int)grt_dtype_bits(dtype) - 1);
     bool is_signed = grt_dtype_in(dtype, GRT_SET_SIGNED | GRT_BIT(INT4) | GRT_BIT(INT2));
@@ -166,7 +166,7 @@ static bool is_integer(grt_dtype dtype)
 }
 
 /* Round values to a 16-bit float type and back. */
-static void round_to(grt_dtype dtype, int64_t n, float *x)
+static void quantize_round_to(grt_dtype dtype, int64_t n, float *x)
 {
     uint16_t bits[CONVERT_BLOCK];
     if (dtype != GRT_DTYPE_FLOAT16 && dtype != GRT_DTYPE_BFLOAT16)
@@ -202,8 +202,8 @@ static void quantize_block(const grt_run *r, const shape *sh, int64_t begin, int
     else
         cpu_convert_plain(r->in[0]->dtype, (const int32_t *)r->in[0]->data + begin, GRT_DTYPE_FLOAT, x, n);
     if (!sh->single)
-        gather(sh, begin, n, scale, zero);
-    round_to(precision, n, x);
+        quantize_gather(sh, begin, n, scale, zero);
+    quantize_round_to(precision, n, x);
     if (sh->single) {
         float divisor = sh->scale[0];
         for (int64_t i = 0; i < n; i++)
@@ -212,9 +212,9 @@ static void quantize_block(const grt_run *r, const shape *sh, int64_t begin, int
         for (int64_t i = 0; i < n; i++)
             x[i] /= scale[i];
     }
-    round_to(precision, n, x);
+    quantize_round_to(precision, n, x);
     if (is_integer(dtype)) {
-        range limits = range_of(dtype);
+        range limits = cpu_quantize_range_of(dtype);
         float shift = sh->single && sh->zero ? sh->zero[0] : 0.0f;
         for (int64_t i = 0; i < n; i++) {
             float y =
@@ -260,7 +260,7 @@ static void dequantize_block(const grt_run *r, const shape *sh, int64_t begin, i
         for (int64_t i = 0; i < n; i++)
             x[i] = (x[i] - shift) * factor;
     } else {
-        gather(sh, begin, n, scale, zero);
+        quantize_gather(sh, begin, n, scale, zero);
         for (int64_t i = 0; i < n; i++)
             x[i] = (x[i] - zero[i]) * scale[i];
     }
@@ -276,8 +276,8 @@ static int64_t block_size(int64_t n, int64_t block)
     return left < CONVERT_BLOCK ? left : CONVERT_BLOCK;
 }
 
-static void run_blocks(const grt_run *r,
-                       void (*block)(const grt_run *r, const shape *sh, int64_t begin, int64_t n))
+static void quantize_run_blocks(const grt_run *r,
+                                void (*block)(const grt_run *r, const shape *sh, int64_t begin, int64_t n))
 {
     shape *sh = r->shape;
     load_all(r->in[1], sh->scale);
@@ -295,13 +295,13 @@ static void run_blocks(const grt_run *r,
 
 static grt_status run_quantize(const grt_run *r)
 {
-    run_blocks(r, quantize_block);
+    quantize_run_blocks(r, quantize_block);
     return GRT_OK;
 }
 
 static grt_status run_dequantize(const grt_run *r)
 {
-    run_blocks(r, dequantize_block);
+    quantize_run_blocks(r, dequantize_block);
     return GRT_OK;
 }
 
@@ -335,17 +335,17 @@ static grt_status run_dynamic(const grt_run *r)
 static const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "QuantizeLinear",
-     .create = create,
+     .create = quantize_create,
      .destroy = free,
-     .reshape = reshape,
-     .release_shape = release,
+     .reshape = quantize_reshape,
+     .release_shape = quantize_release,
      .run = run_quantize},
     {.domain = "",
      .op = "DequantizeLinear",
-     .create = create,
+     .create = quantize_create,
      .destroy = free,
-     .reshape = reshape,
-     .release_shape = release,
+     .reshape = quantize_reshape,
+     .release_shape = quantize_release,
      .run = run_dequantize},
     {.domain = "", .op = "DynamicQuantizeLinear", .types = {GRT_BIT(FLOAT)}, .run = run_dynamic},
 };

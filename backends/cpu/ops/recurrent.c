@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static grt_status misfit(const grt_reshape *reshape, int32_t i)
+static grt_status recurrent_misfit(const grt_reshape *reshape, int32_t i)
 {
     char text[GRT_TYPE_TEXT_SIZE];
     return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
@@ -16,7 +16,7 @@ static grt_status misfit(const grt_reshape *reshape, int32_t i)
                        grt_tensor_text(reshape->in[i], text));
 }
 
-static bool dims_are(const grt_tensor *t, int32_t rank, int64_t a, int64_t b, int64_t c, int64_t d)
+static bool recurrent_dims_are(const grt_tensor *t, int32_t rank, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     int64_t want[4] = {a, b, c, d};
     return grt_dims_equal(t->dims, t->rank, want, rank);
@@ -49,7 +49,7 @@ static grt_status linear_create(const grt_kernel_node *node, void **out_state)
 }
 
 /* Optional inputs without dims of their own: NULL if omitted. */
-static const grt_tensor *optional(const grt_tensor *const *in, int32_t n_in, int32_t i)
+static const grt_tensor *recurrent_optional(const grt_tensor *const *in, int32_t n_in, int32_t i)
 {
     return i < n_in ? in[i] : NULL;
 }
@@ -58,32 +58,33 @@ static grt_status linear_fit(const grt_reshape *reshape, linear_shape *shape)
 {
     const linear_state *state = reshape->state;
     const grt_tensor *q = reshape->in[QUERY], *k = reshape->in[KEY], *v = reshape->in[VALUE];
-    const grt_tensor *past = optional(reshape->in, reshape->n_in, PAST);
-    const grt_tensor *decay = optional(reshape->in, reshape->n_in, DECAY),
-                     *beta = optional(reshape->in, reshape->n_in, BETA);
+    const grt_tensor *past = recurrent_optional(reshape->in, reshape->n_in, PAST);
+    const grt_tensor *decay = recurrent_optional(reshape->in, reshape->n_in, DECAY),
+                     *beta = recurrent_optional(reshape->in, reshape->n_in, BETA);
     if (state->q_heads <= 0 || state->kv_heads <= 0 || state->q_heads % state->kv_heads)
         return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_MODEL,
                            "q_num_heads, %lld, must be a positive multiple of kv_num_heads, %lld",
                            (long long)state->q_heads, (long long)state->kv_heads);
     if (q->rank != 3 || q->dims[2] % state->q_heads)
-        return misfit(reshape, QUERY);
+        return recurrent_misfit(reshape, QUERY);
     shape->batch = q->dims[0];
     shape->length = q->dims[1];
     shape->key = q->dims[2] / state->q_heads;
-    if (!dims_are(k, 3, shape->batch, shape->length, state->kv_heads * shape->key, 0))
-        return misfit(reshape, KEY);
+    if (!recurrent_dims_are(k, 3, shape->batch, shape->length, state->kv_heads * shape->key, 0))
+        return recurrent_misfit(reshape, KEY);
     if (v->rank != 3 || v->dims[0] != shape->batch || v->dims[1] != shape->length ||
         v->dims[2] % state->kv_heads)
-        return misfit(reshape, VALUE);
+        return recurrent_misfit(reshape, VALUE);
     shape->value = v->dims[2] / state->kv_heads;
-    if (past && !dims_are(past, 4, shape->batch, state->kv_heads, shape->key, shape->value))
-        return misfit(reshape, PAST);
-    if (decay && !dims_are(decay, 3, shape->batch, shape->length, state->kv_heads * shape->key, 0) &&
-        !dims_are(decay, 3, shape->batch, shape->length, state->kv_heads, 0))
-        return misfit(reshape, DECAY);
-    if (beta && !dims_are(beta, 3, shape->batch, shape->length, state->kv_heads, 0) &&
-        !dims_are(beta, 3, shape->batch, shape->length, 1, 0))
-        return misfit(reshape, BETA);
+    if (past && !recurrent_dims_are(past, 4, shape->batch, state->kv_heads, shape->key, shape->value))
+        return recurrent_misfit(reshape, PAST);
+    if (decay &&
+        !recurrent_dims_are(decay, 3, shape->batch, shape->length, state->kv_heads * shape->key, 0) &&
+        !recurrent_dims_are(decay, 3, shape->batch, shape->length, state->kv_heads, 0))
+        return recurrent_misfit(reshape, DECAY);
+    if (beta && !recurrent_dims_are(beta, 3, shape->batch, shape->length, state->kv_heads, 0) &&
+        !recurrent_dims_are(beta, 3, shape->batch, shape->length, 1, 0))
+        return recurrent_misfit(reshape, BETA);
     shape->decay = decay ? decay->dims[2] : 0;
     shape->beta = beta ? beta->dims[2] : 0;
     return GRT_OK;
@@ -163,7 +164,7 @@ static grt_status linear_run(const grt_run *run)
 {
     const linear_state *state = run->state;
     const linear_shape *shape = run->shape;
-    const grt_tensor *past = optional(run->in, run->n_in, PAST);
+    const grt_tensor *past = recurrent_optional(run->in, run->n_in, PAST);
     int64_t tasks = shape->batch * state->kv_heads, size = shape->key * shape->value;
     int64_t group = state->q_heads / state->kv_heads;
     size_t bytes = grt_align_up((size_t)(size + 2 * shape->value) * sizeof(float), 64);
@@ -197,19 +198,19 @@ static grt_status conv_create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-static grt_status conv_reshape(grt_reshape *reshape)
+static grt_status recurrent_conv_reshape(grt_reshape *reshape)
 {
     const grt_tensor *x = reshape->in[0], *w = reshape->in[1];
-    const grt_tensor *bias = optional(reshape->in, reshape->n_in, 2),
-                     *past = optional(reshape->in, reshape->n_in, 3);
+    const grt_tensor *bias = recurrent_optional(reshape->in, reshape->n_in, 2),
+                     *past = recurrent_optional(reshape->in, reshape->n_in, 3);
     if (x->rank != 3)
-        return misfit(reshape, 0);
+        return recurrent_misfit(reshape, 0);
     if (w->rank != 3 || w->dims[0] != x->dims[1] || w->dims[1] != 1 || w->dims[2] < 1)
-        return misfit(reshape, 1);
-    if (bias && !dims_are(bias, 1, x->dims[1], 0, 0, 0))
-        return misfit(reshape, 2);
-    if (past && !dims_are(past, 3, x->dims[0], x->dims[1], w->dims[2] - 1, 0))
-        return misfit(reshape, 3);
+        return recurrent_misfit(reshape, 1);
+    if (bias && !recurrent_dims_are(bias, 1, x->dims[1], 0, 0, 0))
+        return recurrent_misfit(reshape, 2);
+    if (past && !recurrent_dims_are(past, 3, x->dims[0], x->dims[1], w->dims[2] - 1, 0))
+        return recurrent_misfit(reshape, 3);
     return GRT_OK;
 }
 
@@ -228,11 +229,12 @@ static double conv_activation(const grt_tensor *y, int64_t i)
     return value / (1 + exp(-value));
 }
 
-static grt_status conv_run(const grt_run *run)
+static grt_status recurrent_conv_run(const grt_run *run)
 {
     const bool *silu = run->state;
     const grt_tensor *x = run->in[0], *w = run->in[1];
-    const grt_tensor *bias = optional(run->in, run->n_in, 2), *past = optional(run->in, run->n_in, 3);
+    const grt_tensor *bias = recurrent_optional(run->in, run->n_in, 2),
+                     *past = recurrent_optional(run->in, run->n_in, 3);
     int64_t rows = x->dims[0] * x->dims[1], length = x->dims[2], width = w->dims[2], before = width - 1;
 #pragma omp parallel for num_threads(run->threads) if (rows * length > CPU_GRAIN)
     for (int64_t row = 0; row < rows; row++) {
@@ -266,7 +268,7 @@ static const grt_kernel_row rows[] = {
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .create = conv_create,
      .destroy = free,
-     .reshape = conv_reshape,
-     .run = conv_run},
+     .reshape = recurrent_conv_reshape,
+     .run = recurrent_conv_run},
 };
 CPU_KERNELS(recurrent, rows);

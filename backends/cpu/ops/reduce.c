@@ -214,7 +214,7 @@ static uint64_t real_to_int(double v)
                          : (uint64_t)INT64_MIN;
 }
 
-static void store(const job *j, int64_t i, double real, uint64_t whole, double shift)
+static void reduce_store(const job *j, int64_t i, double real, uint64_t whole, double shift)
 {
     bool is_int = !grt_dtype_in(j->dtype, GRT_SET_FLOATS);
     bool is_signed = grt_dtype_in(j->dtype, GRT_SET_SIGNED);
@@ -323,7 +323,7 @@ static void reduce_runs(const job *j, int64_t begin, int64_t end)
                 shift = finite_or_zero(reals_of(j, FOLD_MAX, base, 0));
             real = reals_of(j, j->how, base, shift);
         }
-        store(j, i, real, whole, shift);
+        reduce_store(j, i, real, whole, shift);
     }
 }
 
@@ -397,8 +397,8 @@ static void reduce_rows(const job *j, int64_t strips, int64_t begin, int64_t end
             rows_real(j, j->how, &acc, base, m, shift.real);
         }
         for (int64_t i = 0; i < m; i++)
-            store(j, row * j->inner + at + i, j->ints ? 0 : acc.real[i], j->ints ? acc.whole[i] : 0,
-                  shift.real[i]);
+            reduce_store(j, row * j->inner + at + i, j->ints ? 0 : acc.real[i], j->ints ? acc.whole[i] : 0,
+                         shift.real[i]);
     }
 }
 
@@ -421,7 +421,7 @@ static bool reduce_whole(const job *j, int32_t threads)
     }
     /* parts of sums are summed, of products multiplied, of maxima compared */
     fold join = j->how == FOLD_ABS || j->how == FOLD_SQUARE ? FOLD_SUM : j->how;
-    store(j, 0, fold_run_double(join, acc, part, PARTS, 0), 0, 0);
+    reduce_store(j, 0, fold_run_double(join, acc, part, PARTS, 0), 0, 0);
     return true;
 }
 

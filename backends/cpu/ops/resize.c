@@ -288,7 +288,7 @@ static void blend_axis(const grt_run *run, const grt_resize_axis *p, const int64
 }
 
 /* Between the tensor's type and the one that is computed in. */
-static void widen(void *dst, const grt_tensor *src, bool narrow, int64_t n)
+static void resize_widen(void *dst, const grt_tensor *src, bool narrow, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         if (narrow)
@@ -297,7 +297,7 @@ static void widen(void *dst, const grt_tensor *src, bool narrow, int64_t n)
             ((double *)dst)[i] = grt_element_get(src, i);
 }
 
-static void store(grt_tensor *dst, const void *src, bool narrow, int64_t n)
+static void resize_store(grt_tensor *dst, const void *src, bool narrow, int64_t n)
 {
     bool whole = grt_dtype_in(dst->dtype, GRT_SET_INTS);
     for (int64_t i = 0; i < n; i++) {
@@ -331,7 +331,7 @@ static grt_status run_resize(const grt_run *run)
     const void *now = in->data;
     int32_t left = 0, which = 0;
     if (!direct) {
-        widen(buffers[0], in, narrow, grt_tensor_elements(in));
+        resize_widen(buffers[0], in, narrow, grt_tensor_elements(in));
         now = buffers[0];
         which = 1;
     }
@@ -350,7 +350,7 @@ static grt_status run_resize(const grt_run *run)
         which ^= 1;
     }
     if (!direct)
-        store(out, now, narrow, grt_tensor_elements(out));
+        resize_store(out, now, narrow, grt_tensor_elements(out));
     else if (now == in->data)
         cpu_copy(out->data, in->data, grt_tensor_bytes(in), run->threads);
     return GRT_OK;

@@ -45,7 +45,7 @@ typedef struct rnn_shape {
 
 /* ---- create ---- */
 
-static rnn_kind kind_of(const grt_op_desc *desc)
+static rnn_kind rnn_kind_of(const grt_op_desc *desc)
 {
     return !strcmp(desc->op, "GRU") ? GRU : !strcmp(desc->op, "RNN") ? RNN : LSTM;
 }
@@ -64,7 +64,7 @@ static bool read_activations(const grt_op_desc *desc, rnn_kind kind, int32_t dir
 static bool rnn_supports(const grt_kernel_node *node, grt_text *why)
 {
     cpu_rnn_cell cells[2];
-    return read_activations(node->desc, kind_of(node->desc), 1, cells, why);
+    return read_activations(node->desc, rnn_kind_of(node->desc), 1, cells, why);
 }
 
 /* Inputs beyond the fourth are not covered by a row's types. */
@@ -145,7 +145,7 @@ static bool pack_bytes(const grt_tensor *weights, int32_t directions, uint8_t **
     return true;
 }
 
-static bool pack(const grt_kernel_node *node, rnn_state *state)
+static bool rnn_pack(const grt_kernel_node *node, rnn_state *state)
 {
     if (!state->bytes)
         return pack_weights(node, state);
@@ -160,7 +160,7 @@ static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
     rnn_state *state = calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
-    state->kind = kind_of(desc);
+    state->kind = rnn_kind_of(desc);
     state->gates = state->kind == LSTM ? 4 : state->kind == GRU ? 3 : 1;
     state->directions = !strcmp(direction, "bidirectional") ? 2 : 1;
     state->reverse = !strcmp(direction, "reverse");
@@ -172,7 +172,7 @@ static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
         state->cell[d].clip = grt_attr_float(desc, "clip", 0.0f);
         state->cell[d].coupled = grt_attr_int(desc, "input_forget", 0) != 0;
     }
-    if (!pack(node, state)) {
+    if (!rnn_pack(node, state)) {
         rnn_destroy(state);
         return grt_fail_memory(0);
     }
@@ -182,7 +182,7 @@ static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
 
 /* ---- reshape ---- */
 
-static grt_gemm product(int64_t m, int64_t n, int64_t k, bool packed)
+static grt_gemm rnn_product(int64_t m, int64_t n, int64_t k, bool packed)
 {
     return (grt_gemm){.batch = 1,
                       .m = m,
@@ -196,7 +196,7 @@ static grt_gemm product(int64_t m, int64_t n, int64_t k, bool packed)
                       .alpha = 1.0f};
 }
 
-static bool scratch_of(const grt_gemm *g, int threads, size_t *largest)
+static bool rnn_scratch_of(const grt_gemm *g, int threads, size_t *largest)
 {
     size_t bytes;
     if (!grt_gemm_scratch_bytes(g, threads, &bytes))
@@ -205,14 +205,14 @@ static bool scratch_of(const grt_gemm *g, int threads, size_t *largest)
     return true;
 }
 
-static const grt_tensor *given(const grt_tensor *const *in, int32_t n_in, int32_t i)
+static const grt_tensor *rnn_given(const grt_tensor *const *in, int32_t n_in, int32_t i)
 {
     return i < n_in ? in[i] : NULL;
 }
 
 static bool has_elements(const grt_reshape *r, int32_t i, int64_t n)
 {
-    const grt_tensor *t = given(r->in, r->n_in, i);
+    const grt_tensor *t = rnn_given(r->in, r->n_in, i);
     return !t || grt_tensor_elements(t) == n;
 }
 
@@ -223,8 +223,8 @@ static grt_status check_bytes(const grt_reshape *r)
     const grt_tensor *x = r->in[X], *w = r->in[W], *rec = r->in[R];
     const int64_t d = state->directions, h = rec->rank == 3 ? rec->dims[1] : 0;
     if (x->rank == 3 && rec->rank == 3 &&
-        cpu_rnn_bytes_fit(w, r->in[W_SCALE], given(r->in, r->n_in, W_ZERO), d, x->dims[2], 4 * h) &&
-        cpu_rnn_bytes_fit(rec, r->in[R_SCALE], given(r->in, r->n_in, R_ZERO), d, h, 4 * h) &&
+        cpu_rnn_bytes_fit(w, r->in[W_SCALE], rnn_given(r->in, r->n_in, W_ZERO), d, x->dims[2], 4 * h) &&
+        cpu_rnn_bytes_fit(rec, r->in[R_SCALE], rnn_given(r->in, r->n_in, R_ZERO), d, h, 4 * h) &&
         has_elements(r, B, d * 8 * h) && has_elements(r, LENGTHS, x->dims[1]) &&
         has_elements(r, INITIAL_H, d * x->dims[1] * h) && has_elements(r, INITIAL_C, d * x->dims[1] * h) &&
         has_elements(r, PEEPHOLES, d * 3 * h))
@@ -279,11 +279,11 @@ static grt_status rnn_reshape(grt_reshape *r)
     s->input = x->dims[2];
     s->hidden = r->in[R]->dims[state->bytes ? 1 : 2];
     const int64_t h = s->hidden, stacked = state->gates * h, rows = s->steps * s->batch;
-    s->project = product(rows, stacked, s->input, state->input[0] != NULL);
-    s->recur = product(s->batch, state->kind == GRU ? 2 * h : stacked, h, true);
+    s->project = rnn_product(rows, stacked, s->input, state->input[0] != NULL);
+    s->recur = rnn_product(s->batch, state->kind == GRU ? 2 * h : stacked, h, true);
     s->recur.ldc = stacked;
     s->recur.beta = 1.0f; /* on top of the step's projected input */
-    s->recur_hidden = product(s->batch, h, h, true);
+    s->recur_hidden = rnn_product(s->batch, h, h, true);
     s->recur_hidden.ldc = state->linear_before_reset ? h : stacked;
     s->recur_hidden.beta = state->linear_before_reset ? 0.0f : 1.0f;
     s->team = team_of(state, s, r->threads);
@@ -292,7 +292,7 @@ static grt_status rnn_reshape(grt_reshape *r)
     if (state->bytes)
         part.overflow = !cpu_rnn_bytes_scratch(s->input > h ? s->input : h, stacked, r->threads, &scratch);
     else
-        part.overflow = !scratch_of(&s->project, r->threads, &scratch);
+        part.overflow = !rnn_scratch_of(&s->project, r->threads, &scratch);
     part.overflow |= scratch > INT64_MAX || !add_packed(state, s, &part);
     s->projected = cpu_layout_add(&part, rows * stacked, sizeof(float));
     s->gates = cpu_layout_add(&part, s->batch * stacked, sizeof(float));
@@ -336,12 +336,12 @@ typedef struct member {
     bool waits;         /* for other members */
 } member;
 
-static const float *floats(const grt_run *r, int32_t i)
+static const float *rnn_floats(const grt_run *r, int32_t i)
 {
     return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
 }
 
-static float *output(const grt_run *r, int32_t i)
+static float *rnn_output(const grt_run *r, int32_t i)
 {
     return i < r->n_out && r->out[i] ? r->out[i]->data : NULL;
 }
@@ -377,7 +377,7 @@ static int64_t length_of(const direction *d, int64_t b)
 static void gather_bias(const direction *d)
 {
     const int64_t h = d->s->hidden, stacked = d->state->gates * h;
-    const float *all = floats(d->run, B);
+    const float *all = rnn_floats(d->run, B);
     const bool apart = d->state->kind == GRU && d->state->linear_before_reset;
     if (!all) {
         memset(d->bias, 0, (size_t)stacked * sizeof *d->bias);
@@ -390,7 +390,7 @@ static void gather_bias(const direction *d)
 
 static void start_state(const direction *d, int32_t input, float *to)
 {
-    const float *from = floats(d->run, input);
+    const float *from = rnn_floats(d->run, input);
     for (int64_t b = 0; b < d->s->batch; b++)
         if (from)
             memcpy(to + b * d->s->hidden, from + state_at(d, b), (size_t)d->s->hidden * sizeof *to);
@@ -399,10 +399,11 @@ static void start_state(const direction *d, int32_t input, float *to)
 }
 
 /* Products with the weights at input `i`, whose scales are at input `scale`. */
-static cpu_rnn_bytes bytes_of(const direction *d, int32_t i, int32_t scale)
+static cpu_rnn_bytes rnn_bytes_of(const direction *d, int32_t i, int32_t scale)
 {
     const grt_run *r = d->run;
-    cpu_rnn_bytes b = cpu_rnn_bytes_of(r->in[i], r->in[scale], given(r->in, r->n_in, scale + 1), d->index);
+    cpu_rnn_bytes b =
+        cpu_rnn_bytes_of(r->in[i], r->in[scale], rnn_given(r->in, r->n_in, scale + 1), d->index);
     b.packed = (i == W ? d->state->input_bytes : d->state->recurrent_bytes)[d->index];
     return b;
 }
@@ -417,7 +418,7 @@ static void project_bytes(const direction *d)
     for (int64_t b = 0; b < s->batch; b++)
         longest = length_of(d, b) > longest ? length_of(d, b) : longest;
     const int64_t rows = longest * s->batch, rest = (s->steps - longest) * s->batch;
-    const cpu_rnn_bytes b = bytes_of(d, W, W_SCALE);
+    const cpu_rnn_bytes b = rnn_bytes_of(d, W, W_SCALE);
     if (rows)
         cpu_rnn_bytes_run(&b, rows, d->run->in[X]->data, false, d->bias, d->projected, d->scratch,
                           d->run->threads);
@@ -434,7 +435,7 @@ static void project(const direction *d)
     grt_gemm g = s->project;
     g.bias = d->bias;
     const float *w = d->state->input[d->index];
-    grt_gemm_run(&g, d->run->in[X]->data, w ? w : floats(d->run, W) + d->index * g.n * g.k, d->projected,
+    grt_gemm_run(&g, d->run->in[X]->data, w ? w : rnn_floats(d->run, W) + d->index * g.n * g.k, d->projected,
                  d->scratch, d->run->threads);
 }
 
@@ -455,13 +456,13 @@ static void multiply_own(const grt_gemm *all, const float *packed, const float *
     }
 }
 
-static void recur(const direction *d, const member *m, bool backwards)
+static void rnn_recur(const direction *d, const member *m, bool backwards)
 {
     if (!d->state->bytes) {
         multiply_own(&d->s->recur, d->recurrent, d->h, d->gates, m->gates, backwards);
         return;
     }
-    const cpu_rnn_bytes b = bytes_of(d, R, R_SCALE);
+    const cpu_rnn_bytes b = rnn_bytes_of(d, R, R_SCALE);
     cpu_rnn_bytes_run(&b, d->s->batch, d->h, true, NULL, d->gates, d->scratch,
                       d->s->team > 1 ? 1 : d->run->threads);
 }
@@ -479,7 +480,7 @@ static void wait_for_others(const member *m)
 static void multiply_linear(const direction *d, const member *m, bool backwards)
 {
     grt_gemm g = d->s->recur_hidden;
-    const float *bias = floats(d->run, B);
+    const float *bias = rnn_floats(d->run, B);
     if (bias)
         g.bias = bias + d->index * 6 * g.n + 5 * g.n;
     multiply_own(&g, d->hidden_gate, d->h, d->linear, m->hidden, backwards);
@@ -501,7 +502,7 @@ static void reset_gru(const direction *d, const member *m, bool backwards)
 static void run_cell(const direction *d, const member *m, int64_t b)
 {
     const int64_t h = d->s->hidden, first = m->hidden.first, n = m->hidden.end - first;
-    const float *p = floats(d->run, PEEPHOLES);
+    const float *p = rnn_floats(d->run, PEEPHOLES);
     float *gates = d->gates + b * d->state->gates * h;
     if (d->state->kind == LSTM)
         cpu_lstm_cell(&d->cell, first, n, gates, p ? p + d->index * 3 * h : NULL, d->c + b * h, d->h + b * h);
@@ -538,9 +539,9 @@ static void run_step(const direction *d, const member *m, int64_t i)
     const rnn_shape *s = d->s;
     const int64_t h = s->hidden;
     const bool backwards = i % 2 != 0;
-    float *y = output(d->run, 0);
+    float *y = rnn_output(d->run, 0);
     start_gates(d, m, i);
-    recur(d, m, backwards);
+    rnn_recur(d, m, backwards);
     if (d->state->kind == GRU && d->state->linear_before_reset)
         multiply_linear(d, m, backwards);
     wait_for_others(m);
@@ -561,7 +562,7 @@ static void run_step(const direction *d, const member *m, int64_t i)
     wait_for_others(m);
 }
 
-static span share_of(int64_t n, int32_t index, int32_t members)
+static span rnn_share_of(int64_t n, int32_t index, int32_t members)
 {
     const int64_t panels = (n + GRT_GEMM_PANEL - 1) / GRT_GEMM_PANEL;
     const int64_t first = panels * index / members * GRT_GEMM_PANEL,
@@ -578,8 +579,8 @@ static void run_steps(const direction *directions, int32_t n, int32_t index, int
         const direction *d = &directions[i];
         member m = {.waits = members > 1};
         if (used)
-            m = (member){share_of(d->s->recur.n, index % members, members),
-                         share_of(d->s->hidden, index % members, members), members > 1};
+            m = (member){rnn_share_of(d->s->recur.n, index % members, members),
+                         rnn_share_of(d->s->hidden, index % members, members), members > 1};
         for (int64_t step = 0; step < d->s->steps && (used || m.waits); step++)
             run_step(d, &m, step);
     }
@@ -594,8 +595,9 @@ static void pack_recurrent(direction *d, char *part)
     d->hidden_gate = d->state->hidden_gate[d->index];
     if (d->recurrent || d->state->bytes)
         return;
-    const float *rows = floats(d->run, R) + d->index * stacked * s->hidden;
-    float *recurrent = cpu_at(part, s->recurrent), *hidden_gate = cpu_at(part, s->hidden_gate);
+    const float *rows = rnn_floats(d->run, R) + d->index * stacked * s->hidden;
+    float *recurrent = cpu_workspace_at(part, s->recurrent),
+          *hidden_gate = cpu_workspace_at(part, s->hidden_gate);
     grt_gemm_pack_b(s->hidden, s->recur.n, rows, s->hidden, true, recurrent);
     if (d->state->kind == GRU)
         grt_gemm_pack_b(s->hidden, s->hidden, rows + s->recur.n * s->hidden, s->hidden, true, hidden_gate);
@@ -614,14 +616,14 @@ static direction start_direction(const grt_run *r, int32_t index)
                    .cell = state->cell[index],
                    .index = index,
                    .reverse = state->reverse || index == 1,
-                   .projected = cpu_at(part, s->projected),
-                   .gates = cpu_at(part, s->gates),
-                   .linear = cpu_at(part, s->linear),
-                   .rh = cpu_at(part, s->rh),
-                   .h = cpu_at(part, s->h),
-                   .c = cpu_at(part, s->c),
-                   .bias = cpu_at(part, s->bias),
-                   .scratch = cpu_at(part, s->scratch)};
+                   .projected = cpu_workspace_at(part, s->projected),
+                   .gates = cpu_workspace_at(part, s->gates),
+                   .linear = cpu_workspace_at(part, s->linear),
+                   .rh = cpu_workspace_at(part, s->rh),
+                   .h = cpu_workspace_at(part, s->h),
+                   .c = cpu_workspace_at(part, s->c),
+                   .bias = cpu_workspace_at(part, s->bias),
+                   .scratch = cpu_workspace_at(part, s->scratch)};
     d.cell.hidden = s->hidden;
     pack_recurrent(&d, part);
     gather_bias(&d);
@@ -635,7 +637,7 @@ static direction start_direction(const grt_run *r, int32_t index)
 static void end_direction(const direction *d)
 {
     const rnn_shape *s = d->s;
-    float *last_h = output(d->run, 1), *last_c = output(d->run, 2);
+    float *last_h = rnn_output(d->run, 1), *last_c = rnn_output(d->run, 2);
     for (int64_t b = 0; b < s->batch; b++) {
         if (last_h)
             memcpy(last_h + state_at(d, b), d->h + b * s->hidden, (size_t)s->hidden * sizeof *last_h);

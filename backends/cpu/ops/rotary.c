@@ -19,7 +19,7 @@ static void rotate_float(const float *x, const float *c, const float *s, float *
     }
 }
 
-static void rotate(const grt_run *run, int64_t at, int64_t cache_at, int64_t half, bool interleaved)
+static void rotary_rotate(const grt_run *run, int64_t at, int64_t cache_at, int64_t half, bool interleaved)
 {
     const grt_tensor *x = run->in[0];
     int64_t step = interleaved ? 2 : 1, other = interleaved ? 1 : half;
@@ -67,7 +67,7 @@ static grt_status rotary_run(const grt_run *run)
                          (const float *)run->in[2]->data + cache_row * shape->half,
                          (float *)run->out[0]->data + at, shape->half, state->interleaved);
         else
-            rotate(run, at, cache_row * shape->half, shape->half, state->interleaved);
+            rotary_rotate(run, at, cache_row * shape->half, shape->half, state->interleaved);
         size_t tail = (size_t)(at + 2 * shape->half) * element;
         if (rest)
             memmove((char *)run->out[0]->data + tail, (const char *)x->data + tail, (size_t)rest * element);

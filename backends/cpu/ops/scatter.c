@@ -85,7 +85,7 @@ static void combine_signed(reduction how, grt_dtype dtype, void *dst, const void
     }
 }
 
-static void combine(reduction how, grt_dtype dtype, void *dst, const void *src, int64_t n)
+static void scatter_combine(reduction how, grt_dtype dtype, void *dst, const void *src, int64_t n)
 {
     bool ordered = how == MAX || how == MIN;
     switch (dtype) {
@@ -125,10 +125,10 @@ static void write_run(reduction how, grt_dtype dtype, void *dst, const void *src
     if (how == TAKE)
         memcpy(dst, src, (size_t)n * grt_dtype_size(dtype));
     else
-        combine(how, dtype, dst, src, n);
+        scatter_combine(how, dtype, dst, src, n);
 }
 
-static grt_status out_of_range(const grt_run *run, int64_t at, int64_t index, int64_t size)
+static grt_status scatter_out_of_range(const grt_run *run, int64_t at, int64_t index, int64_t size)
 {
     return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                        "index %lld at position %lld is out of range for an axis of size %lld",
@@ -152,7 +152,7 @@ static grt_status run_scatter_elements(const grt_run *run)
                                (long long)indices->dims[k], k, (long long)data->dims[k]);
     for (int64_t k = 0; k < total; k++)
         if (cpu_index(indices, k) < -size || cpu_index(indices, k) >= size)
-            return out_of_range(run, k, cpu_index(indices, k), size);
+            return scatter_out_of_range(run, k, cpu_index(indices, k), size);
     start_output(run);
     int64_t at[GRT_MAX_RANK] = {0};
     for (int64_t k = 0; k < total; k++) {
@@ -182,7 +182,7 @@ static grt_status run_scatter_nd(const grt_run *run)
         for (int64_t d = 0; d < depth; d++) {
             int64_t index = cpu_index(indices, k * depth + d);
             if (index < -data->dims[d] || index >= data->dims[d])
-                return out_of_range(run, k * depth + d, index, data->dims[d]);
+                return scatter_out_of_range(run, k * depth + d, index, data->dims[d]);
         }
     start_output(run);
     for (int64_t k = 0; k < n; k++) {

@@ -61,14 +61,14 @@ static grt_status position(const grt_run *run, int32_t i, int64_t n, int64_t *ou
     return GRT_OK;
 }
 
-static grt_status append(grt_value *sequence, const grt_value *value)
+static grt_status sequence_append(grt_value *sequence, const grt_value *value)
 {
     grt_value *item;
     GRT_TRY(grt_value_insert(sequence, sequence->n, &item));
     return grt_value_share(item, value);
 }
 
-static grt_status scalar(grt_value *out, grt_dtype dtype, int64_t value)
+static grt_status sequence_scalar(grt_value *out, grt_dtype dtype, int64_t value)
 {
     GRT_TRY(grt_value_alloc(out, dtype, 0, NULL));
     if (dtype == GRT_DTYPE_BOOL)
@@ -89,7 +89,7 @@ static grt_status construct_run(const grt_run *run)
 {
     *out_value(run) = (grt_value){.kind = GRT_KIND_SEQUENCE, .t.dtype = run->in[0]->dtype};
     for (int32_t i = 0; i < run->n_in; i++)
-        GRT_TRY(append(out_value(run), in_value(run, i)));
+        GRT_TRY(sequence_append(out_value(run), in_value(run, i)));
     return GRT_OK;
 }
 
@@ -117,7 +117,7 @@ static grt_status erase_run(const grt_run *run)
     *out_value(run) = (grt_value){.kind = GRT_KIND_SEQUENCE, .t.dtype = sequence->t.dtype};
     for (int64_t i = 0; i < (int64_t)sequence->n; i++)
         if (i != at)
-            GRT_TRY(append(out_value(run), &sequence->items[i]));
+            GRT_TRY(sequence_append(out_value(run), &sequence->items[i]));
     return GRT_OK;
 }
 
@@ -131,14 +131,14 @@ static grt_status at_run(const grt_run *run)
 
 static grt_status length_run(const grt_run *run)
 {
-    return scalar(out_value(run), GRT_DTYPE_INT64, (int64_t)in_value(run, 0)->n);
+    return sequence_scalar(out_value(run), GRT_DTYPE_INT64, (int64_t)in_value(run, 0)->n);
 }
 
 /* ---- splitting and joining ---- */
 
 /* Copy `rows` blocks of `bytes` between places that are `step` bytes apart. */
-static void copy_blocks(char *dst, size_t dst_step, const char *src, size_t src_step, size_t bytes,
-                        int64_t rows)
+static void sequence_copy_blocks(char *dst, size_t dst_step, const char *src, size_t src_step, size_t bytes,
+                                 int64_t rows)
 {
     for (int64_t i = 0; bytes && i < rows; i++)
         memcpy(dst + (size_t)i * dst_step, src + (size_t)i * src_step, bytes);
@@ -157,8 +157,8 @@ static grt_status add_piece(grt_value *sequence, const grt_tensor *x, int32_t ax
             dims[rank++] = k == axis ? n : x->dims[k];
     GRT_TRY(grt_value_insert(sequence, sequence->n, &item));
     GRT_TRY(grt_value_alloc(item, x->dtype, rank, dims));
-    copy_blocks(item->t.data, (size_t)n * inner, (const char *)x->data + (size_t)from * inner,
-                (size_t)x->dims[axis] * inner, (size_t)n * inner, outer);
+    sequence_copy_blocks(item->t.data, (size_t)n * inner, (const char *)x->data + (size_t)from * inner,
+                         (size_t)x->dims[axis] * inner, (size_t)n * inner, outer);
     return x->dtype == GRT_DTYPE_STRING ? grt_value_copy_tensor(item, &item->t)
                                         : GRT_OK; /* string bytes of its own */
 }
@@ -186,7 +186,7 @@ static grt_status check_lengths(const grt_run *run, const grt_tensor *split, int
 }
 
 /* Empty pieces use memory without bound in the input: their number is limited. */
-static grt_status check_count(const grt_run *run, const grt_tensor *x, int64_t n)
+static grt_status sequence_check_count(const grt_run *run, const grt_tensor *x, int64_t n)
 {
     enum { MOST_EMPTY = 1 << 20 };
     if (n <= MOST_EMPTY || grt_tensor_elements(x) > 0)
@@ -197,7 +197,7 @@ static grt_status check_count(const grt_run *run, const grt_tensor *x, int64_t n
                        grt_tensor_text(x, text), (long long)n, (int)MOST_EMPTY);
 }
 
-static grt_status split_run(const grt_run *run)
+static grt_status sequence_split_run(const grt_run *run)
 {
     const sequence_state *state = run->state;
     const grt_tensor *x = run->in[0], *split = run->n_in > 1 ? run->in[1] : NULL;
@@ -224,7 +224,7 @@ static grt_status split_run(const grt_run *run)
     if (step < 1)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "split is %lld; it must be positive",
                            (long long)step);
-    GRT_TRY(check_count(run, x, size / step + (size % step != 0)));
+    GRT_TRY(sequence_check_count(run, x, size / step + (size % step != 0)));
     for (int64_t n; from < size; from += n) {
         n = size - from < step ? size - from : step;
         GRT_TRY(add_piece(out_value(run), x, (int32_t)axis, from, n, split || state->keep));
@@ -267,7 +267,7 @@ static grt_status joined_dims(const grt_run *run, const grt_value *sequence, boo
     return GRT_OK;
 }
 
-static grt_status concat_run(const grt_run *run)
+static grt_status sequence_concat_run(const grt_run *run)
 {
     const sequence_state *state = run->state;
     const grt_value *sequence = in_value(run, 0);
@@ -281,8 +281,8 @@ static grt_status concat_run(const grt_run *run)
     for (size_t i = 0; i < sequence->n; i++) {
         const grt_tensor *t = &sequence->items[i].t;
         size_t bytes = (size_t)(state->new_axis ? 1 : t->dims[axis]) * inner;
-        copy_blocks((char *)out->t.data + at, (size_t)dims[axis] * inner, t->data, bytes, bytes,
-                    grt_dims_product(dims, 0, (int32_t)axis));
+        sequence_copy_blocks((char *)out->t.data + at, (size_t)dims[axis] * inner, t->data, bytes, bytes,
+                             grt_dims_product(dims, 0, (int32_t)axis));
         at += bytes;
     }
     return dtype == GRT_DTYPE_STRING ? grt_value_copy_tensor(out, &out->t) : GRT_OK;
@@ -296,13 +296,14 @@ static grt_status optional_run(const grt_run *run)
     const grt_value *value = in_value(run, 0);
     *out_value(run) =
         (grt_value){.kind = GRT_KIND_OPTIONAL, .t.dtype = value ? value->t.dtype : state->dtype};
-    return value ? append(out_value(run), value) : GRT_OK;
+    return value ? sequence_append(out_value(run), value) : GRT_OK;
 }
 
 static grt_status has_element_run(const grt_run *run)
 {
     const grt_value *value = in_value(run, 0);
-    return scalar(out_value(run), GRT_DTYPE_BOOL, value && (value->kind != GRT_KIND_OPTIONAL || value->n));
+    return sequence_scalar(out_value(run), GRT_DTYPE_BOOL,
+                           value && (value->kind != GRT_KIND_OPTIONAL || value->n));
 }
 
 static grt_status get_element_run(const grt_run *run)
@@ -329,8 +330,8 @@ static const grt_kernel_row rows[] = {
     ROW("SequenceErase", erase_run),
     ROW("SequenceAt", at_run),
     ROW("SequenceLength", length_run),
-    ROW("SplitToSequence", split_run),
-    ROW("ConcatFromSequence", concat_run),
+    ROW("SplitToSequence", sequence_split_run),
+    ROW("ConcatFromSequence", sequence_concat_run),
     ROW("Optional", optional_run),
     ROW("OptionalHasElement", has_element_run),
     ROW("OptionalGetElement", get_element_run),

@@ -88,7 +88,7 @@ static void range_ints(const grt_run *run, int64_t start, int64_t delta)
     }
 }
 
-static grt_status run_range(const grt_run *run)
+static grt_status shape_run_range(const grt_run *run)
 {
     grt_tensor *out = run->out[0];
     int64_t n = out->dims[0];
@@ -119,7 +119,7 @@ static grt_status run_range(const grt_run *run)
 /* ---- EyeLike ---- */
 
 /* The number 1 as a bit pattern of a dtype. */
-static element one_of(grt_dtype dtype)
+static element shape_one_of(grt_dtype dtype)
 {
     element e = {{0}};
     const float f = 1;
@@ -157,7 +157,7 @@ static grt_status run_eye(const grt_run *run)
     grt_tensor *out = run->out[0];
     int64_t k = *(const int64_t *)run->state, rows = out->dims[0], cols = out->dims[1];
     size_t size = grt_dtype_size(out->dtype);
-    element one = one_of(out->dtype);
+    element one = shape_one_of(out->dtype);
     const size_t bytes = grt_tensor_bytes(out);
     if (bytes)
         memset(out->data, 0, bytes);
@@ -181,7 +181,7 @@ static const grt_kernel_row rows[] = {
     {.op = "Range",
      .domain = "",
      .types = {GRT_SET_NUMBERS, GRT_SET_NUMBERS, GRT_SET_NUMBERS},
-     .run = run_range},
+     .run = shape_run_range},
     {.op = "EyeLike",
      .domain = "",
      .types = {0},

@@ -52,14 +52,14 @@ typedef struct known {
     int64_t value;
 } known;
 
-static known constant(const grt_kernel_node *node, int32_t i)
+static known signal_constant(const grt_kernel_node *node, int32_t i)
 {
     const grt_tensor *t = grt_node_has(node, i) ? &node->in[i] : NULL;
     bool found = t && t->data && grt_tensor_elements(t) == 1;
     return (known){found, found ? grt_tensor_int(t, 0) : 0};
 }
 
-static const grt_tensor *optional(const grt_tensor *const *in, int32_t n_in, int32_t i)
+static const grt_tensor *signal_optional(const grt_tensor *const *in, int32_t n_in, int32_t i)
 {
     return i < n_in ? in[i] : NULL;
 }
@@ -78,8 +78,8 @@ static grt_status dft_create(const grt_kernel_node *node, void **out_state)
         return grt_fail_memory(sizeof *state);
     state->inverse = grt_attr_int(node->desc, "inverse", 0) != 0;
     state->onesided = grt_attr_int(node->desc, "onesided", 0) != 0;
-    state->length = constant(node, 1);
-    state->axis = constant(node, 2);
+    state->length = signal_constant(node, 1);
+    state->axis = signal_constant(node, 2);
     *out_state = state;
     return GRT_OK;
 }
@@ -94,8 +94,8 @@ static grt_status dft_reshape(grt_reshape *reshape)
 {
     const dft_state *state = reshape->state;
     const grt_tensor *x = reshape->in[0];
-    bool has_axis = optional(reshape->in, reshape->n_in, 2),
-         has_length = optional(reshape->in, reshape->n_in, 1);
+    bool has_axis = signal_optional(reshape->in, reshape->n_in, 2),
+         has_length = signal_optional(reshape->in, reshape->n_in, 1);
     int64_t axis = grt_axis(has_axis ? state->axis.value : -2, x->rank);
     if ((has_axis && !state->axis.known) || (has_length && !state->length.known) || axis < 0)
         return GRT_OK; /* run will see */
@@ -151,7 +151,8 @@ static grt_status dft_run(const grt_run *run)
 {
     const dft_state *state = run->state;
     const grt_tensor *x = run->in[0], *y = run->out[0];
-    const grt_tensor *length = optional(run->in, run->n_in, 1), *axis_input = optional(run->in, run->n_in, 2);
+    const grt_tensor *length = signal_optional(run->in, run->n_in, 1),
+                     *axis_input = signal_optional(run->in, run->n_in, 2);
     int64_t axis = grt_axis(axis_input ? grt_tensor_int(axis_input, 0) : -2, x->rank);
     if (x->rank < 2 || axis < 0 || axis == x->rank - 1 || x->dims[x->rank - 1] < 1 ||
         x->dims[x->rank - 1] > 2)
@@ -197,7 +198,7 @@ static grt_status stft_create(const grt_kernel_node *node, void **out_state)
     if (!state)
         return grt_fail_memory(sizeof *state);
     state->onesided = grt_attr_int(node->desc, "onesided", 1) != 0;
-    state->length = constant(node, 3);
+    state->length = signal_constant(node, 3);
     *out_state = state;
     return GRT_OK;
 }
@@ -205,8 +206,8 @@ static grt_status stft_create(const grt_kernel_node *node, void **out_state)
 static grt_status stft_reshape(grt_reshape *reshape)
 {
     const stft_state *state = reshape->state;
-    const grt_tensor *window = optional(reshape->in, reshape->n_in, 2), *x = reshape->in[0];
-    bool has_length = optional(reshape->in, reshape->n_in, 3);
+    const grt_tensor *window = signal_optional(reshape->in, reshape->n_in, 2), *x = reshape->in[0];
+    bool has_length = signal_optional(reshape->in, reshape->n_in, 3);
     if (x->rank < 2 || (has_length && !state->length.known) || (window && window->rank != 1))
         return GRT_OK; /* run will see */
     int64_t n = has_length ? state->length.value : window ? window->dims[0] : x->dims[1];
@@ -215,7 +216,7 @@ static grt_status stft_reshape(grt_reshape *reshape)
 
 static void stft_frame(const grt_run *run, const signal_plan *plan, int64_t row, int64_t start, int64_t out)
 {
-    const grt_tensor *x = run->in[0], *window = optional(run->in, run->n_in, 2);
+    const grt_tensor *x = run->in[0], *window = signal_optional(run->in, run->n_in, 2);
     double *room = plan->room + cpu_thread() * plan->per_thread;
     int64_t n = plan->n, components = x->rank == 3 ? x->dims[2] : 1, bins = run->out[0]->dims[2];
     for (int64_t k = 0; k < n; k++) {
@@ -232,8 +233,8 @@ static void stft_frame(const grt_run *run, const signal_plan *plan, int64_t row,
 static grt_status stft_run(const grt_run *run)
 {
     const stft_state *state = run->state;
-    const grt_tensor *x = run->in[0], *y = run->out[0], *window = optional(run->in, run->n_in, 2);
-    const grt_tensor *length = optional(run->in, run->n_in, 3);
+    const grt_tensor *x = run->in[0], *y = run->out[0], *window = signal_optional(run->in, run->n_in, 2);
+    const grt_tensor *length = signal_optional(run->in, run->n_in, 3);
     bool shaped = (x->rank == 2 || (x->rank == 3 && (x->dims[2] == 1 || x->dims[2] == 2))) &&
                   (!window || window->rank == 1);
     int64_t step = grt_tensor_int(run->in[1], 0);

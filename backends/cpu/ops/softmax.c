@@ -48,7 +48,7 @@ CPU_BODY softmax_columns_body(const float *x, float *y, int64_t n, int64_t step,
 CPU_DISPATCH(softmax_columns, (const float *x, float *y, int64_t n, int64_t step, int64_t lanes, bool log),
              (x, y, n, step, lanes, log))
 
-static void run_float(const grt_softmax *s, const float *x, float *y, int threads)
+static void softmax_run_float(const grt_softmax *s, const float *x, float *y, int threads)
 {
     const int64_t blocks = (s->inner + LANES - 1) / LANES, matrix = s->size * s->inner;
     const bool many = s->outer * matrix > CPU_GRAIN / 4;
@@ -66,7 +66,7 @@ static void run_float(const grt_softmax *s, const float *x, float *y, int thread
     }
 }
 
-static void run_exact(const grt_softmax *s, const grt_tensor *x, grt_tensor *y, int threads)
+static void softmax_run_exact(const grt_softmax *s, const grt_tensor *x, grt_tensor *y, int threads)
 {
 #pragma omp parallel for num_threads(threads) if (s->outer * s->size * s->inner > CPU_GRAIN / 4)
     for (int64_t i = 0; i < s->outer * s->inner; i++) {
@@ -86,9 +86,9 @@ static void run_exact(const grt_softmax *s, const grt_tensor *x, grt_tensor *y, 
 static grt_status softmax_run(const grt_run *r)
 {
     if (r->in[0]->dtype == GRT_DTYPE_FLOAT)
-        run_float(r->shape, r->in[0]->data, r->out[0]->data, r->threads);
+        softmax_run_float(r->shape, r->in[0]->data, r->out[0]->data, r->threads);
     else
-        run_exact(r->shape, r->in[0], r->out[0], r->threads);
+        softmax_run_exact(r->shape, r->in[0], r->out[0], r->threads);
     return GRT_OK;
 }
 

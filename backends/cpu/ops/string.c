@@ -17,7 +17,7 @@ static bool same(grt_string a, grt_string b)
     return a.size == b.size && (!a.size || !memcmp(a.data, b.data, a.size));
 }
 
-static grt_string append(char **at, grt_string s)
+static grt_string string_append(char **at, grt_string s)
 {
     grt_string copy = {*at, s.size};
     if (s.size)
@@ -54,27 +54,27 @@ static grt_status concat_reshape(grt_reshape *reshape)
 }
 
 /* Offset of element i under broadcast strides. */
-static int64_t offset_of(const concat_shape *shape, const int64_t *strides, int64_t i)
+static int64_t string_offset_of(const concat_shape *shape, const int64_t *strides, int64_t i)
 {
     return grt_strided_offset(shape->dims, shape->rank, strides, i);
 }
 
-static grt_status concat_run(const grt_run *run)
+static grt_status string_concat_run(const grt_run *run)
 {
     const concat_shape *shape = run->shape;
     const grt_string *a = run->in[0]->data, *b = run->in[1]->data;
     grt_string *out = run->out[0]->data;
     size_t bytes = 0;
     for (int64_t i = 0; i < shape->n; i++)
-        if (!grt_add_size(bytes, a[offset_of(shape, shape->a, i)].size, &bytes) ||
-            !grt_add_size(bytes, b[offset_of(shape, shape->b, i)].size, &bytes))
+        if (!grt_add_size(bytes, a[string_offset_of(shape, shape->a, i)].size, &bytes) ||
+            !grt_add_size(bytes, b[string_offset_of(shape, shape->b, i)].size, &bytes))
             return grt_fail_memory(SIZE_MAX);
     char *at = run->hooks->alloc_bytes(run, bytes);
     if (!at)
         return grt_fail_memory(bytes);
     for (int64_t i = 0; i < shape->n; i++) {
-        grt_string first = append(&at, a[offset_of(shape, shape->a, i)]);
-        grt_string second = append(&at, b[offset_of(shape, shape->b, i)]);
+        grt_string first = string_append(&at, a[string_offset_of(shape, shape->a, i)]);
+        grt_string second = string_append(&at, b[string_offset_of(shape, shape->b, i)]);
         out[i] = (grt_string){first.data, first.size + second.size};
     }
     return GRT_OK;
@@ -102,25 +102,25 @@ static grt_status split_create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-static bool is_space(char c)
+static bool string_is_space(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 /* Take the next part off the front of *rest. False when nothing is left. `splits` counts those made so far;
  * *done is set when the part taken was the last. */
-static bool next_part(const split_state *state, grt_string *rest, int64_t splits, bool *done,
-                      grt_string *part)
+static bool string_next_part(const split_state *state, grt_string *rest, int64_t splits, bool *done,
+                             grt_string *part)
 {
     size_t end = 0, skip = state->delimiter.size;
     if (*done)
         return false;
     if (!skip) {
-        while (rest->size && is_space(*rest->data))
+        while (rest->size && string_is_space(*rest->data))
             *rest = (grt_string){rest->data + 1, rest->size - 1};
         if (!rest->size)
             return false;
-        while (end < rest->size && !is_space(rest->data[end]))
+        while (end < rest->size && !string_is_space(rest->data[end]))
             end++;
         skip = end < rest->size;
     } else {
@@ -146,12 +146,12 @@ static int64_t count_parts(const split_state *state, grt_string s)
     int64_t n = 0;
     bool done = false;
     grt_string part;
-    while (next_part(state, &s, n, &done, &part))
+    while (string_next_part(state, &s, n, &done, &part))
         n++;
     return n;
 }
 
-static grt_status split_run(const grt_run *run)
+static grt_status string_split_run(const grt_run *run)
 {
     const split_state *state = run->state;
     const grt_tensor *x = run->in[0];
@@ -181,9 +181,9 @@ static grt_status split_run(const grt_run *run)
         grt_string rest = in[i], part;
         int64_t parts = 0;
         bool done = false;
-        while (next_part(state, &rest, parts, &done, &part)) {
+        while (string_next_part(state, &rest, parts, &done, &part)) {
             if (run->out[0])
-                ((grt_string *)run->out[0]->data)[i * width + parts] = append(&at, part);
+                ((grt_string *)run->out[0]->data)[i * width + parts] = string_append(&at, part);
             parts++;
         }
         for (int64_t k = parts; run->out[0] && k < width; k++)
@@ -208,7 +208,7 @@ typedef struct normalizer_state {
 } normalizer_state;
 
 /* Characters of UTF-8; a byte that starts none is returned as -1 with length 1. */
-static size_t decode(grt_string s, size_t at, int64_t *code)
+static size_t string_decode(grt_string s, size_t at, int64_t *code)
 {
     const unsigned char *p = (const unsigned char *)s.data + at;
     size_t n = *p < 0x80 ? 1 : *p >> 5 == 6 ? 2 : *p >> 4 == 14 ? 3 : *p >> 3 == 30 ? 4 : 0;
@@ -227,7 +227,7 @@ static size_t decode(grt_string s, size_t at, int64_t *code)
     return n;
 }
 
-static size_t encode(int64_t code, char *out)
+static size_t string_encode(int64_t code, char *out)
 {
     unsigned char *p = (unsigned char *)out;
     if (code < 0x80) {
@@ -260,15 +260,15 @@ static size_t changed_room(size_t size)
 static grt_string change_case(const normalizer_state *state, letter_case to, grt_string s, char **at)
 {
     if (to == KEEP_CASE)
-        return append(at, s);
+        return string_append(at, s);
     grt_string out = {*at, 0};
     for (size_t i = 0; i < s.size;) {
         int64_t code;
-        size_t n = decode(s, i, &code);
+        size_t n = string_decode(s, i, &code);
         if (code < 0)
             *(*at)++ = s.data[i];
         else
-            *at += encode(change_letter(state, to, code), *at);
+            *at += string_encode(change_letter(state, to, code), *at);
         i += n;
     }
     out.size = (size_t)(*at - out.data);
@@ -419,14 +419,14 @@ static const grt_kernel_row rows[] = {
      .types = STRINGS,
      .reshape = concat_reshape,
      .release_shape = free,
-     .run = concat_run},
+     .run = string_concat_run},
     {.domain = "",
      .op = "StringSplit",
      .types = STRINGS,
      .flags = GRT_KERNEL_DYNAMIC,
      .create = split_create,
      .destroy = free,
-     .run = split_run},
+     .run = string_split_run},
     {.domain = "",
      .op = "StringNormalizer",
      .types = STRINGS,

@@ -51,7 +51,7 @@ static int compare_element(const grt_tensor *t, int64_t i, int64_t k)
     return (x > y) - (x < y);
 }
 
-static int compare(const slices *s, int64_t a, int64_t b)
+static int unique_compare(const slices *s, int64_t a, int64_t b)
 {
     int order = 0;
     for (int64_t o = 0; o < s->outer && !order; o++)
@@ -61,14 +61,14 @@ static int compare(const slices *s, int64_t a, int64_t b)
 }
 
 /* Stable merge sort of slice numbers; `spare` has as much room. */
-static void sort(const slices *s, int64_t *v, int64_t *spare)
+static void unique_sort(const slices *s, int64_t *v, int64_t *spare)
 {
     for (int64_t width = 1; width < s->n; width *= 2) {
         for (int64_t from = 0; from < s->n; from += 2 * width) {
             int64_t middle = from + width < s->n ? from + width : s->n,
                     end = middle + width < s->n ? middle + width : s->n;
             for (int64_t left = from, right = middle, to = from; to < end; to++)
-                spare[to] = right >= end || (left < middle && compare(s, v[left], v[right]) <= 0)
+                spare[to] = right >= end || (left < middle && unique_compare(s, v[left], v[right]) <= 0)
                                 ? v[left++]
                                 : v[right++];
         }
@@ -85,14 +85,14 @@ static grt_status reshape_unique(grt_reshape *reshape)
 
 /* group[i]: number of the slice's group in order of content; first[g]: its first slice. Returns the number of
  * groups. */
-static int64_t group(const slices *s, int64_t *order, int64_t *groups, int64_t *first)
+static int64_t unique_group(const slices *s, int64_t *order, int64_t *groups, int64_t *first)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < s->n; i++)
         order[i] = i;
-    sort(s, order, groups);
+    unique_sort(s, order, groups);
     for (int64_t i = 0; i < s->n; i++) {
-        if (i == 0 || compare(s, order[i - 1], order[i]))
+        if (i == 0 || unique_compare(s, order[i - 1], order[i]))
             first[n++] = order[i];
         groups[order[i]] = n - 1;
     }
@@ -118,7 +118,7 @@ static grt_status run_unique(const grt_run *run)
     const grt_tensor *in = run->in[0];
     slices s = slices_of(state, in);
     int64_t *order = run->workspace, *groups = order + s.n, *first = groups + s.n, *renamed = first + s.n;
-    int64_t n = group(&s, order, groups, first), dims[GRT_MAX_RANK];
+    int64_t n = unique_group(&s, order, groups, first), dims[GRT_MAX_RANK];
     if (!state->sorted)
         by_appearance(&s, groups, first, renamed);
     const int64_t all[] = {s.n}, some[] = {n};

@@ -40,7 +40,7 @@ static bool read_scales(const grt_op_desc *desc, const grt_tensor *w, const grt_
     return n == (axis == 0 ? rows : cols);
 }
 
-static bool supports(const grt_kernel_node *node, grt_text *why)
+static bool wgather_supports(const grt_kernel_node *node, grt_text *why)
 {
     const grt_dtype_set numbers = GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT4) | GRT_BIT(INT4);
     const grt_tensor *zero = grt_node_has(node, ZERO) ? &node->in[ZERO] : NULL;
@@ -63,7 +63,7 @@ static size_t room_bytes(const grt_tensor *w)
     return 2 * grt_align_up((size_t)w->dims[1], 64);
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status wgather_reshape(grt_reshape *r)
 {
     const grt_tensor *zero = r->n_in > ZERO ? r->in[ZERO] : NULL;
     gather_scales scales;
@@ -84,7 +84,7 @@ static void load_bytes(const grt_tensor *t, int64_t from, int64_t n, uint8_t *ou
         cpu_widen(t->dtype, t->data, from, n, out);
 }
 
-static int32_t number(const uint8_t *bytes, bool is_signed, int64_t i)
+static int32_t wgather_number(const uint8_t *bytes, bool is_signed, int64_t i)
 {
     return is_signed ? ((const int8_t *)bytes)[i] : bytes[i];
 }
@@ -101,25 +101,25 @@ static void take_row(const grt_run *r, const gather_scales *s, int64_t row, floa
         load_bytes(zero, first, blocks, zeros);
     for (int64_t b = 0, i = 0; b < blocks; b++) {
         const int64_t end = n - i < s->block ? n : i + s->block;
-        const int32_t off = zero ? number(zeros, is_signed, b) : 0;
+        const int32_t off = zero ? wgather_number(zeros, is_signed, b) : 0;
         for (; i < end; i++)
-            y[i] = (float)(number(room, is_signed, i) - off) * scale[b];
+            y[i] = (float)(wgather_number(room, is_signed, i) - off) * scale[b];
     }
 }
 
-static int64_t index_at(const grt_tensor *t, int64_t i)
+static int64_t wgather_index_at(const grt_tensor *t, int64_t i)
 {
     return t->dtype == GRT_DTYPE_INT32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
 }
 
-static grt_status run(const grt_run *r)
+static grt_status wgather_run(const grt_run *r)
 {
     const grt_tensor *indices = r->in[INDICES], *w = r->in[W];
     const int64_t count = grt_tensor_elements(indices), rows = w->dims[0], n = w->dims[1];
     gather_scales scales;
     read_scales(r->desc, w, r->in[SCALE], r->n_in > ZERO ? r->in[ZERO] : NULL, &scales);
     for (int64_t i = 0; i < count; i++) {
-        const int64_t at = index_at(indices, i);
+        const int64_t at = wgather_index_at(indices, i);
         if (at < -rows || at >= rows)
             return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                                "index %lld at position %lld is out of range for %lld rows", (long long)at,
@@ -127,7 +127,7 @@ static grt_status run(const grt_run *r)
     }
 #pragma omp parallel for num_threads(r->threads) if (count * n > CPU_GRAIN)
     for (int64_t i = 0; i < count; i++) {
-        const int64_t at = index_at(indices, i);
+        const int64_t at = wgather_index_at(indices, i);
         take_row(r, &scales, at < 0 ? at + rows : at, (float *)r->out[0]->data + i * n,
                  (uint8_t *)r->workspace + (size_t)cpu_thread() * room_bytes(w));
     }
@@ -135,6 +135,10 @@ static grt_status run(const grt_run *r)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "graphrt", .op = "WGather", .supports = supports, .reshape = reshape, .run = run},
+    {.domain = "graphrt",
+     .op = "WGather",
+     .supports = wgather_supports,
+     .reshape = wgather_reshape,
+     .run = wgather_run},
 };
 CPU_KERNELS(wgather, rows);

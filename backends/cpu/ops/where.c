@@ -52,7 +52,7 @@ CHOOSE(uint32_t)
 CHOOSE(uint64_t)
 CHOOSE(chunk16)
 
-static grt_status reshape(grt_reshape *r)
+static grt_status where_reshape(grt_reshape *r)
 {
     pw_walk *walk;
     GRT_TRY(cpu_pw_walk_create(r->out[0]->rank, r->out[0]->dims, 3, r->in, r->threads, 0, &walk));
@@ -61,7 +61,7 @@ static grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-static grt_status run(const grt_run *r)
+static grt_status where_run(const grt_run *r)
 {
     size_t size = grt_dtype_size(r->out[0]->dtype);
     pw_block block = size == 1   ? choose_uint8_t
@@ -80,8 +80,8 @@ static const grt_kernel_row rows[] = {
      .op = "Where",
      .types = {GRT_BIT(BOOL), ANY, ANY},
      .flags = GRT_KERNEL_IN_PLACE(1) | GRT_KERNEL_IN_PLACE(2),
-     .reshape = reshape,
+     .reshape = where_reshape,
      .release_shape = cpu_pw_walk_release,
-     .run = run},
+     .run = where_run},
 };
 CPU_KERNELS(where, rows);

@@ -23,7 +23,7 @@ typedef struct storage {
     int64_t scales; /* of the whole matrix */
 } storage;
 
-static const grt_tensor *given(const grt_kernel_node *node, int32_t i)
+static const grt_tensor *wmatmul_given(const grt_kernel_node *node, int32_t i)
 {
     return grt_node_has(node, i) ? &node->in[i] : NULL;
 }
@@ -31,7 +31,7 @@ static const grt_tensor *given(const grt_kernel_node *node, int32_t i)
 /* One scale, one a column, or blocks along k. */
 static bool read_storage(const grt_kernel_node *node, storage *s)
 {
-    const grt_tensor *w = &node->in[W], *scale = &node->in[SCALE], *zero = given(node, ZERO);
+    const grt_tensor *w = &node->in[W], *scale = &node->in[SCALE], *zero = wmatmul_given(node, ZERO);
     if (w->rank != 2 || !w->data || scale->rank < 0 || (zero && (!zero->data || zero->rank < 0)))
         return false;
     *s = (storage){.transposed = grt_attr_int(node->desc, "transB", 0) != 0,
@@ -53,14 +53,14 @@ static bool read_storage(const grt_kernel_node *node, storage *s)
            scale->dims[1 - along_k] == s->n;
 }
 
-static bool supports(const grt_kernel_node *node, grt_text *why)
+static bool wmatmul_supports(const grt_kernel_node *node, grt_text *why)
 {
     const grt_dtype_set numbers = GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT4) | GRT_BIT(INT4);
     storage s;
     const bool fits = node->n_in > SCALE && node->in[X].dtype == GRT_DTYPE_FLOAT &&
                       grt_dtype_in(node->in[W].dtype, numbers) && node->in[SCALE].dtype == GRT_DTYPE_FLOAT &&
-                      (!given(node, ZERO) || node->in[ZERO].dtype == node->in[W].dtype) &&
-                      (!given(node, BIAS) || node->in[BIAS].dtype == GRT_DTYPE_FLOAT) &&
+                      (!wmatmul_given(node, ZERO) || node->in[ZERO].dtype == node->in[W].dtype) &&
+                      (!wmatmul_given(node, BIAS) || node->in[BIAS].dtype == GRT_DTYPE_FLOAT) &&
                       read_storage(node, &s);
     if (!fits && why)
         grt_text_add(
@@ -118,12 +118,12 @@ static void put_numbers(const grt_kernel_node *node, const storage *s, uint8_t f
     }
 }
 
-static grt_status fill(const grt_kernel_node *node, const storage *s, grt_wgemm *w)
+static grt_status wmatmul_fill(const grt_kernel_node *node, const storage *s, grt_wgemm *w)
 {
     const uint8_t mask = w->bits == 4 ? 15 : 255, flip = !s->is_signed ? 0 : w->bits == 4 ? 8 : 128;
     const int64_t rows = s->transposed ? s->n : s->k, cols = s->transposed ? s->k : s->n;
     const int32_t threads = s->transposed && node->threads > 1 ? node->threads : 1;
-    const grt_tensor *zero = given(node, ZERO);
+    const grt_tensor *zero = wmatmul_given(node, ZERO);
     size_t room = 0;
     uint8_t *zeros = zero ? malloc((size_t)s->scales) : NULL, *all = NULL;
     if (grt_mul_size((size_t)cols, (size_t)threads, &room))
@@ -144,7 +144,7 @@ static grt_status fill(const grt_kernel_node *node, const storage *s, grt_wgemm 
     return GRT_OK;
 }
 
-static void destroy(void *data)
+static void wmatmul_destroy(void *data)
 {
     wmatmul_state *state = data;
     if (state)
@@ -152,7 +152,7 @@ static void destroy(void *data)
     free(state);
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status wmatmul_create(const grt_kernel_node *node, void **out_state)
 {
     storage s;
     wmatmul_state *state = calloc(1, sizeof *state);
@@ -166,16 +166,16 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     state->w =
         (grt_wgemm){.k = s.k, .n = s.n, .block = s.block, .bits = (int)grt_dtype_bits(node->in[W].dtype)};
     const grt_status status =
-        grt_wgemm_allocate(&state->w) ? fill(node, &s, &state->w) : grt_fail_memory(SIZE_MAX);
+        grt_wgemm_allocate(&state->w) ? wmatmul_fill(node, &s, &state->w) : grt_fail_memory(SIZE_MAX);
     if (status != GRT_OK) {
-        destroy(state);
+        wmatmul_destroy(state);
         return status;
     }
     *out_state = state;
     return GRT_OK;
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status wmatmul_reshape(grt_reshape *r)
 {
     const wmatmul_state *state = r->state;
     const grt_tensor *x = r->in[X];
@@ -189,7 +189,7 @@ static grt_status reshape(grt_reshape *r)
                                                                                   : grt_fail_memory(SIZE_MAX);
 }
 
-static grt_status run(const grt_run *r)
+static grt_status wmatmul_run(const grt_run *r)
 {
     const wmatmul_state *state = r->state;
     const float *bias = r->n_in > BIAS && r->in[BIAS] ? r->in[BIAS]->data : NULL;
@@ -201,10 +201,10 @@ static grt_status run(const grt_run *r)
 static const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "WMatMul",
-     .supports = supports,
-     .create = create,
-     .destroy = destroy,
-     .reshape = reshape,
-     .run = run},
+     .supports = wmatmul_supports,
+     .create = wmatmul_create,
+     .destroy = wmatmul_destroy,
+     .reshape = wmatmul_reshape,
+     .run = wmatmul_run},
 };
 CPU_KERNELS(wmatmul, rows);

@@ -64,7 +64,7 @@ template <typename S> grt_status arg(const grt_run *r)
     return GRT_OK;
 }
 
-grt_status create_arg(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_arg(const grt_kernel_node *node, void **out_state)
 {
     arg_state *state;
     GRT_TRY(cuda_state(&state));
@@ -91,7 +91,7 @@ grt_status reshape_arg(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run_arg(const grt_run *r)
+grt_status cuda_run_arg(const grt_run *r)
 {
     if (((const cuda_lines *)r->shape)->n_lines <= 0)
         return GRT_OK;
@@ -109,7 +109,7 @@ grt_status create_hardmax(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-grt_status run_hardmax(const grt_run *r)
+grt_status cuda_run_hardmax(const grt_run *r)
 {
     const grt_tensor *x = r->in[0];
     cuda_lines l;
@@ -134,25 +134,25 @@ const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "ArgMax",
      .types = {GRT_SET_NUMBERS},
-     .create = create_arg,
+     .create = cuda_create_arg,
      .destroy = free,
      .reshape = reshape_arg,
      .release_shape = free,
-     .run = run_arg},
+     .run = cuda_run_arg},
     {.domain = "",
      .op = "ArgMin",
      .types = {GRT_SET_NUMBERS},
-     .create = create_arg,
+     .create = cuda_create_arg,
      .destroy = free,
      .reshape = reshape_arg,
      .release_shape = free,
-     .run = run_arg},
+     .run = cuda_run_arg},
     {.domain = "",
      .op = "Hardmax",
      .types = {GRT_SET_FLOATS},
      .create = create_hardmax,
      .destroy = free,
-     .run = run_hardmax},
+     .run = cuda_run_hardmax},
 };
 
 } // namespace

@@ -170,7 +170,7 @@ __global__ void join(const __grid_constant__ attention_shape s, const void *now,
 
 /* ---- create ---- */
 
-static bool supports(const grt_kernel_node *node, grt_text *why)
+static bool cuda_attention_supports(const grt_kernel_node *node, grt_text *why)
 {
     for (int32_t i = 0; i < node->n_in; i++) {
         if (!grt_node_has(node, i))
@@ -200,7 +200,7 @@ static bool supports(const grt_kernel_node *node, grt_text *why)
     return true;
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status cuda_attention_create(const grt_kernel_node *node, void **out_state)
 {
     attention_state *state = (attention_state *)calloc(1, sizeof *state);
     if (!state)
@@ -213,14 +213,14 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
 
 /* ---- shapes ---- */
 
-static attention_view view_of(bool packed, int64_t heads, int64_t length, int64_t size)
+static attention_view cuda_attention_view_of(bool packed, int64_t heads, int64_t length, int64_t size)
 {
     if (packed)
         return {length * heads * size, size, heads * size};
     return {heads * length * size, length * size, size};
 }
 
-static grt_status fit(const grt_reshape *r, attention_shape *s)
+static grt_status cuda_attention_fit(const grt_reshape *r, attention_shape *s)
 {
     const attention_state *state = (const attention_state *)r->state;
     GRT_TRY(grt_attention_fit(&state->of, r, s));
@@ -230,19 +230,19 @@ static grt_status fit(const grt_reshape *r, attention_shape *s)
     if (s->joined) { /* the heads of queries, then those of keys, then those of values, side by side */
         const int64_t width = (s->q_heads + 2 * s->kv_heads) * s->size;
         s->q = s->k = s->v = {s->q_len * width, s->size, width};
-        s->y = view_of(true, s->q_heads, s->q_len, s->size);
+        s->y = cuda_attention_view_of(true, s->q_heads, s->q_len, s->size);
         return GRT_OK;
     }
     const bool packed = r->in[ATTENTION_Q]->rank == 3;
-    s->q = view_of(packed, s->q_heads, s->q_len, s->size);
-    s->k = view_of(packed, s->kv_heads, s->kv_len, s->size);
-    s->v = view_of(packed, s->kv_heads, s->kv_len, s->v_size);
-    s->y = view_of(packed, s->q_heads, s->q_len, s->v_size);
+    s->q = cuda_attention_view_of(packed, s->q_heads, s->q_len, s->size);
+    s->k = cuda_attention_view_of(packed, s->kv_heads, s->kv_len, s->size);
+    s->v = cuda_attention_view_of(packed, s->kv_heads, s->kv_len, s->v_size);
+    s->y = cuda_attention_view_of(packed, s->q_heads, s->q_len, s->v_size);
     return GRT_OK;
 }
 
 /* Call `use` with the kernel for a type and a size of values. */
-template <class T, class F> static void with_kernel(int64_t v_size, F use)
+template <class T, class F> static void cuda_attention_with_kernel(int64_t v_size, F use)
 {
     if (v_size <= 32)
         use(attend<T, 1>);
@@ -256,7 +256,7 @@ template <class T, class F> static void with_kernel(int64_t v_size, F use)
         use(attend<T, MAX_VALUES / 32>);
 }
 
-static cudaError_t prepare(const attention_shape *s, grt_dtype dtype)
+static cudaError_t cuda_attention_prepare(const attention_shape *s, grt_dtype dtype)
 {
     switch (s->kernel) {
     case ATTENTION_FLASH:
@@ -282,13 +282,13 @@ static cudaError_t allow_shared(const void *kernel, const struct cudaDeviceProp 
                                       (int)(prop->sharedMemPerBlockOptin - has.sharedSizeBytes));
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status cuda_attention_reshape(grt_reshape *r)
 {
     const cuda_device *device = (const cuda_device *)r->device;
     attention_shape *s = (attention_shape *)calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    grt_status status = fit(r, s);
+    grt_status status = cuda_attention_fit(r, s);
     if (status == GRT_OK && r->n_out > ATTENTION_QK && r->out[ATTENTION_QK])
         s->qk_dtype = r->out[ATTENTION_QK]->dtype;
     const size_t element = r->in[ATTENTION_Q]->dtype == GRT_DTYPE_DOUBLE ? sizeof(double) : sizeof(float);
@@ -307,13 +307,14 @@ static grt_status reshape(grt_reshape *r)
     }
     cudaError_t error = cudaSuccess;
     if (status == GRT_OK && s->shared_bytes > 48 * 1024)
-        CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T, with_kernel<T>(s->v_size, [&](auto kernel) {
+        CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T,
+                        cuda_attention_with_kernel<T>(s->v_size, [&](auto kernel) {
                             error = allow_shared((const void *)kernel, &device->prop);
                         }));
     if (status == GRT_OK && error == cudaSuccess) {
         attention_choose(s, r->in[ATTENTION_Q]->dtype, ((const attention_state *)r->state)->tf32,
                          &device->prop);
-        error = prepare(s, r->in[ATTENTION_Q]->dtype);
+        error = cuda_attention_prepare(s, r->in[ATTENTION_Q]->dtype);
         r->workspace_bytes = attention_partial_bytes(s);
     }
     if (error != cudaSuccess)
@@ -328,7 +329,7 @@ static grt_status reshape(grt_reshape *r)
 
 /* ---- run ---- */
 
-static const void *data_of(const grt_run *r, int32_t i)
+static const void *cuda_attention_data_of(const grt_run *r, int32_t i)
 {
     return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
 }
@@ -339,7 +340,7 @@ static void *out_of(const grt_run *r, int32_t i)
 }
 
 template <class T>
-static cudaError_t launch(const attention_shape *s, const attention_data *d, const grt_run *r)
+static cudaError_t cuda_attention_launch(const attention_shape *s, const attention_data *d, const grt_run *r)
 {
     cudaStream_t stream = (cudaStream_t)r->stream;
     const int64_t keys = s->batch * s->kv_heads * s->total * s->size,
@@ -365,13 +366,13 @@ static cudaError_t launch(const attention_shape *s, const attention_data *d, con
     }
     const int64_t tasks = s->batch * s->q_heads * ((s->q_len + BLOCK_ROWS - 1) / BLOCK_ROWS);
     if (tasks > 0)
-        with_kernel<T>(s->v_size, [&](auto kernel) {
+        cuda_attention_with_kernel<T>(s->v_size, [&](auto kernel) {
             kernel<<<cuda_blocks(tasks, 1), THREADS, s->shared_bytes, stream>>>(*s, *d);
         });
     return cudaSuccess;
 }
 
-static grt_status run(const grt_run *r)
+static grt_status cuda_attention_run(const grt_run *r)
 {
     const attention_shape *s = (const attention_shape *)r->shape;
     attention_data d = {};
@@ -384,15 +385,15 @@ static grt_status run(const grt_run *r)
         d.k = r->in[ATTENTION_K]->data;
         d.v = r->in[ATTENTION_V]->data;
     }
-    d.past_key = data_of(r, ATTENTION_PAST_KEY);
-    d.past_value = data_of(r, ATTENTION_PAST_VALUE);
-    d.mask = data_of(r, ATTENTION_MASK);
-    d.nonpad = (const int64_t *)data_of(r, ATTENTION_NONPAD);
+    d.past_key = cuda_attention_data_of(r, ATTENTION_PAST_KEY);
+    d.past_value = cuda_attention_data_of(r, ATTENTION_PAST_VALUE);
+    d.mask = cuda_attention_data_of(r, ATTENTION_MASK);
+    d.nonpad = (const int64_t *)cuda_attention_data_of(r, ATTENTION_NONPAD);
     d.y = out_of(r, ATTENTION_Y);
     d.qk = s->total > 0 ? out_of(r, ATTENTION_QK) : NULL;
     d.partial = (float *)r->workspace;
     cudaError_t error = cudaSuccess;
-    CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T, error = launch<T>(s, &d, r));
+    CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T, error = cuda_attention_launch<T>(s, &d, r));
     CUDA_TRY(error);
     CUDA_LAUNCHED();
     return GRT_OK;
@@ -401,19 +402,19 @@ static grt_status run(const grt_run *r)
 static const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "Attention",
-     .supports = supports,
-     .create = create,
+     .supports = cuda_attention_supports,
+     .create = cuda_attention_create,
      .destroy = free,
-     .reshape = reshape,
+     .reshape = cuda_attention_reshape,
      .release_shape = free,
-     .run = run},
+     .run = cuda_attention_run},
     {.domain = "graphrt",
      .op = "Attention",
-     .supports = supports,
-     .create = create,
+     .supports = cuda_attention_supports,
+     .create = cuda_attention_create,
      .destroy = free,
-     .reshape = reshape,
+     .reshape = cuda_attention_reshape,
      .release_shape = free,
-     .run = run},
+     .run = cuda_attention_run},
 };
 CUDA_KERNELS(attention, rows);

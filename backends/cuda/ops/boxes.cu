@@ -12,7 +12,7 @@ namespace
 
 enum : uint64_t { FILTERED = UINT64_MAX }; /* no number's key, as keys are turned round */
 
-grt_status create_nms(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_nms(const grt_kernel_node *node, void **out_state)
 {
     bool *center;
     GRT_TRY(cuda_state(&center));
@@ -79,7 +79,7 @@ __device__ void choose(const chosen &c, const cuda_keyed *sorted, int64_t group,
 }
 
 /* Keys twice, then counts of the groups and where their results begin. */
-grt_status reshape_nms(grt_reshape *r)
+grt_status cuda_reshape_nms(grt_reshape *r)
 {
     const grt_tensor *boxes = r->in[0], *scores = r->in[1];
     const int64_t total = grt_tensor_elements(scores), groups = scores->dims[0] * scores->dims[1];
@@ -91,7 +91,7 @@ grt_status reshape_nms(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run_nms(const grt_run *r)
+grt_status cuda_run_nms(const grt_run *r)
 {
     const grt_tensor *scores = r->in[1], *limit = r->n_in > 4 ? r->in[4] : NULL;
     const int64_t n = scores->dims[2], classes = scores->dims[1], groups = scores->dims[0] * classes,
@@ -154,7 +154,7 @@ struct roi_state {
     double scale;
 };
 
-grt_status create_roi(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_roi(const grt_kernel_node *node, void **out_state)
 {
     roi_state *s;
     GRT_TRY(cuda_state(&s));
@@ -192,7 +192,7 @@ __device__ double roi_sample(const cuda_any &in, int64_t plane, int64_t height, 
     return max ? most : sum;
 }
 
-grt_status run_roi(const grt_run *r)
+grt_status cuda_run_roi(const grt_run *r)
 {
     const roi_state s = *(const roi_state *)r->state;
     const grt_tensor *x = r->in[0], *rois = r->in[1], *y = r->out[0];
@@ -323,16 +323,16 @@ const grt_kernel_row rows[] = {
      .op = "NonMaxSuppression",
      .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(INT64), GRT_BIT(FLOAT)},
      .flags = GRT_KERNEL_DYNAMIC,
-     .create = create_nms,
+     .create = cuda_create_nms,
      .destroy = free,
-     .reshape = reshape_nms,
-     .run = run_nms},
+     .reshape = cuda_reshape_nms,
+     .run = cuda_run_nms},
     {.domain = "",
      .op = "RoiAlign",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
-     .create = create_roi,
+     .create = cuda_create_roi,
      .destroy = free,
-     .run = run_roi},
+     .run = cuda_run_roi},
     {.domain = "",
      .op = "Col2Im",
      .types = {GRT_SET_NUMBERS, GRT_BIT(INT64), GRT_BIT(INT64)},

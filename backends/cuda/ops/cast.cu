@@ -53,7 +53,7 @@ __device__ __forceinline__ float float_odd(double d)
     bool away = (back < d) == (d > 0.0);
     return __uint_as_float(away ? bits + 1u : bits - 1u);
 }
-template <typename FROM> __device__ __forceinline__ float float_of(FROM x)
+template <typename FROM> __device__ __forceinline__ float cuda_float_of(FROM x)
 {
     if constexpr (std::is_same<FROM, double>::value)
         return float_odd(x);
@@ -63,13 +63,13 @@ template <typename FROM> __device__ __forceinline__ float float_of(FROM x)
 template <> struct narrowing<__half> {
     template <typename FROM> static __device__ __forceinline__ __half of(FROM x)
     {
-        return __float2half_rn(float_of(x));
+        return __float2half_rn(cuda_float_of(x));
     }
 };
 template <> struct narrowing<__nv_bfloat16> {
     template <typename FROM> static __device__ __forceinline__ __nv_bfloat16 of(FROM x)
     {
-        return __float2bfloat16_rn(float_of(x));
+        return __float2bfloat16_rn(cuda_float_of(x));
     }
 };
 
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK) cast_kernel(int64_t n, const FROM 
     }
 }
 
-template <typename FROM, typename TO> grt_status cast(const grt_run *r, int64_t n)
+template <typename FROM, typename TO> grt_status cuda_cast(const grt_run *r, int64_t n)
 {
     const FROM *in = (const FROM *)r->in[0]->data;
     TO *out = (TO *)r->out[0]->data;
@@ -113,35 +113,35 @@ template <typename FROM> grt_status cast_from(const grt_run *r, int64_t n)
 {
     switch (r->out[0]->dtype) {
     case GRT_DTYPE_FLOAT:
-        return cast<FROM, float>(r, n);
+        return cuda_cast<FROM, float>(r, n);
     case GRT_DTYPE_DOUBLE:
-        return cast<FROM, double>(r, n);
+        return cuda_cast<FROM, double>(r, n);
     case GRT_DTYPE_FLOAT16:
-        return cast<FROM, __half>(r, n);
+        return cuda_cast<FROM, __half>(r, n);
     case GRT_DTYPE_BFLOAT16:
-        return cast<FROM, __nv_bfloat16>(r, n);
+        return cuda_cast<FROM, __nv_bfloat16>(r, n);
     case GRT_DTYPE_INT8:
-        return cast<FROM, int8_t>(r, n);
+        return cuda_cast<FROM, int8_t>(r, n);
     case GRT_DTYPE_INT16:
-        return cast<FROM, int16_t>(r, n);
+        return cuda_cast<FROM, int16_t>(r, n);
     case GRT_DTYPE_INT32:
-        return cast<FROM, int32_t>(r, n);
+        return cuda_cast<FROM, int32_t>(r, n);
     case GRT_DTYPE_INT64:
-        return cast<FROM, int64_t>(r, n);
+        return cuda_cast<FROM, int64_t>(r, n);
     case GRT_DTYPE_UINT8:
-        return cast<FROM, uint8_t>(r, n);
+        return cuda_cast<FROM, uint8_t>(r, n);
     case GRT_DTYPE_UINT16:
-        return cast<FROM, uint16_t>(r, n);
+        return cuda_cast<FROM, uint16_t>(r, n);
     case GRT_DTYPE_UINT32:
-        return cast<FROM, uint32_t>(r, n);
+        return cuda_cast<FROM, uint32_t>(r, n);
     case GRT_DTYPE_UINT64:
-        return cast<FROM, uint64_t>(r, n);
+        return cuda_cast<FROM, uint64_t>(r, n);
     default:
-        return cast<FROM, truth>(r, n);
+        return cuda_cast<FROM, truth>(r, n);
     }
 }
 
-grt_status run_cast(const grt_run *r)
+grt_status cuda_run_cast(const grt_run *r)
 {
     int64_t n = grt_tensor_elements(r->in[0]);
     if (n <= 0)
@@ -191,8 +191,8 @@ bool supports_cast(const grt_kernel_node *node, grt_text *why)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Cast", .types = {CASTABLE}, .supports = supports_cast, .run = run_cast},
-    {.domain = "", .op = "CastLike", .types = {CASTABLE}, .supports = supports_cast, .run = run_cast},
+    {.domain = "", .op = "Cast", .types = {CASTABLE}, .supports = supports_cast, .run = cuda_run_cast},
+    {.domain = "", .op = "CastLike", .types = {CASTABLE}, .supports = supports_cast, .run = cuda_run_cast},
 };
 
 } // namespace

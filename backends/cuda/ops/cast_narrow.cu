@@ -22,7 +22,7 @@ grt_status create_cast(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-grt_status copy(const grt_run *r)
+grt_status cuda_cast_narrow_copy(const grt_run *r)
 {
     size_t bytes = grt_tensor_bytes(r->in[0]);
     if (bytes && r->in[0]->data != r->out[0]->data)
@@ -31,12 +31,12 @@ grt_status copy(const grt_run *r)
     return GRT_OK;
 }
 
-grt_status run_cast(const grt_run *r)
+grt_status cuda_run_narrow_cast(const grt_run *r)
 {
     grt_dtype from = r->in[0]->dtype;
     const void *in = r->in[0]->data;
     if (from == r->out[0]->dtype)
-        return copy(r);
+        return cuda_cast_narrow_copy(r);
     return cuda_make(r, r->out[0], ((const cast_state *)r->state)->how,
                      [=] __device__(int64_t i) { return cuda_any_load(from, in, i); });
 }
@@ -48,19 +48,19 @@ const grt_kernel_row rows[] = {
      .supports = cuda_makes_codes,
      .create = create_cast,
      .destroy = free,
-     .run = run_cast},
+     .run = cuda_run_narrow_cast},
     {.domain = "",
      .op = "CastLike",
      .types = {CUDA_CODES},
      .supports = cuda_makes_codes,
      .create = create_cast,
      .destroy = free,
-     .run = run_cast},
+     .run = cuda_run_narrow_cast},
     {.domain = "",
      .op = "BitCast",
      .types = {GRT_SET_ALL & ~GRT_BIT(STRING)},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .run = copy},
+     .run = cuda_cast_narrow_copy},
 };
 
 } // namespace

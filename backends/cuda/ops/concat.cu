@@ -6,7 +6,7 @@
 namespace
 {
 
-grt_status create_axis(const grt_kernel_node *node, void **out_state)
+grt_status cuda_concat_create_axis(const grt_kernel_node *node, void **out_state)
 {
     int64_t *axis;
     GRT_TRY(cuda_state(&axis));
@@ -75,7 +75,7 @@ void release_concat(void *data)
     free(s);
 }
 
-grt_status run_concat(const grt_run *r)
+grt_status cuda_run_concat(const grt_run *r)
 {
     const concat_shape *s = (const concat_shape *)r->shape;
     const void *src[CUDA_CONCAT_MOST];
@@ -120,7 +120,7 @@ grt_status reshape_split(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run_split(const grt_run *r)
+grt_status cuda_run_split(const grt_run *r)
 {
     const cuda_copy *parts = (const cuda_copy *)r->shape;
     for (int32_t i = 0; i < r->n_out; i++)
@@ -133,20 +133,20 @@ const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "Concat",
      .types = {CUDA_MOVABLE},
-     .create = create_axis,
+     .create = cuda_concat_create_axis,
      .destroy = free,
      .reshape = reshape_concat,
      .release_shape = release_concat,
-     .run = run_concat},
+     .run = cuda_run_concat},
     {.domain = "",
      .op = "Split",
      .types = {CUDA_MOVABLE, CUDA_INDEX},
      .flags = GRT_KERNEL_READS(1),
-     .create = create_axis,
+     .create = cuda_concat_create_axis,
      .destroy = free,
      .reshape = reshape_split,
      .release_shape = free,
-     .run = run_split},
+     .run = cuda_run_split},
 };
 
 } // namespace

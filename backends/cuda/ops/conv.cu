@@ -68,7 +68,7 @@ typedef struct conv_shape {
 
 /* ---- create ---- */
 
-static bool same_types(const grt_kernel_node *node, grt_text *why)
+static bool cuda_conv_same_types(const grt_kernel_node *node, grt_text *why)
 {
     for (int32_t i = 1; i < node->n_in; i++)
         if (grt_node_has(node, i) && node->in[i].dtype != node->in[0].dtype) {
@@ -84,13 +84,13 @@ static bool same_types(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-static bool fused_supports(const grt_kernel_node *node, grt_text *why)
+static bool cuda_conv_fused_supports(const grt_kernel_node *node, grt_text *why)
 {
     grt_act act;
-    return same_types(node, why) && grt_act_read(node->desc, &act, why);
+    return cuda_conv_same_types(node, why) && grt_act_read(node->desc, &act, why);
 }
 
-static void destroy(void *data)
+static void cuda_conv_destroy(void *data)
 {
     conv_state *state = (conv_state *)data;
     if (state && state->weights)
@@ -108,7 +108,7 @@ static void window_first(const char *from, char *to, int64_t channels, int64_t t
             memcpy(to + (t * channels + c) * (int64_t)size, from + (c * taps + t) * (int64_t)size, size);
 }
 
-static grt_status upload(grt_device *device, const char *host, size_t bytes, void **out_data)
+static grt_status cuda_conv_upload(grt_device *device, const char *host, size_t bytes, void **out_data)
 {
     GRT_TRY(cuda_alloc(device, bytes, out_data));
     return cuda_upload_now(device, *out_data, host, bytes);
@@ -153,12 +153,13 @@ static grt_status upload_weights(const grt_kernel_node *node, conv_state *state)
     else
         cuda_packing_turn(w, turned);
     const grt_status status =
-        upload(node->device, turned, bytes, filters ? &state->filters : &state->weights);
+        cuda_conv_upload(node->device, turned, bytes, filters ? &state->filters : &state->weights);
     free(turned);
     return status;
 }
 
-static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data)
+static grt_status cuda_conv_pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing,
+                                 void **out_data)
 {
     const grt_tensor *w = &node->in[1];
     if (i != 1 || !reads_turned(node) || !cuda_packing_differs(w))
@@ -171,7 +172,7 @@ static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_
     return GRT_OK;
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status cuda_conv_create(const grt_kernel_node *node, void **out_state)
 {
     conv_state *state = (conv_state *)calloc(1, sizeof *state);
     if (!state)
@@ -185,7 +186,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     if (reads_turned(node)) {
         grt_status status = upload_weights(node, state);
         if (status != GRT_OK) {
-            destroy(state);
+            cuda_conv_destroy(state);
             return status;
         }
         state->ready = true;
@@ -196,7 +197,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
 
 /* ---- reshape ---- */
 
-static void release_shape(void *data)
+static void cuda_conv_release_shape(void *data)
 {
     conv_shape *s = (conv_shape *)data;
     if (s)
@@ -204,7 +205,7 @@ static void release_shape(void *data)
     free(s);
 }
 
-static void describe(const grt_reshape *r, conv_geometry *g)
+static void cuda_conv_describe(const grt_reshape *r, conv_geometry *g)
 {
     const conv_state *state = (const conv_state *)r->state;
     const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0];
@@ -230,7 +231,7 @@ static void describe(const grt_reshape *r, conv_geometry *g)
     }
 }
 
-static grt_status check_inputs(const grt_reshape *r)
+static grt_status cuda_conv_check_inputs(const grt_reshape *r)
 {
     const conv_state *state = (const conv_state *)r->state;
     const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0],
@@ -302,7 +303,7 @@ static bool describe_grouped(const conv_state *state, grt_dtype dtype, int multi
 }
 
 /* A product of pixels and weights: 1 x 1, all channels for all. */
-static bool is_product(const conv_geometry *g)
+static bool cuda_conv_is_product(const conv_geometry *g)
 {
     for (int d = 0; d < SPATIAL; d++)
         if (g->kernel[d] != 1 || g->stride[d] != 1 || g->begin[d] != 0 || g->in[d] != g->out[d])
@@ -315,7 +316,7 @@ static bool describe_few_pixels(const conv_state *state, grt_dtype dtype, conv_s
     const conv_geometry *g = &s->g;
     s->few_pixels = {dtype, g->batch * g->out[0] * g->out[1] * g->out[2], g->in_channels, g->out_channels,
                      state->act};
-    return state->ready && is_product(g) && cuda_few_pixels_fits(&s->few_pixels);
+    return state->ready && cuda_conv_is_product(g) && cuda_few_pixels_fits(&s->few_pixels);
 }
 
 /* cuDNN applies the other activations itself. */
@@ -326,7 +327,7 @@ static bool describe_product(const grt_reshape *r, conv_shape *s)
     s->product = {r->in[0]->dtype, g->batch * g->out[0] * g->out[1] * g->out[2],
                   g->in_channels,  g->out_channels,
                   state->act,      ((const cuda_device *)r->device)->prop.multiProcessorCount};
-    return state->ready && is_product(g) && !(r->n_in > RESIDUAL && r->in[RESIDUAL]) &&
+    return state->ready && cuda_conv_is_product(g) && !(r->n_in > RESIDUAL && r->in[RESIDUAL]) &&
            state->act.kind != GRT_ACT_NONE && state->act.kind != GRT_ACT_RELU &&
            cuda_pixel_product_fits(&s->product);
 }
@@ -453,8 +454,8 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
 }
 
 /* A plan for c with what is asked for, noted in s. */
-static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, grt_algo_trial *trial, bool bias,
-                           bool residual, bool act, conv_shape *s)
+static grt_status cuda_conv_try_plan(cuda_device *device, cuda_dnn_conv *c, grt_algo_trial *trial, bool bias,
+                                     bool residual, bool act, conv_shape *s)
 {
     c->bias = bias;
     c->residual = residual;
@@ -467,7 +468,7 @@ static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, grt_algo_trial
 }
 
 /* First with all that cuDNN can fuse, then bare, then with engines compiled at run time. */
-static grt_status plan(const grt_reshape *r, conv_shape *s)
+static grt_status cuda_conv_plan(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
     cuda_device *device = (cuda_device *)r->device;
@@ -481,12 +482,12 @@ static grt_status plan(const grt_reshape *r, conv_shape *s)
     /* Other activations need the epilogue pass anyway, which then adds bias and residual too: engines for a
      * bias alone or a clipped ReLU are slow. */
     if (!c.transposed && !other && (bias || residual || relu))
-        GRT_TRY(try_plan(device, &c, r->trial, bias, residual, relu, s));
+        GRT_TRY(cuda_conv_try_plan(device, &c, r->trial, bias, residual, relu, s));
     if (!s->plan)
-        GRT_TRY(try_plan(device, &c, r->trial, false, false, false, s));
+        GRT_TRY(cuda_conv_try_plan(device, &c, r->trial, false, false, false, s));
     c.compile = true;
     if (!s->plan)
-        GRT_TRY(try_plan(device, &c, r->trial, false, false, false, s));
+        GRT_TRY(cuda_conv_try_plan(device, &c, r->trial, false, false, false, s));
     s->copy = s->copy && s->plan;
     return GRT_OK;
 }
@@ -507,16 +508,16 @@ static bool has_own_kernel(const grt_reshape *r, conv_shape *s)
     return s->is_few || s->is_grouped;
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status cuda_conv_reshape(grt_reshape *r)
 {
-    GRT_TRY(check_inputs(r));
+    GRT_TRY(cuda_conv_check_inputs(r));
     conv_shape *s = (conv_shape *)calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    describe(r, &s->g);
-    grt_status status = s->g.n > 0 && !has_own_kernel(r, s) ? plan(r, s) : GRT_OK;
+    cuda_conv_describe(r, &s->g);
+    grt_status status = s->g.n > 0 && !has_own_kernel(r, s) ? cuda_conv_plan(r, s) : GRT_OK;
     if (status != GRT_OK) {
-        release_shape(s);
+        cuda_conv_release_shape(s);
         return status;
     }
     if (s->copy)
@@ -617,7 +618,7 @@ __global__ void direct(const __grid_constant__ conv_geometry g, const T *x, cons
 
 /* ---- run ---- */
 
-static const void *data_of(const grt_run *r, int32_t i)
+static const void *cuda_conv_data_of(const grt_run *r, int32_t i)
 {
     return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
 }
@@ -634,7 +635,7 @@ template <class T> static void launch_pad(const conv_shape *s, const void *x, vo
 }
 
 /* As they are wanted. */
-static const void *weights_of(const grt_run *r)
+static const void *cuda_conv_weights_of(const grt_run *r)
 {
     const conv_state *state = (const conv_state *)r->state;
     return state->weights ? state->weights : r->in[1]->data;
@@ -645,9 +646,9 @@ static grt_status run_plan(const grt_run *r, const conv_shape *s)
     char *workspace = (char *)(((uintptr_t)r->workspace + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
     cuda_dnn_args args = {};
     args.x = r->in[0]->data;
-    args.w = weights_of(r);
-    args.bias = s->bias ? data_of(r, BIAS) : NULL;
-    args.residual = s->residual ? data_of(r, RESIDUAL) : NULL;
+    args.w = cuda_conv_weights_of(r);
+    args.bias = s->bias ? cuda_conv_data_of(r, BIAS) : NULL;
+    args.residual = s->residual ? cuda_conv_data_of(r, RESIDUAL) : NULL;
     args.y = r->out[0]->data;
     args.workspace = workspace + s->copy_bytes;
     if (s->patches) {
@@ -666,21 +667,22 @@ static grt_status run_plan(const grt_run *r, const conv_shape *s)
 static bool run_own(const grt_run *r, const conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
-    const void *x = r->in[0]->data, *bias = data_of(r, BIAS), *residual = data_of(r, RESIDUAL);
+    const void *x = r->in[0]->data, *bias = cuda_conv_data_of(r, BIAS),
+               *residual = cuda_conv_data_of(r, RESIDUAL);
     void *y = r->out[0]->data;
     cudaStream_t stream = (cudaStream_t)r->stream;
     if (s->is_depthwise)
         return cuda_depthwise_run(&s->depthwise, x, state->filters, bias, residual, y, stream);
     if (s->is_few)
-        return cuda_few_channels_run(&s->few, x, weights_of(r), bias, y, stream);
+        return cuda_few_channels_run(&s->few, x, cuda_conv_weights_of(r), bias, y, stream);
     if (s->is_product)
-        return cuda_pixel_product_run(&s->product, x, weights_of(r), bias, y, stream);
+        return cuda_pixel_product_run(&s->product, x, cuda_conv_weights_of(r), bias, y, stream);
     if (s->is_few_pixels)
-        cuda_few_pixels_run(&s->few_pixels, x, weights_of(r), bias, residual, y, stream);
+        cuda_few_pixels_run(&s->few_pixels, x, cuda_conv_weights_of(r), bias, residual, y, stream);
     return s->is_few_pixels;
 }
 
-static grt_status run(const grt_run *r)
+static grt_status cuda_conv_run(const grt_run *r)
 {
     const conv_state *state = (const conv_state *)r->state;
     const conv_shape *s = (const conv_shape *)r->shape;
@@ -694,7 +696,7 @@ static grt_status run(const grt_run *r)
     if (s->plan) {
         GRT_TRY(run_plan(r, s));
     } else if (!s->is_grouped ||
-               !cuda_grouped_taps_run(&s->grouped, r->in[0]->data, weights_of(r), r->out[0]->data,
+               !cuda_grouped_taps_run(&s->grouped, r->in[0]->data, cuda_conv_weights_of(r), r->out[0]->data,
                                       r->workspace, (cudaStream_t)r->stream)) {
         CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_direct<T>(s, r));
         CUDA_LAUNCHED();
@@ -702,43 +704,43 @@ static grt_status run(const grt_run *r)
     cuda_epilogue e = {};
     e.dtype = r->in[0]->dtype;
     e.n = g->n;
-    e.bias = s->bias ? NULL : data_of(r, BIAS);
+    e.bias = s->bias ? NULL : cuda_conv_data_of(r, BIAS);
     e.channels = g->out_channels;
     e.inner = g->last ? 1 : g->out[0] * g->out[1] * g->out[2];
-    e.residual = s->residual ? NULL : data_of(r, RESIDUAL);
+    e.residual = s->residual ? NULL : cuda_conv_data_of(r, RESIDUAL);
     if (!s->act)
         e.act = state->act;
     return cuda_epilogue_run(&e, r->out[0]->data, (cudaStream_t)r->stream);
 }
 
-#define LIFE                                                                                                \
-    .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, \
-    .run = run
+#define LIFE                                                                          \
+    .pack = cuda_conv_pack, .create = cuda_conv_create, .destroy = cuda_conv_destroy, \
+    .reshape = cuda_conv_reshape, .release_shape = cuda_conv_release_shape, .run = cuda_conv_run
 
 static const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "Conv",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,
-     .supports = same_types,
+     .supports = cuda_conv_same_types,
      LIFE},
     {.domain = "",
      .op = "ConvTranspose",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,
-     .supports = same_types,
+     .supports = cuda_conv_same_types,
      LIFE},
     {.domain = "graphrt",
      .op = "ConvTranspose",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,
-     .supports = same_types,
+     .supports = cuda_conv_same_types,
      LIFE},
     {.domain = "graphrt",
      .op = "Conv",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,
-     .supports = fused_supports,
+     .supports = cuda_conv_fused_supports,
      LIFE},
 };
 CUDA_KERNELS(conv, rows);

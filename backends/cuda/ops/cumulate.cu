@@ -88,7 +88,7 @@ grt_status reshape_cumulate(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run_cumulate(const grt_run *r)
+grt_status cuda_run_cumulate(const grt_run *r)
 {
     const cuda_lines *s = (const cuda_lines *)r->shape;
     if (s->n_lines <= 0 || s->n <= 0)
@@ -98,7 +98,7 @@ grt_status run_cumulate(const grt_run *r)
 
 /* ---- LpNormalization ---- */
 
-grt_status run_norm(const grt_run *r)
+grt_status cuda_run_norm(const grt_run *r)
 {
     const grt_lp_norm *s = (const grt_lp_norm *)r->state;
     const int64_t p = s->p;
@@ -125,7 +125,7 @@ __device__ __forceinline__ int64_t walk_offset(const grt_axes_walk &w, int64_t f
     return grt_strided_offset(w.dims, w.rank, w.strides, flat);
 }
 
-grt_status run_mvn(const grt_run *r)
+grt_status cuda_run_mvn(const grt_run *r)
 {
     const grt_axes_walk kept = ((const grt_mvn *)r->shape)->kept, over = ((const grt_mvn *)r->shape)->over;
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
@@ -150,7 +150,7 @@ grt_status run_mvn(const grt_run *r)
 
 /* ---- Det: a block per matrix, elimination with row exchange ---- */
 
-grt_status reshape_det(grt_reshape *r)
+grt_status cuda_reshape_det(grt_reshape *r)
 {
     const grt_tensor *in = r->in[0];
     GRT_TRY(grt_det_check(r));
@@ -217,7 +217,7 @@ __device__ double determinant(double *a, int64_t n, int thread, int threads)
     return det;
 }
 
-grt_status run_det(const grt_run *r)
+grt_status cuda_run_det(const grt_run *r)
 {
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
     const int64_t n = r->in[0]->dims[r->in[0]->rank - 1];
@@ -243,7 +243,7 @@ const grt_kernel_row rows[] = {
      .destroy = free,
      .reshape = reshape_cumulate,
      .release_shape = free,
-     .run = run_cumulate},
+     .run = cuda_run_cumulate},
     {.domain = "",
      .op = "CumProd",
      .types = {GRT_SET_NUMBERS, CUDA_INDEX},
@@ -252,7 +252,7 @@ const grt_kernel_row rows[] = {
      .destroy = free,
      .reshape = reshape_cumulate,
      .release_shape = free,
-     .run = run_cumulate},
+     .run = cuda_run_cumulate},
     {.domain = "",
      .op = "LpNormalization",
      .types = {GRT_SET_FLOATS},
@@ -260,14 +260,14 @@ const grt_kernel_row rows[] = {
      .supports = grt_lp_norm_supports,
      .create = grt_lp_norm_create,
      .destroy = free,
-     .run = run_norm},
+     .run = cuda_run_norm},
     {.domain = "",
      .op = "MeanVarianceNormalization",
      .types = {GRT_SET_FLOATS},
      .reshape = grt_mvn_reshape,
      .release_shape = free,
-     .run = run_mvn},
-    {.domain = "", .op = "Det", .types = {GRT_SET_FLOATS}, .reshape = reshape_det, .run = run_det},
+     .run = cuda_run_mvn},
+    {.domain = "", .op = "Det", .types = {GRT_SET_FLOATS}, .reshape = cuda_reshape_det, .run = cuda_run_det},
 };
 
 } // namespace

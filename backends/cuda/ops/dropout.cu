@@ -24,7 +24,7 @@ struct dropout_state {
     unsigned long long *runs; /* on the device; NULL if seeded */
 };
 
-void destroy(void *data)
+void cuda_dropout_destroy(void *data)
 {
     dropout_state *s = (dropout_state *)data;
     if (s)
@@ -32,7 +32,7 @@ void destroy(void *data)
     free(s);
 }
 
-grt_status create(const grt_kernel_node *node, void **out_state)
+grt_status cuda_dropout_create(const grt_kernel_node *node, void **out_state)
 {
     dropout_state *s;
     GRT_TRY(cuda_state(&s));
@@ -52,7 +52,7 @@ grt_status create(const grt_kernel_node *node, void **out_state)
         status = cuda_upload_now(node->device, runs, &none, sizeof none);
     }
     if (status != GRT_OK) {
-        destroy(s);
+        cuda_dropout_destroy(s);
         *out_state = NULL;
     }
     return status;
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
-grt_status copy(const grt_run *r)
+grt_status cuda_dropout_copy(const grt_run *r)
 {
     const size_t bytes = grt_tensor_bytes(r->in[0]);
     if (!bytes)
@@ -121,7 +121,7 @@ grt_status copy(const grt_run *r)
     return GRT_OK;
 }
 
-grt_status reshape(grt_reshape *r)
+grt_status cuda_dropout_reshape(grt_reshape *r)
 {
     const bool has_mask = r->n_out > 1 && r->out[1];
     r->workspace_bytes =
@@ -129,11 +129,11 @@ grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run(const grt_run *r)
+grt_status cuda_dropout_run(const grt_run *r)
 {
     const int64_t n = grt_tensor_elements(r->in[0]);
     if (!((const dropout_state *)r->state)->trains)
-        return copy(r);
+        return cuda_dropout_copy(r);
     dropout_inputs in = {cuda_any_in(r, RATIO), (const uint8_t *)r->in[TRAINING]->data, {}};
     GRT_TRY(cuda_watch_begin(r, "ratio (rounded down)", &in.watch));
     uint8_t *mask = (uint8_t *)(r->n_out > 1 && r->out[1] ? r->out[1]->data : r->workspace);
@@ -160,10 +160,10 @@ const grt_kernel_row rows[] = {
      .op = "Dropout",
      .types = {GRT_SET_FLOATS},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .create = create,
-     .destroy = destroy,
-     .reshape = reshape,
-     .run = run},
+     .create = cuda_dropout_create,
+     .destroy = cuda_dropout_destroy,
+     .reshape = cuda_dropout_reshape,
+     .run = cuda_dropout_run},
 };
 
 } // namespace

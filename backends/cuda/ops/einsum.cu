@@ -73,7 +73,7 @@ grt_status plan_einsum(const grt_reshape *r, product *p)
     return GRT_OK;
 }
 
-grt_status reshape_einsum(grt_reshape *r)
+grt_status cuda_reshape_einsum(grt_reshape *r)
 {
     product *p;
     GRT_TRY(cuda_state(&p));
@@ -86,7 +86,7 @@ grt_status reshape_einsum(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run_einsum(const grt_run *r)
+grt_status cuda_run_einsum(const grt_run *r)
 {
     const product p = *(const product *)r->shape;
     cuda_any in[MAX_OPERANDS] = {}, out = cuda_any_out(r, 0);
@@ -132,9 +132,9 @@ const grt_kernel_row rows[] = {
      .op = "Einsum",
      .types = {GRT_SET_NUMBERS, GRT_SET_NUMBERS, GRT_SET_NUMBERS, GRT_SET_NUMBERS},
      .supports = supports_einsum,
-     .reshape = reshape_einsum,
+     .reshape = cuda_reshape_einsum,
      .release_shape = free,
-     .run = run_einsum},
+     .run = cuda_run_einsum},
 };
 
 } // namespace

@@ -5,7 +5,7 @@
 namespace
 {
 
-grt_status create_axis(const grt_kernel_node *node, void **out_state)
+grt_status cuda_gather_create_axis(const grt_kernel_node *node, void **out_state)
 {
     int64_t *axis;
     GRT_TRY(cuda_state(&axis));
@@ -30,7 +30,7 @@ struct gather_shape {
     int64_t outer, size, n, inner;
 };
 
-gather_shape shape_of(const grt_tensor *data, const grt_tensor *indices, int64_t axis_attribute)
+gather_shape cuda_shape_of(const grt_tensor *data, const grt_tensor *indices, int64_t axis_attribute)
 {
     const int32_t axis = (int32_t)grt_axis(axis_attribute, data->rank);
     return {grt_dims_product(data->dims, 0, axis), data->dims[axis], grt_tensor_elements(indices),
@@ -61,12 +61,12 @@ grt_status reshape_gather(grt_reshape *r)
 {
     gather_shape *s;
     GRT_TRY(cuda_state(&s));
-    *s = shape_of(r->in[0], r->in[1], *(const int64_t *)r->state);
+    *s = cuda_shape_of(r->in[0], r->in[1], *(const int64_t *)r->state);
     r->shape = s;
     return GRT_OK;
 }
 
-grt_status run_gather(const grt_run *r)
+grt_status cuda_run_gather(const grt_run *r)
 {
     cuda_indexed by;
     gather_shape s = *(const gather_shape *)r->shape;
@@ -127,14 +127,14 @@ int32_t common_unit(const grt_run *r)
     for (int32_t i = 0; i < r->n_out; i++) {
         if (!r->out[i])
             continue;
-        const gather_shape s = shape_of(r->in[i], r->in[r->n_out + i], *(const int64_t *)r->state);
+        const gather_shape s = cuda_shape_of(r->in[i], r->in[r->n_out + i], *(const int64_t *)r->state);
         const int32_t its = unit_bytes(s.inner, size, r->in[i]->data, r->out[i]->data);
         unit = its < unit ? its : unit;
     }
     return unit;
 }
 
-grt_status run_gather_each(const grt_run *r)
+grt_status cuda_run_gather_each(const grt_run *r)
 {
     gather_all all;
     GRT_TRY(cuda_watch_begin(r, "indices", &all.watch));
@@ -145,7 +145,7 @@ grt_status run_gather_each(const grt_run *r)
         if (!r->out[i])
             continue;
         const grt_tensor *data = r->in[i], *indices = r->in[r->n_out + i];
-        gather_shape s = shape_of(data, indices, *(const int64_t *)r->state);
+        gather_shape s = cuda_shape_of(data, indices, *(const int64_t *)r->state);
         if (s.outer * s.n * s.inner <= 0)
             continue;
         if (s.size <= 0)
@@ -177,21 +177,22 @@ bool gathers_each(const grt_kernel_node *node, grt_text *why)
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    pick_kernel(const __grid_constant__ cuda_elements s, cuda_indexed by, T *dst, const T *src)
+    cuda_pick_kernel(const __grid_constant__ cuda_elements s, cuda_indexed by, T *dst, const T *src)
 {
     CUDA_ITEMS (i, s.total)
         dst[i] = src[cuda_element_base(s, i) + by.at(i, s.size) * s.stride];
 }
 
 template <typename T>
-grt_status pick(const cuda_elements *s, cuda_indexed by, void *dst, const void *src, cudaStream_t stream)
+grt_status cuda_gather_pick(const cuda_elements *s, cuda_indexed by, void *dst, const void *src,
+                            cudaStream_t stream)
 {
-    pick_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)src);
+    cuda_pick_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)src);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
-grt_status run_gather_elements(const grt_run *r)
+grt_status cuda_run_gather_elements(const grt_run *r)
 {
     cuda_indexed by;
     const cuda_elements *s = (const cuda_elements *)r->shape;
@@ -200,8 +201,8 @@ grt_status run_gather_elements(const grt_run *r)
     if (s->size <= 0)
         return cuda_no_elements(r);
     GRT_TRY(cuda_indexed_begin(r, 1, "indices", &by));
-    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), pick, s, by, r->out[0]->data, r->in[0]->data,
-                        cuda_stream(r));
+    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), cuda_gather_pick, s, by, r->out[0]->data,
+                        r->in[0]->data, cuda_stream(r));
 }
 
 /* ---- GatherND ---- */
@@ -225,7 +226,7 @@ grt_status gather_nd(const cuda_tuples *s, cuda_indexed by, void *dst, const voi
     return GRT_OK;
 }
 
-grt_status create_batch(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_batch(const grt_kernel_node *node, void **out_state)
 {
     int64_t *batch;
     GRT_TRY(cuda_state(&batch));
@@ -239,7 +240,7 @@ grt_status reshape_gather_nd(grt_reshape *r)
     return cuda_tuples_reshape(r, *(const int64_t *)r->state);
 }
 
-grt_status run_gather_nd(const grt_run *r)
+grt_status cuda_run_gather_nd(const grt_run *r)
 {
     cuda_indexed by;
     const cuda_tuples *s = (const cuda_tuples *)r->shape;
@@ -256,34 +257,34 @@ const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "Gather",
      .types = {CUDA_MOVABLE, CUDA_INDEX},
-     .create = create_axis,
+     .create = cuda_gather_create_axis,
      .destroy = free,
      .reshape = reshape_gather,
      .release_shape = free,
-     .run = run_gather},
+     .run = cuda_run_gather},
     {.domain = "graphrt",
      .op = "GatherEach",
      .types = {CUDA_MOVABLE},
      .supports = gathers_each,
-     .create = create_axis,
+     .create = cuda_gather_create_axis,
      .destroy = free,
-     .run = run_gather_each},
+     .run = cuda_run_gather_each},
     {.domain = "",
      .op = "GatherElements",
      .types = {CUDA_MOVABLE, CUDA_INDEX},
-     .create = create_axis,
+     .create = cuda_gather_create_axis,
      .destroy = free,
      .reshape = cuda_elements_reshape,
      .release_shape = free,
-     .run = run_gather_elements},
+     .run = cuda_run_gather_elements},
     {.domain = "",
      .op = "GatherND",
      .types = {CUDA_MOVABLE, CUDA_INDEX},
-     .create = create_batch,
+     .create = cuda_create_batch,
      .destroy = free,
      .reshape = reshape_gather_nd,
      .release_shape = free,
-     .run = run_gather_nd},
+     .run = cuda_run_gather_nd},
 };
 
 } // namespace

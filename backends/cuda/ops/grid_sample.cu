@@ -13,7 +13,7 @@ struct walked_taps : grt_grid_taps {
     int32_t now;
 };
 
-grt_status run_grid(const grt_run *r)
+grt_status cuda_run_grid(const grt_run *r)
 {
     const grt_grid s = *(const grt_grid *)r->state;
     const cuda_any in = cuda_any_in(r, 0), grid = cuda_any_in(r, 1), out = cuda_any_out(r, 0);
@@ -48,7 +48,7 @@ grt_status run_grid(const grt_run *r)
 
 /* ---- AffineGrid ---- */
 
-grt_status run_affine(const grt_run *r)
+grt_status cuda_run_affine(const grt_run *r)
 {
     const grt_tensor *y = r->out[0];
     const bool align = *(const bool *)r->state;
@@ -75,14 +75,14 @@ const grt_kernel_row rows[] = {
      .create = grt_grid_create,
      .destroy = free,
      .reshape = grt_grid_reshape,
-     .run = run_grid},
+     .run = cuda_run_grid},
     {.domain = "",
      .op = "AffineGrid",
      .types = {GRT_SET_FLOATS},
      .create = grt_affine_create,
      .destroy = free,
      .reshape = grt_affine_reshape,
-     .run = run_affine},
+     .run = cuda_run_affine},
 };
 
 } // namespace

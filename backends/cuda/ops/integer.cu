@@ -35,7 +35,7 @@ __device__ int32_t load(const cuda_any &t, int64_t i)
 
 /* ---- convolutions ---- */
 
-grt_status run_conv(const grt_run *r)
+grt_status cuda_integer_run_conv(const grt_run *r)
 {
     const grt_integer_places at = *grt_integer_places_of(r->desc);
     const grt_integer_conv s = *(const grt_integer_conv *)r->shape;
@@ -108,7 +108,7 @@ const grt_kernel_row rows[] = {
      .types = {GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES},
      .reshape = grt_integer_conv_reshape,
      .release_shape = free,
-     .run = run_conv},
+     .run = cuda_integer_run_conv},
     {.domain = "",
      .op = "MatMulInteger",
      .types = {GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES},
@@ -120,7 +120,7 @@ const grt_kernel_row rows[] = {
      .supports = grt_qlinear_supports,
      .reshape = grt_integer_conv_reshape,
      .release_shape = free,
-     .run = run_conv},
+     .run = cuda_integer_run_conv},
     {.domain = "",
      .op = "QLinearMatMul",
      .supports = grt_qlinear_supports,

@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
     }
 }
 
-static grt_status layer_reshape(grt_reshape *r)
+static grt_status cuda_layer_norm_reshape(grt_reshape *r)
 {
     layer_shape *s = (layer_shape *)calloc(1, sizeof *s);
     if (!s)
@@ -172,7 +172,7 @@ static grt_status layer_reshape(grt_reshape *r)
 enum { WIDE_ROW = 256, MOST_VECTORS = 8 };
 
 template <class T, int PER_ROW, int VECTORS>
-static void launch_vectors(const layer_shape *s, const void *x, void *y, cudaStream_t stream)
+static void cuda_layer_norm_launch_vectors(const layer_shape *s, const void *x, void *y, cudaStream_t stream)
 {
     /* With few rows, one warp per block, to use all multiprocessors. */
     const int threads = PER_ROW > 32 ? PER_ROW : s->norm.rows < 1024 ? 32 : 128;
@@ -185,13 +185,13 @@ template <class T, int PER_ROW>
 static void launch_as_wide(const layer_shape *s, int vectors, const void *x, void *y, cudaStream_t stream)
 {
     if (vectors <= 1)
-        launch_vectors<T, PER_ROW, 1>(s, x, y, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, 1>(s, x, y, stream);
     else if (vectors <= 2)
-        launch_vectors<T, PER_ROW, 2>(s, x, y, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, 2>(s, x, y, stream);
     else if (vectors <= 4)
-        launch_vectors<T, PER_ROW, 4>(s, x, y, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, 4>(s, x, y, stream);
     else
-        launch_vectors<T, PER_ROW, MOST_VECTORS>(s, x, y, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, MOST_VECTORS>(s, x, y, stream);
 }
 
 /* False if the rows, their factors or outputs are not what the kernel for vectors takes. */
@@ -230,7 +230,7 @@ static void launch_layer(const layer_shape *s, int dtype, const void *x, layer_o
         layer_rows<T, THREADS><<<cuda_blocks(s->norm.rows, 1), THREADS, 0, stream>>>(*s, (const T *)x, out);
 }
 
-static grt_status layer_run(const grt_run *r)
+static grt_status cuda_layer_norm_run(const grt_run *r)
 {
     layer_shape s = *(const layer_shape *)r->shape;
     const grt_tensor *bias = grt_run_in(r, GRT_NORM_BIAS);
@@ -254,10 +254,10 @@ static grt_status layer_run(const grt_run *r)
     return GRT_OK;
 }
 
-#define LAYER(name)                                                                          \
-    {                                                                                        \
-        .domain = "", .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, \
-        .reshape = layer_reshape, .release_shape = free, .run = layer_run                    \
+#define LAYER(name)                                                                           \
+    {                                                                                         \
+        .domain = "", .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},  \
+        .reshape = cuda_layer_norm_reshape, .release_shape = free, .run = cuda_layer_norm_run \
     }
 
 static const grt_kernel_row rows[] = {LAYER("LayerNormalization"), LAYER("RMSNormalization")};

@@ -15,7 +15,7 @@ struct loss_state {
     int64_t ignore;
 };
 
-grt_status create(const grt_kernel_node *node, void **out_state)
+grt_status cuda_loss_create(const grt_kernel_node *node, void **out_state)
 {
     loss_state *s;
     GRT_TRY(cuda_state(&s));
@@ -28,7 +28,7 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-grt_status reshape(grt_reshape *r)
+grt_status cuda_loss_reshape(grt_reshape *r)
 {
     const grt_tensor *x = r->in[0], *target = r->in[1], *weights = r->n_in > 2 ? r->in[2] : NULL;
     bool same = x->rank >= 2 && target->rank == x->rank - 1;
@@ -45,7 +45,7 @@ grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run(const grt_run *r)
+grt_status cuda_loss_run(const grt_run *r)
 {
     const loss_state s = *(const loss_state *)r->state;
     const grt_tensor *t = r->in[0];
@@ -96,17 +96,17 @@ const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "NegativeLogLikelihoodLoss",
      .types = {GRT_SET_FLOATS, TARGETS, GRT_SET_FLOATS},
-     .create = create,
+     .create = cuda_loss_create,
      .destroy = free,
-     .reshape = reshape,
-     .run = run},
+     .reshape = cuda_loss_reshape,
+     .run = cuda_loss_run},
     {.domain = "",
      .op = "SoftmaxCrossEntropyLoss",
      .types = {GRT_SET_FLOATS, TARGETS, GRT_SET_FLOATS},
-     .create = create,
+     .create = cuda_loss_create,
      .destroy = free,
-     .reshape = reshape,
-     .run = run},
+     .reshape = cuda_loss_reshape,
+     .run = cuda_loss_run},
 };
 
 } // namespace

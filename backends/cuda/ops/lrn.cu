@@ -24,7 +24,7 @@ template <class T> __global__ void lrn(grt_lrn s, const T *x, T *y)
     }
 }
 
-static grt_status lrn_reshape(grt_reshape *r)
+static grt_status cuda_lrn_reshape(grt_reshape *r)
 {
     grt_lrn *s = (grt_lrn *)calloc(1, sizeof *s);
     if (!s)
@@ -34,7 +34,7 @@ static grt_status lrn_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-static grt_status lrn_run(const grt_run *r)
+static grt_status cuda_lrn_run(const grt_run *r)
 {
     const grt_lrn *s = (const grt_lrn *)r->shape;
     const int64_t n = s->batch * s->channels * s->pixels;
@@ -51,8 +51,8 @@ static const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "LRN",
      .types = {GRT_SET_FLOATS},
-     .reshape = lrn_reshape,
+     .reshape = cuda_lrn_reshape,
      .release_shape = free,
-     .run = lrn_run},
+     .run = cuda_lrn_run},
 };
 CUDA_KERNELS(lrn, rows);

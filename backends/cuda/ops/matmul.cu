@@ -28,7 +28,7 @@ typedef struct matmul_shape {
 
 /* ---- create ---- */
 
-static bool same_types(const grt_kernel_node *node, grt_text *why)
+static bool cuda_matmul_same_types(const grt_kernel_node *node, grt_text *why)
 {
     for (int32_t i = 1; i < node->n_in; i++)
         if (grt_node_has(node, i) && node->in[i].dtype != node->in[0].dtype) {
@@ -40,13 +40,13 @@ static bool same_types(const grt_kernel_node *node, grt_text *why)
     return true;
 }
 
-static bool fused_supports(const grt_kernel_node *node, grt_text *why)
+static bool cuda_matmul_fused_supports(const grt_kernel_node *node, grt_text *why)
 {
     grt_act act;
-    return same_types(node, why) && grt_act_read(node->desc, &act, why);
+    return cuda_matmul_same_types(node, why) && grt_act_read(node->desc, &act, why);
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status cuda_matmul_create(const grt_kernel_node *node, void **out_state)
 {
     const cuda_device *device = (const cuda_device *)node->device;
     const cuda_blas *blas; /* fail now if cuBLASLt is missing */
@@ -68,7 +68,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
 
 /* ---- reshape: the plan ---- */
 
-static void release_shape(void *data)
+static void cuda_matmul_release_shape(void *data)
 {
     matmul_shape *s = (matmul_shape *)data;
     if (s)
@@ -112,7 +112,7 @@ static void choose_fusions(const grt_reshape *r, matmul_shape *s)
         s->fused_c = true;
 }
 
-static grt_status try_plan(const grt_reshape *r, matmul_shape *s)
+static grt_status cuda_matmul_try_plan(const grt_reshape *r, matmul_shape *s)
 {
     const matmul_state *state = (const matmul_state *)r->state;
     cuda_lt_matmul m = {};
@@ -137,18 +137,18 @@ static grt_status try_plan(const grt_reshape *r, matmul_shape *s)
 }
 
 /* With all that the library can add, else bare. */
-static grt_status plan(const grt_reshape *r, matmul_shape *s)
+static grt_status cuda_matmul_plan(const grt_reshape *r, matmul_shape *s)
 {
     const matmul_state *state = (const matmul_state *)r->state;
     choose_fusions(r, s);
-    GRT_TRY(try_plan(r, s));
+    GRT_TRY(cuda_matmul_try_plan(r, s));
     if (!s->plan && (s->fused_bias || s->fused_act)) {
         if (state->is_gemm && s->fused_bias) {
             s->fused_c = true;
             s->spread_c = s->m.c.rows != s->m.m;
         }
         s->fused_bias = s->fused_act = false;
-        GRT_TRY(try_plan(r, s));
+        GRT_TRY(cuda_matmul_try_plan(r, s));
     }
     if (!s->plan)
         return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
@@ -158,7 +158,7 @@ static grt_status plan(const grt_reshape *r, matmul_shape *s)
     return GRT_OK;
 }
 
-static grt_status reshape(grt_reshape *r)
+static grt_status cuda_matmul_reshape(grt_reshape *r)
 {
     matmul_shape *s = (matmul_shape *)calloc(1, sizeof *s);
     if (!s)
@@ -166,9 +166,9 @@ static grt_status reshape(grt_reshape *r)
     s->dtype = r->in[0]->dtype;
     grt_status status = grt_matmul_fit(r, &s->m);
     if (status == GRT_OK && s->m.n_c > 0 && s->m.k > 0)
-        status = plan(r, s);
+        status = cuda_matmul_plan(r, s);
     if (status != GRT_OK) {
-        release_shape(s);
+        cuda_matmul_release_shape(s);
         return status;
     }
     if (s->plan && cuda_lt_plan_workspace(s->plan))
@@ -202,18 +202,19 @@ template <class T> static void launch_scale(const matmul_shape *s, void *y, floa
     scale<T><<<cuda_blocks(s->m.n_c, 256), 256, 0, stream>>>((T *)y, s->m.n_c, factor);
 }
 
-static const void *data_of(const grt_run *r, int32_t i)
+static const void *cuda_matmul_data_of(const grt_run *r, int32_t i)
 {
     const grt_tensor *t = grt_run_in(r, i);
     return t ? t->data : NULL;
 }
 
-static const char *advance(const void *data, int64_t elements, size_t size)
+static const char *cuda_matmul_advance(const void *data, int64_t elements, size_t size)
 {
     return (const char *)data + elements * (int64_t)size;
 }
 
-static grt_status multiply(const grt_run *r, const matmul_shape *s, const void *bias, const void *c)
+static grt_status cuda_matmul_multiply(const grt_run *r, const matmul_shape *s, const void *bias,
+                                       const void *c)
 {
     const matmul_state *state = (const matmul_state *)r->state;
     const size_t size = grt_dtype_size(s->dtype);
@@ -226,24 +227,25 @@ static grt_status multiply(const grt_run *r, const matmul_shape *s, const void *
     for (int64_t call = 0; call < s->m.calls; call++) {
         int64_t at_a, at_b;
         grt_matmul_find(&s->m, call, &at_a, &at_b);
-        args.a = advance(r->in[0]->data, at_a * grt_matrix_size(s->m.a), size);
-        args.b = advance(r->in[1]->data, at_b * grt_matrix_size(s->m.b), size);
-        args.bias = bias && s->m.bias_rows ? advance(bias, call * s->m.batch * s->m.n, size) : bias;
-        args.c = c ? advance(c, call * s->m.call_c, size) : NULL;
+        args.a = cuda_matmul_advance(r->in[0]->data, at_a * grt_matrix_size(s->m.a), size);
+        args.b = cuda_matmul_advance(r->in[1]->data, at_b * grt_matrix_size(s->m.b), size);
+        args.bias =
+            bias && s->m.bias_rows ? cuda_matmul_advance(bias, call * s->m.batch * s->m.n, size) : bias;
+        args.c = c ? cuda_matmul_advance(c, call * s->m.call_c, size) : NULL;
         args.y = y + call * s->m.call_c * (int64_t)size;
         GRT_TRY(cuda_lt_plan_run(s->plan, r->desc, &args, (cudaStream_t)r->stream));
     }
     return GRT_OK;
 }
 
-static grt_status run(const grt_run *r)
+static grt_status cuda_matmul_run(const grt_run *r)
 {
     const matmul_state *state = (const matmul_state *)r->state;
     const matmul_shape *s = (const matmul_shape *)r->shape;
     cudaStream_t stream = (cudaStream_t)r->stream;
     void *y = r->out[0]->data;
-    const void *bias = data_of(r, GRT_MATMUL_BIAS), *residual = data_of(r, GRT_MATMUL_RESIDUAL),
-               *c = state->is_gemm ? bias : residual;
+    const void *bias = cuda_matmul_data_of(r, GRT_MATMUL_BIAS),
+               *residual = cuda_matmul_data_of(r, GRT_MATMUL_RESIDUAL), *c = state->is_gemm ? bias : residual;
     if (s->m.n_c == 0)
         return GRT_OK;
     if (s->m.k == 0) { /* an empty sum: only what is added is left */
@@ -259,7 +261,7 @@ static grt_status run(const grt_run *r)
             CUDA_LAUNCHED();
             c = y;
         }
-        GRT_TRY(multiply(r, s, s->fused_bias ? bias : NULL, s->fused_c ? c : NULL));
+        GRT_TRY(cuda_matmul_multiply(r, s, s->fused_bias ? bias : NULL, s->fused_c ? c : NULL));
     }
     if (state->is_gemm)
         return GRT_OK;
@@ -277,26 +279,28 @@ static grt_status run(const grt_run *r)
     return cuda_epilogue_run(&e, y, stream);
 }
 
-#define LIFE .create = create, .destroy = free, .reshape = reshape, .release_shape = release_shape, .run = run
+#define LIFE                                                                       \
+    .create = cuda_matmul_create, .destroy = free, .reshape = cuda_matmul_reshape, \
+    .release_shape = cuda_matmul_release_shape, .run = cuda_matmul_run
 
 static const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "MatMul",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS},
      .flags = GRT_KERNEL_TUNES,
-     .supports = same_types,
+     .supports = cuda_matmul_same_types,
      LIFE},
     {.domain = "",
      .op = "Gemm",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .flags = GRT_KERNEL_TUNES,
-     .supports = same_types,
+     .supports = cuda_matmul_same_types,
      LIFE},
     {.domain = "graphrt",
      .op = "MatMul",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .flags = GRT_KERNEL_TUNES,
-     .supports = fused_supports,
+     .supports = cuda_matmul_fused_supports,
      LIFE},
 };
 CUDA_KERNELS(matmul, rows);

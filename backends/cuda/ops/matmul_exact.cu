@@ -21,7 +21,7 @@ struct matrix_shape {
     int64_t c_row, c_col;
 };
 
-grt_status create(const grt_kernel_node *node, void **out_state)
+grt_status cuda_matmul_exact_create(const grt_kernel_node *node, void **out_state)
 {
     matrix_state *s;
     GRT_TRY(cuda_state(&s));
@@ -34,7 +34,7 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-bool supports(const grt_kernel_node *node, grt_text *why)
+bool cuda_matmul_exact_supports(const grt_kernel_node *node, grt_text *why)
 {
     if (node->n_in < 2 || node->in[0].dtype == node->in[1].dtype)
         return true;
@@ -43,7 +43,7 @@ bool supports(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-bool fit(const grt_reshape *r, matrix_shape *s)
+bool cuda_matmul_exact_fit(const grt_reshape *r, matrix_shape *s)
 {
     const matrix_state *state = (const matrix_state *)r->state;
     const grt_tensor *a = r->in[0], *b = r->in[1], *c = r->n_in > 2 ? r->in[2] : NULL, *y = r->out[0];
@@ -77,13 +77,13 @@ bool fit(const grt_reshape *r, matrix_shape *s)
     return grt_tensor_elements(y) == s->batch * s->m * s->n;
 }
 
-grt_status reshape(grt_reshape *r)
+grt_status cuda_matmul_exact_reshape(grt_reshape *r)
 {
     matrix_shape *s;
     char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
     GRT_TRY(cuda_state(&s));
     r->shape = s;
-    if (fit(r, s))
+    if (cuda_matmul_exact_fit(r, s))
         return GRT_OK;
     free(s);
     r->shape = NULL;
@@ -152,7 +152,7 @@ template <typename T> grt_status product(const grt_run *r, const matrix_shape *s
 }
 
 /* Unsigned arithmetic serves the signed types as well: the bits of a wrapped product are the same. */
-grt_status run(const grt_run *r)
+grt_status cuda_matmul_exact_run(const grt_run *r)
 {
     const matrix_shape *s = (const matrix_shape *)r->shape;
     if (s->batch * s->m * s->n <= 0)
@@ -161,9 +161,9 @@ grt_status run(const grt_run *r)
 }
 
 #define INTS (GRT_BIT(INT32) | GRT_BIT(INT64) | GRT_BIT(UINT32) | GRT_BIT(UINT64))
-#define LIFE                                                                                            \
-    .supports = supports, .create = create, .destroy = free, .reshape = reshape, .release_shape = free, \
-    .run = run
+#define LIFE                                                                                     \
+    .supports = cuda_matmul_exact_supports, .create = cuda_matmul_exact_create, .destroy = free, \
+    .reshape = cuda_matmul_exact_reshape, .release_shape = free, .run = cuda_matmul_exact_run
 const grt_kernel_row rows[] = {
     {.domain = "", .op = "MatMul", .types = {INTS, INTS}, LIFE},
     {.domain = "", .op = "Gemm", .types = {INTS, INTS, INTS}, LIFE},

@@ -37,7 +37,7 @@ struct layers {
 };
 
 template <class T>
-__device__ void compute_layer(const layer &l, int64_t n, int64_t lane, const float *x, float *y)
+__device__ void cuda_compute_layer(const layer &l, int64_t n, int64_t lane, const float *x, float *y)
 {
     for (int32_t o = 0; o < l.out; o++) {
         float sum = l.bias ? cuda_widen(((const T *)l.bias)[o * lane + n]) : 0;
@@ -58,7 +58,7 @@ __global__ void plain_kernel(const __grid_constant__ layers all, const T *x, T *
         for (int32_t k = 0; k < in; k++)
             h[0][k] = cuda_widen(x[i * in + k]);
         for (int32_t l = 0; l < all.n; l++)
-            compute_layer<T>(all.of[l], i % count, all.lane, h[l % 2], h[1 - l % 2]);
+            cuda_compute_layer<T>(all.of[l], i % count, all.lane, h[l % 2], h[1 - l % 2]);
         for (int32_t k = 0; k < out; k++)
             y[i * out + k] = cuda_narrow<T, float>(h[all.n % 2][k]);
     }
@@ -68,7 +68,7 @@ __global__ void plain_kernel(const __grid_constant__ layers all, const T *x, T *
 
 /* While a plan is made the code goes there; where it has none it is made for as long as the device is open.
  */
-grt_status find_generated(const grt_reshape *r, shape *sh)
+grt_status cuda_networks_find_generated(const grt_reshape *r, shape *sh)
 {
     cuda_device *device = (cuda_device *)r->device;
     grt_text key = {}, source = {};
@@ -88,7 +88,7 @@ grt_status find_generated(const grt_reshape *r, shape *sh)
     return status;
 }
 
-grt_status reshape(grt_reshape *r)
+grt_status cuda_networks_reshape(grt_reshape *r)
 {
     shape *sh;
     GRT_TRY(cuda_state(&sh));
@@ -101,7 +101,7 @@ grt_status reshape(grt_reshape *r)
     const bool fits = sh->rows > 0 && sh->count > 0 &&
                       sh->rows < 65535 * (int64_t)cuda_networks_rows(&sh->form) &&
                       sh->lane * GRT_NETWORKS_WIDTH * GRT_NETWORKS_WIDTH < most;
-    const grt_status status = fits ? find_generated(r, sh) : GRT_OK;
+    const grt_status status = fits ? cuda_networks_find_generated(r, sh) : GRT_OK;
     if (status != GRT_OK) {
         free(sh);
         return status;
@@ -116,7 +116,7 @@ const void *data_of(const grt_run *r, int32_t i)
     return t ? t->data : NULL;
 }
 
-grt_status launch_generated(const grt_run *r, const shape *sh)
+grt_status cuda_networks_launch_generated(const grt_run *r, const shape *sh)
 {
     cuda_networks_args args = {};
     args.x = r->in[0]->data;
@@ -150,13 +150,13 @@ template <class T> void launch_plain(const grt_run *r, const shape *sh)
         all, (const T *)r->in[0]->data, (T *)r->out[0]->data, sh->rows, sh->count);
 }
 
-grt_status run(const grt_run *r)
+grt_status cuda_networks_run(const grt_run *r)
 {
     const shape *sh = (const shape *)r->shape;
     if (sh->rows == 0 || sh->count == 0)
         return GRT_OK;
     if (sh->generated && cuda_aligned(r->in[0]->data, (size_t)cuda_networks_alignment(&sh->form)))
-        return launch_generated(r, sh);
+        return cuda_networks_launch_generated(r, sh);
     switch (sh->form.dtype) {
     case GRT_DTYPE_FLOAT16:
         launch_plain<__half>(r, sh);
@@ -181,9 +181,9 @@ const grt_kernel_row rows[] = {
      .supports = grt_networks_supports,
      .create = grt_networks_create,
      .destroy = free,
-     .reshape = reshape,
+     .reshape = cuda_networks_reshape,
      .release_shape = free,
-     .run = run},
+     .run = cuda_networks_run},
 };
 
 } // namespace

@@ -6,7 +6,7 @@
 namespace
 {
 
-grt_status run_step(const grt_run *r)
+grt_status cuda_run_step(const grt_run *r)
 {
     const grt_optimizer o = *(const grt_optimizer *)r->state;
     const int32_t tensors = grt_optimizer_tensors(&o), n = (r->n_in - 2) / tensors;
@@ -36,7 +36,8 @@ grt_status run_step(const grt_run *r)
 #define STEP(name)                                                                                           \
     {                                                                                                        \
         .domain = "ai.onnx.preview.training", .op = name, .types = {FLOATS, GRT_BIT(INT64), FLOATS, FLOATS}, \
-        .create = grt_optimizer_create, .destroy = free, .reshape = grt_optimizer_reshape, .run = run_step   \
+        .create = grt_optimizer_create, .destroy = free, .reshape = grt_optimizer_reshape,                   \
+        .run = cuda_run_step                                                                                 \
     }
 const grt_kernel_row rows[] = {
     STEP("Adagrad"),

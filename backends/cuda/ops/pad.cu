@@ -66,7 +66,7 @@ void plan_pad(const grt_tensor *in, const grt_tensor *out, pad_shape *sh)
     sh->border = plan->used < p->total;
 }
 
-grt_status reshape_pad(grt_reshape *r)
+grt_status cuda_reshape_pad(grt_reshape *r)
 {
     pad_shape *sh;
     GRT_TRY(cuda_state(&sh));
@@ -92,7 +92,7 @@ grt_status reshape_center(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run_pad(const grt_run *r)
+grt_status cuda_run_pad(const grt_run *r)
 {
     const pad_shape *sh = (const pad_shape *)r->shape;
     const grt_tensor *in = r->in[0], *out = r->out[0];
@@ -116,15 +116,15 @@ const grt_kernel_row rows[] = {
      .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(3),
      .create = grt_pad_create,
      .destroy = free,
-     .reshape = reshape_pad,
+     .reshape = cuda_reshape_pad,
      .release_shape = free,
-     .run = run_pad},
+     .run = cuda_run_pad},
     {.domain = "",
      .op = "CenterCropPad",
      .types = {CUDA_MOVABLE},
      .reshape = reshape_center,
      .release_shape = free,
-     .run = run_pad},
+     .run = cuda_run_pad},
 };
 
 } // namespace

@@ -47,7 +47,8 @@ struct operands {
 /* ---- kernels ---- */
 
 template <typename S, int V>
-__device__ __forceinline__ void load(const operands &o, int k, int64_t offset, typename pw_storage<S>::T *x)
+__device__ __forceinline__ void cuda_pointwise_load(const operands &o, int k, int64_t offset,
+                                                    typename pw_storage<S>::T *x)
 {
     if (!o.in[k]) {
         S limit;
@@ -85,7 +86,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
 #pragma unroll
         for (int k = 0; k < PW_MAX_OPERANDS; k++)
             if (k < ARITY && (OP >= 0 || k < o.n_in))
-                load<S, V>(o, k, at[k + 1], x[k]);
+                cuda_pointwise_load<S, V>(o, k, at[k + 1], x[k]);
             else
                 for (int j = 0; j < V; j++)
                     x[k][j] = T(0);
@@ -142,14 +143,14 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
 /* ---- launching ---- */
 
 template <typename S, int V, bool TRUTH, int OP, int ARITY>
-grt_status launch(const call_walk &walk, const operands &o, cudaStream_t stream)
+grt_status cuda_pointwise_launch(const call_walk &walk, const operands &o, cudaStream_t stream)
 {
     call_kernel<S, V, TRUTH, OP, ARITY><<<cuda_grid(walk.total), CUDA_BLOCK, 0, stream>>>(walk, o);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
-template <typename S> constexpr int vector_of()
+template <typename S> constexpr int cuda_pointwise_vector_of()
 {
     return sizeof(S) == 8 ? 2 : sizeof(S) == 4 ? 4 : 8;
 }
@@ -165,21 +166,21 @@ template <typename S> constexpr int vector_of()
 template <typename S>
 grt_status launch_grouped(const state *s, const call_walk &walk, const operands &o, cudaStream_t stream)
 {
-    constexpr int V = vector_of<S>();
+    constexpr int V = cuda_pointwise_vector_of<S>();
     if (s->truth)
-        return launch<S, V, true, -1, 3>(walk, o, stream);
+        return cuda_pointwise_launch<S, V, true, -1, 3>(walk, o, stream);
     if constexpr (std::is_same<typename pw_storage<S>::T, float>::value)
         switch (s->opcode) {
 #define X(name, arity) \
     case PW_##name:    \
-        return launch<S, V, false, PW_##name, arity>(walk, o, stream);
+        return cuda_pointwise_launch<S, V, false, PW_##name, arity>(walk, o, stream);
             USUAL(X)
 #undef X
         }
-    return launch<S, V, false, -1, 3>(walk, o, stream);
+    return cuda_pointwise_launch<S, V, false, -1, 3>(walk, o, stream);
 }
 
-template <typename S> grt_status run_typed(const grt_run *r)
+template <typename S> grt_status cuda_pointwise_run_typed(const grt_run *r)
 {
     const state *s = (const state *)r->state;
     const shape *sh = (const shape *)r->shape;
@@ -213,14 +214,14 @@ template <typename S> grt_status run_typed(const grt_run *r)
     if (aligned)
         return launch_grouped<S>(s, sh->grouped, o, stream);
     if (s->truth)
-        return launch<S, 1, true, -1, 3>(sh->walk, o, stream);
-    return launch<S, 1, false, -1, 3>(sh->walk, o, stream);
+        return cuda_pointwise_launch<S, 1, true, -1, 3>(sh->walk, o, stream);
+    return cuda_pointwise_launch<S, 1, false, -1, 3>(sh->walk, o, stream);
 }
 
 /* ---- kernel life ---- */
 
 /* Lowest (or highest) element of a dtype, as its bytes. */
-uint64_t limit_bits(grt_dtype dtype, bool high)
+uint64_t cuda_limit_bits(grt_dtype dtype, bool high)
 {
     size_t bits = grt_dtype_bits(dtype);
     switch (dtype) {
@@ -245,7 +246,7 @@ bool is_variadic(const char *op)
     return !strcmp(op, "Sum") || !strcmp(op, "Mean") || !strcmp(op, "Max") || !strcmp(op, "Min");
 }
 
-bool supports(const grt_kernel_node *node, grt_text *why)
+bool cuda_pointwise_supports(const grt_kernel_node *node, grt_text *why)
 {
     if (!is_variadic(node->desc->op) || node->n_in <= MAX_FOLDED)
         return true;
@@ -254,7 +255,7 @@ bool supports(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-grt_status create(const grt_kernel_node *node, void **out_state)
+grt_status cuda_pointwise_create(const grt_kernel_node *node, void **out_state)
 {
     state *s;
     GRT_TRY(cuda_state(&s));
@@ -272,7 +273,7 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     s->how = variadic && (node->n_in != 2 || s->mean) ? FORM_FOLD : FORM_CALL;
     (void)grt_pointwise_params(node->desc, s->opcode, s->p);
     for (int32_t i = 1; s->opcode == PW_Clip && i < 3; i++)
-        s->limits[i] = limit_bits(s->dtype, i == 2);
+        s->limits[i] = cuda_limit_bits(s->dtype, i == 2);
     *out_state = s;
     return GRT_OK;
 }
@@ -283,7 +284,7 @@ int vector_limit(grt_dtype dtype)
     return size == 8 ? 2 : size == 4 ? 4 : 8;
 }
 
-grt_status reshape(grt_reshape *r)
+grt_status cuda_pointwise_reshape(grt_reshape *r)
 {
     const state *s = (const state *)r->state;
     shape *sh;
@@ -306,7 +307,7 @@ grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run(const grt_run *r)
+grt_status cuda_pointwise_run(const grt_run *r)
 {
     const state *s = (const state *)r->state;
     const shape *sh = (const shape *)r->shape;
@@ -314,30 +315,30 @@ grt_status run(const grt_run *r)
         return GRT_OK;
     switch (s->dtype) {
     case GRT_DTYPE_FLOAT:
-        return run_typed<float>(r);
+        return cuda_pointwise_run_typed<float>(r);
     case GRT_DTYPE_DOUBLE:
-        return run_typed<double>(r);
+        return cuda_pointwise_run_typed<double>(r);
     case GRT_DTYPE_FLOAT16:
-        return run_typed<__half>(r);
+        return cuda_pointwise_run_typed<__half>(r);
     case GRT_DTYPE_BFLOAT16:
-        return run_typed<__nv_bfloat16>(r);
+        return cuda_pointwise_run_typed<__nv_bfloat16>(r);
     case GRT_DTYPE_INT8:
-        return run_typed<int8_t>(r);
+        return cuda_pointwise_run_typed<int8_t>(r);
     case GRT_DTYPE_INT16:
-        return run_typed<int16_t>(r);
+        return cuda_pointwise_run_typed<int16_t>(r);
     case GRT_DTYPE_INT32:
-        return run_typed<int32_t>(r);
+        return cuda_pointwise_run_typed<int32_t>(r);
     case GRT_DTYPE_INT64:
-        return run_typed<int64_t>(r);
+        return cuda_pointwise_run_typed<int64_t>(r);
     case GRT_DTYPE_UINT8:
     case GRT_DTYPE_BOOL:
-        return run_typed<uint8_t>(r);
+        return cuda_pointwise_run_typed<uint8_t>(r);
     case GRT_DTYPE_UINT16:
-        return run_typed<uint16_t>(r);
+        return cuda_pointwise_run_typed<uint16_t>(r);
     case GRT_DTYPE_UINT32:
-        return run_typed<uint32_t>(r);
+        return cuda_pointwise_run_typed<uint32_t>(r);
     case GRT_DTYPE_UINT64:
-        return run_typed<uint64_t>(r);
+        return cuda_pointwise_run_typed<uint64_t>(r);
     default:
         return grt_fail_op(r->desc, GRT_STATUS_INTERNAL, "no kernel for %s", grt_dtype_name(s->dtype));
     }
@@ -357,12 +358,12 @@ grt_status run(const grt_run *r)
      .op = opname,                                             \
      .types = {set, set, set, 0},                              \
      .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_IN_PLACE(1), \
-     .supports = supports,                                     \
-     .create = create,                                         \
+     .supports = cuda_pointwise_supports,                      \
+     .create = cuda_pointwise_create,                          \
      .destroy = free,                                          \
-     .reshape = reshape,                                       \
+     .reshape = cuda_pointwise_reshape,                        \
      .release_shape = free,                                    \
-     .run = run},
+     .run = cuda_pointwise_run},
 
 const grt_kernel_row rows[] = {
 #define PW_ROWS_ONLY

@@ -75,7 +75,8 @@ __device__ __forceinline__ void load_typed(const void *data, int64_t at, bool pa
 }
 
 template <int V>
-__device__ __forceinline__ void load(grt_dtype dtype, const void *data, int64_t at, bool packed, float *x)
+__device__ __forceinline__ void cuda_pointwise_group_load(grt_dtype dtype, const void *data, int64_t at,
+                                                          bool packed, float *x)
 {
     if (dtype == GRT_DTYPE_FLOAT) {
         load_typed<float, V>(data, at, packed, x);
@@ -102,7 +103,8 @@ __device__ __forceinline__ void store_typed(void *data, int64_t at, const float 
 }
 
 template <int V>
-__device__ __forceinline__ void store(grt_dtype dtype, void *data, int64_t at, const float *x)
+__device__ __forceinline__ void cuda_pointwise_group_store(grt_dtype dtype, void *data, int64_t at,
+                                                           const float *x)
 {
     if (dtype == GRT_DTYPE_FLOAT) {
         store_typed<float, V>(data, at, x);
@@ -165,7 +167,8 @@ __global__ void __launch_bounds__(BLOCK)
                     for (int j = 0; j < V; j++)
                         x[k][j] = y[j];
                 } else if (in.kind[k] == PW_SOURCE_INPUT) {
-                    load<V>(p.in_dtype[index], o.in[index], at[index + 1], o.packed[index], x[k]);
+                    cuda_pointwise_group_load<V>(p.in_dtype[index], o.in[index], at[index + 1],
+                                                 o.packed[index], x[k]);
                 } else {
 #pragma unroll
                     for (int j = 0; j < V; j++)
@@ -179,7 +182,7 @@ __global__ void __launch_bounds__(BLOCK)
                     registers[in.target][j] = y[j];
             }
         }
-        store<V>(p.out_dtype, o.out, at[0], y);
+        cuda_pointwise_group_store<V>(p.out_dtype, o.out, at[0], y);
     }
 }
 
@@ -214,7 +217,8 @@ __global__ void __launch_bounds__(FAST_BLOCK)
                 const int64_t at = place == CUDA_PLACE_OWN        ? (int64_t)i * V
                                    : place == CUDA_PLACE_TRAILING ? (int64_t)trailing * V
                                                                   : 0;
-                load<V>(p.in_dtype[index], o.in[index], at, place != CUDA_PLACE_ONE, x[k]);
+                cuda_pointwise_group_load<V>(p.in_dtype[index], o.in[index], at, place != CUDA_PLACE_ONE,
+                                             x[k]);
             } else if (in.kind[k] == PW_SOURCE_CONSTANT) {
 #pragma unroll
                 for (int j = 0; j < V; j++)
@@ -235,12 +239,12 @@ __global__ void __launch_bounds__(FAST_BLOCK)
             }
         }
     }
-    store<V>(p.out_dtype, o.out, (int64_t)i * V, y);
+    cuda_pointwise_group_store<V>(p.out_dtype, o.out, (int64_t)i * V, y);
 }
 
 /* ---- kernel life ---- */
 
-bool supports(const grt_kernel_node *node, grt_text *why)
+bool cuda_pointwise_group_supports(const grt_kernel_node *node, grt_text *why)
 {
     size_t n, n_constants;
     (void)grt_attr_ints(node->desc, "program", &n);
@@ -253,7 +257,7 @@ bool supports(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-grt_status create(const grt_kernel_node *node, void **out_state)
+grt_status cuda_pointwise_group_create(const grt_kernel_node *node, void **out_state)
 {
     program *p;
     pw_program *decoded;
@@ -300,7 +304,7 @@ grt_status generate(const grt_reshape *r, const shape *sh, const char *key)
 }
 
 /* When it is used: the kernel that the plan brings for them, if it does. */
-grt_status find_generated(const grt_reshape *r, shape *sh)
+grt_status cuda_pointwise_group_find_generated(const grt_reshape *r, shape *sh)
 {
     grt_text key = {};
     grt_device_algo_key(r->device, "Pointwise", &key);
@@ -323,12 +327,12 @@ void plan_fast(const cuda_pointwise_form &form, fast_plan *f)
         f->place[i] = form.place[i];
 }
 
-grt_status reshape(grt_reshape *r)
+grt_status cuda_pointwise_group_reshape(grt_reshape *r)
 {
     shape *sh;
     GRT_TRY(cuda_state(&sh));
     sh->formed = cuda_pointwise_form_of(r->in, r->n_in, r->out[0], &sh->form);
-    grt_status status = sh->formed ? find_generated(r, sh) : GRT_OK;
+    grt_status status = sh->formed ? cuda_pointwise_group_find_generated(r, sh) : GRT_OK;
     if (status != GRT_OK) {
         free(sh);
         return status;
@@ -344,7 +348,7 @@ grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status launch_generated(const shape *sh, const operands &o, cudaStream_t stream)
+grt_status cuda_pointwise_group_launch_generated(const shape *sh, const operands &o, cudaStream_t stream)
 {
     cuda_pointwise_args args = {};
     memcpy(args.in, o.in, sizeof args.in);
@@ -369,7 +373,8 @@ bool is_aligned(const shape *sh, const operands &o)
 }
 
 template <int V>
-grt_status launch(const group_walk &walk, const program &p, const operands &o, cudaStream_t stream)
+grt_status cuda_pointwise_group_launch(const group_walk &walk, const program &p, const operands &o,
+                                       cudaStream_t stream)
 {
     if (p.n_registers <= 4)
         group_kernel<V, 4><<<cuda_grid(walk.total, BLOCK), BLOCK, 0, stream>>>(walk, p, o);
@@ -379,7 +384,7 @@ grt_status launch(const group_walk &walk, const program &p, const operands &o, c
     return GRT_OK;
 }
 
-grt_status run(const grt_run *r)
+grt_status cuda_pointwise_group_run(const grt_run *r)
 {
     const program *p = (const program *)r->state;
     const shape *sh = (const shape *)r->shape;
@@ -396,14 +401,14 @@ grt_status run(const grt_run *r)
     o.out = r->out[0]->data;
     if ((sh->generated || sh->fast) && is_aligned(sh, o)) {
         if (sh->generated)
-            return launch_generated(sh, o, cuda_stream(r));
+            return cuda_pointwise_group_launch_generated(sh, o, cuda_stream(r));
         fast_kernel<<<(sh->plan.n + FAST_BLOCK - 1) / FAST_BLOCK, FAST_BLOCK, 0, cuda_stream(r)>>>(sh->plan,
                                                                                                    *p, o);
         CUDA_LAUNCHED();
         return GRT_OK;
     }
-    return aligned ? launch<VECTOR>(sh->groups, *p, o, cuda_stream(r))
-                   : launch<1>(sh->walk, *p, o, cuda_stream(r));
+    return aligned ? cuda_pointwise_group_launch<VECTOR>(sh->groups, *p, o, cuda_stream(r))
+                   : cuda_pointwise_group_launch<1>(sh->walk, *p, o, cuda_stream(r));
 }
 
 #define TYPES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(BOOL))
@@ -413,12 +418,12 @@ const grt_kernel_row rows[] = {
      .types = {TYPES, TYPES, TYPES, TYPES},
      .flags = GRT_KERNEL_CHOOSES |
               0xff, /* any input that dies here: an element is read by the thread that writes it, before */
-     .supports = supports,
-     .create = create,
+     .supports = cuda_pointwise_group_supports,
+     .create = cuda_pointwise_group_create,
      .destroy = free,
-     .reshape = reshape,
+     .reshape = cuda_pointwise_group_reshape,
      .release_shape = free,
-     .run = run},
+     .run = cuda_pointwise_group_run},
 };
 
 } // namespace

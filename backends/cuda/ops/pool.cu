@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(THREADS)
     y[i] = result;
 }
 
-template <class T> static bool launch_vectors(const pool_shape *s, const grt_run *r)
+template <class T> static bool cuda_pool_launch_vectors(const pool_shape *s, const grt_run *r)
 {
     const int64_t n = cuda_vector<T>::N, x_n = s->batch * s->channels * s->in[1] * s->in[2];
     if (!s->last || s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 || s->begin[0] || s->end[0] ||
@@ -190,7 +190,7 @@ static bool pool_supports(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-static grt_status pool_reshape(grt_reshape *r)
+static grt_status cuda_pool_reshape(grt_reshape *r)
 {
     const grt_tensor *x = r->in[0], *y = r->out[0];
     const int32_t spatial = x->rank - 2;
@@ -228,14 +228,14 @@ static grt_status pool_reshape(grt_reshape *r)
 template <class T> static void launch_pool(const pool_shape *s, const grt_run *r)
 {
     if constexpr (sizeof(T) == 2 || sizeof(T) == 4) /* half, bfloat16, float */
-        if (launch_vectors<T>(s, r))
+        if (cuda_pool_launch_vectors<T>(s, r))
             return;
     int64_t *indices = r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL;
     pool<T><<<cuda_blocks(s->n, THREADS), THREADS, 0, (cudaStream_t)r->stream>>>(
         *s, (const T *)r->in[0]->data, (T *)r->out[0]->data, indices);
 }
 
-static grt_status pool_run(const grt_run *r)
+static grt_status cuda_pool_run(const grt_run *r)
 {
     const pool_shape *s = (const pool_shape *)r->shape;
     const grt_dtype dtype = r->in[0]->dtype;
@@ -317,7 +317,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) global_last(global
     }
 }
 
-static grt_status global_reshape(grt_reshape *r)
+static grt_status cuda_global_pool_reshape(grt_reshape *r)
 {
     global_shape *s = (global_shape *)calloc(1, sizeof *s);
     if (!s)
@@ -359,7 +359,7 @@ template <class T> static void launch_global(const global_shape *s, const grt_ru
         global_first<T><<<cuda_blocks(s->batch * s->channels, THREADS / 32), THREADS, 0, stream>>>(*s, x, y);
 }
 
-static grt_status global_run(const grt_run *r)
+static grt_status cuda_global_pool_run(const grt_run *r)
 {
     const global_shape *s = (const global_shape *)r->shape;
     if (s->batch * s->channels == 0)
@@ -371,8 +371,11 @@ static grt_status global_run(const grt_run *r)
     return GRT_OK;
 }
 
-#define WINDOW .supports = pool_supports, .reshape = pool_reshape, .release_shape = free, .run = pool_run
-#define GLOBAL .types = {GRT_SET_FLOATS}, .reshape = global_reshape, .release_shape = free, .run = global_run
+#define WINDOW \
+    .supports = pool_supports, .reshape = cuda_pool_reshape, .release_shape = free, .run = cuda_pool_run
+#define GLOBAL                                                                             \
+    .types = {GRT_SET_FLOATS}, .reshape = cuda_global_pool_reshape, .release_shape = free, \
+    .run = cuda_global_pool_run
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "MaxPool", .types = {GRT_SET_FLOATS | GRT_BIT(INT8) | GRT_BIT(UINT8)}, WINDOW},

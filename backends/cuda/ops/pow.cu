@@ -94,7 +94,7 @@ template <typename S> grt_status power(const grt_run *r)
     return GRT_OK;
 }
 
-grt_status reshape(grt_reshape *r)
+grt_status cuda_pow_reshape(grt_reshape *r)
 {
     pair_walk *walk;
     GRT_TRY(cuda_state(&walk));
@@ -103,7 +103,7 @@ grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run(const grt_run *r)
+grt_status cuda_pow_run(const grt_run *r)
 {
     if (((const pair_walk *)r->shape)->total <= 0)
         return GRT_OK;
@@ -128,9 +128,9 @@ const grt_kernel_row rows[] = {
      .op = "Pow",
      .types = {GRT_SET_FLOATS | GRT_BIT(INT32) | GRT_BIT(INT64), GRT_SET_NUMBERS},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .reshape = reshape,
+     .reshape = cuda_pow_reshape,
      .release_shape = free,
-     .run = run},
+     .run = cuda_pow_run},
 };
 
 } // namespace

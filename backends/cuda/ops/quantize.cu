@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK) dequantize_kernel(quantize_operand
 }
 
 template <typename S, typename Q>
-grt_status quantize(const quantize_operands &o, bool back, cudaStream_t stream)
+grt_status cuda_quantize(const quantize_operands &o, bool back, cudaStream_t stream)
 {
     if (back)
         dequantize_kernel<S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
@@ -65,13 +65,13 @@ grt_status quantize_to(const quantize_operands &o, grt_dtype q, bool back, cudaS
 {
     switch (q) {
     case GRT_DTYPE_INT8:
-        return quantize<S, int8_t>(o, back, stream);
+        return cuda_quantize<S, int8_t>(o, back, stream);
     case GRT_DTYPE_INT16:
-        return quantize<S, int16_t>(o, back, stream);
+        return cuda_quantize<S, int16_t>(o, back, stream);
     case GRT_DTYPE_UINT16:
-        return quantize<S, uint16_t>(o, back, stream);
+        return cuda_quantize<S, uint16_t>(o, back, stream);
     default:
-        return quantize<S, uint8_t>(o, back, stream);
+        return cuda_quantize<S, uint8_t>(o, back, stream);
     }
 }
 
@@ -94,12 +94,12 @@ grt_status run_either(const grt_run *r, bool back)
     }
 }
 
-grt_status run_quantize(const grt_run *r)
+grt_status cuda_run_quantize(const grt_run *r)
 {
     return run_either(r, false);
 }
 
-grt_status run_dequantize(const grt_run *r)
+grt_status cuda_run_dequantize(const grt_run *r)
 {
     return run_either(r, true);
 }
@@ -123,7 +123,7 @@ bool supports_quantize(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-grt_status create_quantize(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_quantize(const grt_kernel_node *node, void **out_state)
 {
     quantize_state *s;
     GRT_TRY(cuda_state(&s));
@@ -132,7 +132,7 @@ grt_status create_quantize(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-grt_status fail_scale(const grt_reshape *r)
+grt_status cuda_quantize_fail_scale(const grt_reshape *r)
 {
     char input[GRT_TYPE_TEXT_SIZE], scale[GRT_TYPE_TEXT_SIZE];
     return grt_fail_op(
@@ -143,7 +143,7 @@ grt_status fail_scale(const grt_reshape *r)
         (long long)((const quantize_state *)r->state)->axis);
 }
 
-grt_status reshape_quantize(grt_reshape *r)
+grt_status cuda_reshape_quantize(grt_reshape *r)
 {
     const quantize_state *s = (const quantize_state *)r->state;
     const grt_tensor *x = r->in[0];
@@ -152,7 +152,7 @@ grt_status reshape_quantize(grt_reshape *r)
     bool zero = r->n_in > 2 && r->in[2];
     if ((n_scales != 1 && (axis < 0 || n_scales != x->dims[axis])) ||
         (zero && grt_tensor_elements(r->in[2]) != n_scales))
-        return fail_scale(r);
+        return cuda_quantize_fail_scale(r);
     quantize_shape *sh;
     GRT_TRY(cuda_state(&sh));
     sh->n = grt_tensor_elements(x);
@@ -167,20 +167,20 @@ const grt_kernel_row rows[] = {
      .op = "QuantizeLinear",
      .types = {REALS, REALS},
      .supports = supports_quantize,
-     .create = create_quantize,
+     .create = cuda_create_quantize,
      .destroy = free,
-     .reshape = reshape_quantize,
+     .reshape = cuda_reshape_quantize,
      .release_shape = free,
-     .run = run_quantize},
+     .run = cuda_run_quantize},
     {.domain = "",
      .op = "DequantizeLinear",
      .types = {LEVELS, REALS},
      .supports = supports_quantize,
-     .create = create_quantize,
+     .create = cuda_create_quantize,
      .destroy = free,
-     .reshape = reshape_quantize,
+     .reshape = cuda_reshape_quantize,
      .release_shape = free,
-     .run = run_dequantize},
+     .run = cuda_run_dequantize},
 };
 
 } // namespace

@@ -29,7 +29,7 @@ struct quantize_shape {
     }
 };
 
-grt_status create_quantize(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_narrow_quantize(const grt_kernel_node *node, void **out_state)
 {
     quantize_state *s;
     GRT_TRY(cuda_state(&s));
@@ -41,7 +41,7 @@ grt_status create_quantize(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-grt_status fail_scale(const grt_reshape *r)
+grt_status cuda_fail_narrow_scale(const grt_reshape *r)
 {
     const quantize_state *s = (const quantize_state *)r->state;
     char input[GRT_TYPE_TEXT_SIZE], scale[GRT_TYPE_TEXT_SIZE];
@@ -53,7 +53,7 @@ grt_status fail_scale(const grt_reshape *r)
         (long long)s->block);
 }
 
-grt_status reshape_quantize(grt_reshape *r)
+grt_status cuda_reshape_narrow_quantize(grt_reshape *r)
 {
     const quantize_state *s = (const quantize_state *)r->state;
     const grt_tensor *x = r->in[0], *scale = r->in[1], *zero = r->n_in > 2 ? r->in[2] : NULL;
@@ -73,7 +73,7 @@ grt_status reshape_quantize(grt_reshape *r)
                   (sh.length + sh.block - 1) / sh.block <= sh.steps;
     bool fits = sh.single || (axis >= 0 && (sh.blocked ? blocks : n == sh.length));
     if (!fits || (zero && grt_tensor_elements(zero) != n))
-        return fail_scale(r);
+        return cuda_fail_narrow_scale(r);
     quantize_shape *kept;
     GRT_TRY(cuda_state(&kept));
     *kept = sh;
@@ -106,7 +106,7 @@ operands operands_of(const grt_run *r)
             *(const quantize_shape *)r->shape};
 }
 
-grt_status run_quantize(const grt_run *r)
+grt_status cuda_run_narrow_quantize(const grt_run *r)
 {
     const quantize_state *s = (const quantize_state *)r->state;
     operands o = operands_of(r);
@@ -129,7 +129,7 @@ grt_status run_quantize(const grt_run *r)
     });
 }
 
-grt_status run_dequantize(const grt_run *r)
+grt_status cuda_run_narrow_dequantize(const grt_run *r)
 {
     operands o = operands_of(r);
     return cuda_make(r, r->out[0], cuda_rounding{true, GRT_ROUND_NEAREST}, [=] __device__(int64_t i) {
@@ -142,7 +142,7 @@ grt_status run_dequantize(const grt_run *r)
 
 /* ---- DynamicQuantizeLinear: the range by one block, the rest by all ---- */
 
-grt_status run_dynamic(const grt_run *r)
+grt_status cuda_run_dynamic(const grt_run *r)
 {
     const float *x = (const float *)r->in[0]->data;
     uint8_t *y = (uint8_t *)r->out[0]->data;
@@ -177,21 +177,21 @@ const grt_kernel_row rows[] = {
      .op = "QuantizeLinear",
      .types = {CUDA_CODES, CUDA_CODES, CUDA_CODES},
      .supports = cuda_makes_codes,
-     .create = create_quantize,
+     .create = cuda_create_narrow_quantize,
      .destroy = free,
-     .reshape = reshape_quantize,
+     .reshape = cuda_reshape_narrow_quantize,
      .release_shape = free,
-     .run = run_quantize},
+     .run = cuda_run_narrow_quantize},
     {.domain = "",
      .op = "DequantizeLinear",
      .types = {CUDA_CODES, CUDA_CODES, CUDA_CODES},
      .supports = cuda_makes_codes,
-     .create = create_quantize,
+     .create = cuda_create_narrow_quantize,
      .destroy = free,
-     .reshape = reshape_quantize,
+     .reshape = cuda_reshape_narrow_quantize,
      .release_shape = free,
-     .run = run_dequantize},
-    {.domain = "", .op = "DynamicQuantizeLinear", .types = {GRT_BIT(FLOAT)}, .run = run_dynamic},
+     .run = cuda_run_narrow_dequantize},
+    {.domain = "", .op = "DynamicQuantizeLinear", .types = {GRT_BIT(FLOAT)}, .run = cuda_run_dynamic},
 };
 
 } // namespace

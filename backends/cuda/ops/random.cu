@@ -14,7 +14,7 @@ struct random_state {
     double a, b;              /* low and high, or mean and scale */
 };
 
-void destroy(void *data)
+void cuda_random_destroy(void *data)
 {
     random_state *s = (random_state *)data;
     if (s)
@@ -31,7 +31,7 @@ grt_status start_counting(grt_device *device, random_state *s)
     return cuda_upload_now(device, runs, &none, sizeof none);
 }
 
-grt_status create(const grt_kernel_node *node, void **out_state)
+grt_status cuda_random_create(const grt_kernel_node *node, void **out_state)
 {
     const bool normal = !strncmp(node->desc->op, "RandomNormal", 12);
     random_state *s;
@@ -41,7 +41,7 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     s->b = (double)(normal ? grt_attr_float(node->desc, "scale", 1) : grt_attr_float(node->desc, "high", 1));
     grt_status status = start_counting(node->device, s);
     if (status != GRT_OK)
-        destroy(s);
+        cuda_random_destroy(s);
     else
         *out_state = s;
     return status;
@@ -54,7 +54,7 @@ grt_status reshape_key(grt_reshape *r)
 }
 
 /* The key of this run into the workspace. */
-grt_status begin(const grt_run *r)
+grt_status cuda_random_begin(const grt_run *r)
 {
     const random_state s = *(const random_state *)r->state;
     uint64_t *key = (uint64_t *)r->workspace;
@@ -67,7 +67,7 @@ grt_status run_uniform(const grt_run *r)
     const random_state s = *(const random_state *)r->state;
     const uint64_t *key = (const uint64_t *)r->workspace;
     const cuda_any out = cuda_any_out(r, 0);
-    GRT_TRY(begin(r));
+    GRT_TRY(cuda_random_begin(r));
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
         out.put(i, s.a + (s.b - s.a) * grt_random_uniform(*key, (uint64_t)i));
     });
@@ -78,7 +78,7 @@ grt_status run_normal(const grt_run *r)
     const random_state s = *(const random_state *)r->state;
     const uint64_t *key = (const uint64_t *)r->workspace;
     const cuda_any out = cuda_any_out(r, 0);
-    GRT_TRY(begin(r));
+    GRT_TRY(cuda_random_begin(r));
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
         out.put(i, s.a + s.b * grt_random_normal(*key, (uint64_t)i));
     });
@@ -88,7 +88,7 @@ grt_status run_bernoulli(const grt_run *r)
 {
     const uint64_t *key = (const uint64_t *)r->workspace;
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
-    GRT_TRY(begin(r));
+    GRT_TRY(cuda_random_begin(r));
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
         out.put(i, grt_random_uniform(*key, (uint64_t)i) < in.get(i));
     });
@@ -126,7 +126,7 @@ grt_status run_multinomial(const grt_run *r)
     double *sums = (double *)r->workspace + 1;
     const int64_t classes = r->in[0]->dims[1], samples = r->out[0]->dims[1];
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
-    GRT_TRY(begin(r));
+    GRT_TRY(cuda_random_begin(r));
     GRT_TRY(cuda_each(r, r->in[0]->dims[0],
                       [=] __device__(int64_t row) { accumulate(in, row, classes, sums + row * classes); }));
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
@@ -144,10 +144,10 @@ grt_status run_multinomial(const grt_run *r)
     });
 }
 
-#define ROW(name, set, reshape_fn, run_fn)                                              \
-    {                                                                                   \
-        .domain = "", .op = name, .types = {set}, .create = create, .destroy = destroy, \
-        .reshape = reshape_fn, .run = run_fn                                            \
+#define ROW(name, set, reshape_fn, run_fn)                                      \
+    {                                                                           \
+        .domain = "", .op = name, .types = {set}, .create = cuda_random_create, \
+        .destroy = cuda_random_destroy, .reshape = reshape_fn, .run = run_fn    \
     }
 const grt_kernel_row rows[] = {
     ROW("Bernoulli", GRT_SET_FLOATS, reshape_key, run_bernoulli),

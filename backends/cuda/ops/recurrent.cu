@@ -46,7 +46,7 @@ grt_status create_linear(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-grt_status fit(const grt_reshape *r, linear_shape *sh)
+grt_status cuda_recurrent_fit(const grt_reshape *r, linear_shape *sh)
 {
     const linear_state *s = (const linear_state *)r->state;
     const grt_tensor *q = r->in[QUERY], *v = r->in[VALUE], *past = optional(r, PAST),
@@ -82,7 +82,7 @@ grt_status reshape_linear(grt_reshape *r)
 {
     linear_shape *sh;
     GRT_TRY(cuda_state(&sh));
-    grt_status status = fit(r, sh);
+    grt_status status = cuda_recurrent_fit(r, sh);
     if (status != GRT_OK) {
         free(sh);
         return status;
@@ -138,7 +138,7 @@ grt_status run_linear(const grt_run *r)
 
 /* ---- CausalConvWithState ---- */
 
-grt_status create_conv(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_conv(const grt_kernel_node *node, void **out_state)
 {
     bool *silu;
     GRT_TRY(cuda_state(&silu));
@@ -172,7 +172,7 @@ struct sequence {
     }
 };
 
-grt_status run_conv(const grt_run *r)
+grt_status cuda_recurrent_run_conv(const grt_run *r)
 {
     const bool silu = *(const bool *)r->state;
     const grt_tensor *x = r->in[0], *w = r->in[1];
@@ -208,10 +208,10 @@ const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "CausalConvWithState",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .create = create_conv,
+     .create = cuda_create_conv,
      .destroy = free,
      .reshape = reshape_conv,
-     .run = run_conv},
+     .run = cuda_recurrent_run_conv},
 };
 
 } // namespace

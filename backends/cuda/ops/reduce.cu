@@ -70,7 +70,7 @@ template <typename IN, typename A> __device__ __forceinline__ A start(fold how)
 }
 
 /* Two results of the same fold. A NaN wins every comparison. */
-template <typename A> __device__ __forceinline__ A join(fold how, A a, A b)
+template <typename A> __device__ __forceinline__ A cuda_reduce_join(fold how, A a, A b)
 {
     switch (how) {
     case FOLD_PROD:
@@ -84,7 +84,7 @@ template <typename A> __device__ __forceinline__ A join(fold how, A a, A b)
     }
 }
 
-template <typename A> __device__ __forceinline__ A take(fold how, A acc, A x, A shift)
+template <typename A> __device__ __forceinline__ A cuda_reduce_take(fold how, A acc, A x, A shift)
 {
     switch (how) {
     case FOLD_ABS:
@@ -100,7 +100,7 @@ template <typename A> __device__ __forceinline__ A take(fold how, A acc, A x, A 
     default:
         break;
     }
-    return join<A>(how, acc, x);
+    return cuda_reduce_join<A>(how, acc, x);
 }
 
 /* What a finished number is stored as. Reals that become integers are cut off. */
@@ -145,7 +145,7 @@ template <typename A, typename OUT> __device__ __forceinline__ OUT finished(cons
         return cut_off<OUT>((double)v);
 }
 
-template <typename A> __device__ __forceinline__ A finite_or_zero(A v)
+template <typename A> __device__ __forceinline__ A cuda_finite_or_zero(A v)
 {
     return v - v == A(0) ? v : A(0);
 }
@@ -160,7 +160,7 @@ __device__ __forceinline__ A fold_some(const job &j, const IN *in, int64_t begin
     for (int64_t r = begin; r < end; r += step) {
         int64_t at[1];
         cuda_walk_at(j.reduced, r, at);
-        acc = take<A>(how, acc, (A)pw_widen<IN>(in[at[0]]), shift);
+        acc = cuda_reduce_take<A>(how, acc, (A)pw_widen<IN>(in[at[0]]), shift);
     }
     return acc;
 }
@@ -174,7 +174,8 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
         A shift = A(0);
         cuda_walk_at(j.kept, i, at);
         if (j.how == FOLD_EXP)
-            shift = finite_or_zero(fold_some<IN, A>(j, in + at[1], 0, j.reduced.total, 1, FOLD_MAX, shift));
+            shift =
+                cuda_finite_or_zero(fold_some<IN, A>(j, in + at[1], 0, j.reduced.total, 1, FOLD_MAX, shift));
         out[at[0]] =
             finished<A, OUT>(j, fold_some<IN, A>(j, in + at[1], 0, j.reduced.total, 1, j.how, shift), shift);
     }
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
 template <typename A> __device__ __forceinline__ A fold_block(fold how, A acc, A *shared)
 {
     for (int lane = 16; lane; lane /= 2)
-        acc = join<A>(how, acc, __shfl_xor_sync(0xffffffffu, acc, lane));
+        acc = cuda_reduce_join<A>(how, acc, __shfl_xor_sync(0xffffffffu, acc, lane));
     int warps = blockDim.x / 32;
     if (warps == 1)
         return acc;
@@ -194,7 +195,7 @@ template <typename A> __device__ __forceinline__ A fold_block(fold how, A acc, A
     __syncthreads();
     acc = shared[0];
     for (int w = 1; w < warps; w++)
-        acc = join<A>(how, acc, shared[w]);
+        acc = cuda_reduce_join<A>(how, acc, shared[w]);
     return acc;
 }
 
@@ -209,7 +210,7 @@ __global__ void __launch_bounds__(512) block_kernel(const __grid_constant__ job 
         A shift = A(0);
         cuda_walk_at(j.kept, item, at);
         if (j.how == FOLD_EXP)
-            shift = finite_or_zero(fold_block<A>(
+            shift = cuda_finite_or_zero(fold_block<A>(
                 FOLD_MAX,
                 fold_some<IN, A>(j, in + at[1], begin + threadIdx.x, end, blockDim.x, FOLD_MAX, shift),
                 shared));
@@ -223,7 +224,7 @@ __global__ void __launch_bounds__(512) block_kernel(const __grid_constant__ job 
 
 /* ---- kernel life ---- */
 
-grt_status create(const grt_kernel_node *node, void **out_state)
+grt_status cuda_reduce_create(const grt_kernel_node *node, void **out_state)
 {
     state *s;
     GRT_TRY(cuda_state(&s));
@@ -262,7 +263,7 @@ bool folds_in_double(const job *j, grt_dtype dtype)
     return j->how == FOLD_EXP && !grt_dtype_in(dtype, GRT_SET_FLOATS);
 }
 
-grt_status reshape(grt_reshape *r)
+grt_status cuda_reduce_reshape(grt_reshape *r)
 {
     const state *s = (const state *)r->state;
     const grt_tensor *data = r->in[0];
@@ -358,7 +359,7 @@ template <typename S> grt_status fold_int(const grt_run *r)
     return folds_in_double(&sh->first, r->in[0]->dtype) ? fold_as<S, double>(r) : fold_as<S, A>(r);
 }
 
-grt_status run(const grt_run *r)
+grt_status cuda_reduce_run(const grt_run *r)
 {
     const shape *sh = (const shape *)r->shape;
     if (sh->first.kept.total <= 0)
@@ -396,10 +397,11 @@ grt_status run(const grt_run *r)
     }
 }
 
-#define REDUCE(name, set)                                                                        \
-    {                                                                                            \
-        .domain = "", .op = name, .types = {set, CUDA_INDEX}, .flags = GRT_KERNEL_READS(1),      \
-        .create = create, .destroy = free, .reshape = reshape, .release_shape = free, .run = run \
+#define REDUCE(name, set)                                                                   \
+    {                                                                                       \
+        .domain = "", .op = name, .types = {set, CUDA_INDEX}, .flags = GRT_KERNEL_READS(1), \
+        .create = cuda_reduce_create, .destroy = free, .reshape = cuda_reduce_reshape,      \
+        .release_shape = free, .run = cuda_reduce_run                                       \
     }
 
 const grt_kernel_row rows[] = {

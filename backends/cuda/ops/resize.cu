@@ -19,7 +19,7 @@ struct resize_shape {
     strided_axis axes[GRT_MAX_RANK];
 };
 
-grt_status create(const grt_kernel_node *node, void **out_state)
+grt_status cuda_resize_create(const grt_kernel_node *node, void **out_state)
 {
     grt_resize *s;
     GRT_TRY(cuda_state(&s));
@@ -28,7 +28,7 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-grt_status reshape(grt_reshape *r)
+grt_status cuda_resize_reshape(grt_reshape *r)
 {
     const grt_tensor *in = r->in[0], *out = r->out[0];
     grt_resize_axis plans[GRT_MAX_RANK];
@@ -46,7 +46,7 @@ grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-template <typename T> grt_status pick(const grt_run *r)
+template <typename T> grt_status cuda_resize_pick(const grt_run *r)
 {
     const resize_shape sh = *(const resize_shape *)r->shape;
     const grt_resize s = *(const grt_resize *)r->state;
@@ -140,11 +140,11 @@ grt_status blend(const grt_run *r)
     });
 }
 
-grt_status run(const grt_run *r)
+grt_status cuda_resize_run(const grt_run *r)
 {
     if (((const grt_resize *)r->state)->mode != GRT_RESIZE_NEAREST)
         return blend(r);
-    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), pick, r);
+    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), cuda_resize_pick, r);
 }
 
 const grt_kernel_row rows[] = {
@@ -153,11 +153,11 @@ const grt_kernel_row rows[] = {
      .types = {CUDA_MOVABLE, GRT_SET_FLOATS, GRT_SET_FLOATS, CUDA_INDEX},
      .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(2) | GRT_KERNEL_READS(3),
      .supports = grt_resize_supports,
-     .create = create,
+     .create = cuda_resize_create,
      .destroy = free,
-     .reshape = reshape,
+     .reshape = cuda_resize_reshape,
      .release_shape = free,
-     .run = run},
+     .run = cuda_resize_run},
 };
 
 } // namespace

@@ -23,7 +23,7 @@ struct rnn_shape {
     size_t projected_bytes, other_bytes;
 };
 
-bool read_activations(const grt_op_desc *desc, rnn_layer *s, grt_text *why)
+bool cuda_read_activations(const grt_op_desc *desc, rnn_layer *s, grt_text *why)
 {
     static const char *const gated[] = {"Sigmoid", "Tanh", "Tanh"}, *const plain[] = {"Tanh"};
     return grt_rnn_acts_read(desc, s->kind == RNN_PLAIN ? plain : gated,
@@ -47,21 +47,21 @@ void read_kind(const grt_op_desc *desc, rnn_layer *s)
     s->clip = grt_attr_float(desc, "clip", 0.0f);
 }
 
-bool supports(const grt_kernel_node *node, grt_text *why)
+bool cuda_rnn_supports(const grt_kernel_node *node, grt_text *why)
 {
     rnn_layer s = {};
     read_kind(node->desc, &s);
-    return read_activations(node->desc, &s, why);
+    return cuda_read_activations(node->desc, &s, why);
 }
 
-grt_status create(const grt_kernel_node *node, void **out_state)
+grt_status cuda_rnn_create(const grt_kernel_node *node, void **out_state)
 {
     const cuda_blas *blas; /* fail now if cuBLASLt is missing */
     GRT_TRY(cuda_blas_get(((const cuda_device *)node->device)->libraries, &blas));
     rnn_layer *s;
     GRT_TRY(cuda_state(&s));
     read_kind(node->desc, s);
-    read_activations(node->desc, s, NULL);
+    cuda_read_activations(node->desc, s, NULL);
     *out_state = s;
     return GRT_OK;
 }
@@ -125,7 +125,7 @@ grt_status plan_recurrence(const grt_reshape *r, const rnn_layer *s, rnn_shape *
     return GRT_OK;
 }
 
-grt_status plan(const grt_reshape *r, rnn_shape *sh)
+grt_status cuda_rnn_plan(const grt_reshape *r, rnn_shape *sh)
 {
     const rnn_layer *s = (const rnn_layer *)r->state;
     const int64_t states = grt_mul_saturated(sh->size.batch, sh->size.hidden),
@@ -141,7 +141,7 @@ grt_status plan(const grt_reshape *r, rnn_shape *sh)
     return GRT_OK;
 }
 
-grt_status reshape(grt_reshape *r)
+grt_status cuda_rnn_reshape(grt_reshape *r)
 {
     const rnn_layer *s = (const rnn_layer *)r->state;
     const grt_tensor *x = r->in[X], *w = r->in[W], *rec = r->in[R];
@@ -156,7 +156,7 @@ grt_status reshape(grt_reshape *r)
     sh->size.input = x->dims[2];
     sh->size.hidden = rec->dims[2];
     sh->dtype = x->dtype;
-    const grt_status status = plan(r, sh);
+    const grt_status status = cuda_rnn_plan(r, sh);
     if (status != GRT_OK) {
         release_shape(sh);
         return status;
@@ -175,7 +175,7 @@ template <class T> T *output(const grt_run *r, int32_t i)
     return i < r->n_out && r->out[i] ? (T *)r->out[i]->data : NULL;
 }
 
-template <class T> grt_status run_typed(const grt_run *r)
+template <class T> grt_status cuda_rnn_run_typed(const grt_run *r)
 {
     const rnn_layer *s = (const rnn_layer *)r->state;
     const rnn_shape *sh = (const rnn_shape *)r->shape;
@@ -206,9 +206,9 @@ template <class T> grt_status run_typed(const grt_run *r)
     return rnn_steps_run(sh->steps, r->desc, &data, other, stream);
 }
 
-grt_status run(const grt_run *r)
+grt_status cuda_rnn_run(const grt_run *r)
 {
-    CUDA_FOR_FLOATS(r->in[X]->dtype, T, return run_typed<T>(r))
+    CUDA_FOR_FLOATS(r->in[X]->dtype, T, return cuda_rnn_run_typed<T>(r))
     return GRT_OK;
 }
 
@@ -216,8 +216,8 @@ grt_status run(const grt_run *r)
     {                                                                                               \
         .domain = "", .op = name,                                                                   \
         .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)}, \
-        .supports = supports, .create = create, .destroy = free, .reshape = reshape,                \
-        .release_shape = release_shape, .run = run                                                  \
+        .supports = cuda_rnn_supports, .create = cuda_rnn_create, .destroy = free,                  \
+        .reshape = cuda_rnn_reshape, .release_shape = release_shape, .run = cuda_rnn_run            \
     }
 
 const grt_kernel_row rows[] = {LAYER("LSTM"), LAYER("GRU"), LAYER("RNN")};

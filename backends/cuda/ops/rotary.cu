@@ -68,13 +68,13 @@ template <typename T> grt_status rotate(const grt_run *r)
     });
 }
 
-grt_status run(const grt_run *r)
+grt_status cuda_rotary_run(const grt_run *r)
 {
     CUDA_FOR_FLOATS(r->in[0]->dtype, T, return rotate<T>(r))
     return GRT_OK;
 }
 
-bool supports(const grt_kernel_node *node, grt_text *why)
+bool cuda_rotary_supports(const grt_kernel_node *node, grt_text *why)
 {
     if (node->in[1].dtype == node->in[0].dtype && node->in[2].dtype == node->in[0].dtype)
         return true;
@@ -88,12 +88,12 @@ const grt_kernel_row rows[] = {
      .op = "RotaryEmbedding",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = supports,
+     .supports = cuda_rotary_supports,
      .create = grt_rotary_create,
      .destroy = free,
      .reshape = grt_rotary_reshape,
      .release_shape = free,
-     .run = run},
+     .run = cuda_rotary_run},
 };
 
 } // namespace

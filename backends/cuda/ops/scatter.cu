@@ -18,7 +18,7 @@ struct scatter_state {
     reduction how;
 };
 
-grt_status create_scatter(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_scatter(const grt_kernel_node *node, void **out_state)
 {
     static const char *const names[] = {"none", "add", "mul", "max", "min"};
     const char *name = grt_attr_string(node->desc, "reduction", "none");
@@ -32,7 +32,7 @@ grt_status create_scatter(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-bool supports_scatter(const grt_kernel_node *node, grt_text *why)
+bool cuda_supports_scatter(const grt_kernel_node *node, grt_text *why)
 {
     bool number = grt_dtype_in(node->in[0].dtype, GRT_SET_NUMBERS | GRT_BIT(BOOL));
     if (number || !strcmp(grt_attr_string(node->desc, "reduction", "none"), "none"))
@@ -42,7 +42,7 @@ bool supports_scatter(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-grt_status start_output(const grt_run *r)
+grt_status cuda_start_output(const grt_run *r)
 {
     size_t bytes = grt_tensor_bytes(r->in[0]);
     if (r->out[0]->data != r->in[0]->data && bytes)
@@ -51,7 +51,8 @@ grt_status start_output(const grt_run *r)
     return GRT_OK;
 }
 
-template <typename S> __device__ __forceinline__ S combine(reduction how, bool truth, S to, S from)
+template <typename S>
+__device__ __forceinline__ S cuda_scatter_combine(reduction how, bool truth, S to, S from)
 {
     typedef typename pw_storage<S>::T T;
     T a = pw_widen<S>(to), b = pw_widen<S>(from);
@@ -81,7 +82,8 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
 }
 
 template <typename T>
-grt_status put(const cuda_elements *s, cuda_indexed by, void *dst, const void *updates, cudaStream_t stream)
+grt_status cuda_scatter_put(const cuda_elements *s, cuda_indexed by, void *dst, const void *updates,
+                            cudaStream_t stream)
 {
     put_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)updates);
     CUDA_LAUNCHED();
@@ -103,7 +105,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
         for (int64_t j = 0; j < n; j++) {
             int64_t i = first + j * step;
             S *to = dst + base + by.at(i, s.size) * s.stride;
-            *to = combine<S>(how, truth, *to, updates[i]);
+            *to = cuda_scatter_combine<S>(how, truth, *to, updates[i]);
         }
     }
 }
@@ -136,7 +138,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     CUDA_ITEMS (i, s.inner)
         for (int64_t k = 0; k < s.n; k++) {
             S *to = dst + cuda_tuple_offset(s, by, k) + i;
-            *to = combine<S>(how, truth, *to, updates[k * s.inner + i]);
+            *to = cuda_scatter_combine<S>(how, truth, *to, updates[k * s.inner + i]);
         }
 }
 
@@ -166,19 +168,19 @@ template <typename S> grt_status reduce_tuples(const grt_run *r)
     return GRT_OK;
 }
 
-grt_status run_scatter_elements(const grt_run *r)
+grt_status cuda_run_scatter_elements(const grt_run *r)
 {
     cuda_indexed by;
     const cuda_elements *s = (const cuda_elements *)r->shape;
-    GRT_TRY(start_output(r));
+    GRT_TRY(cuda_start_output(r));
     if (s->total <= 0)
         return GRT_OK;
     if (s->size <= 0)
         return cuda_no_elements(r);
     GRT_TRY(cuda_indexed_begin(r, 1, "indices", &by));
     if (((const scatter_state *)r->state)->how == TAKE)
-        return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put, s, by, r->out[0]->data, r->in[2]->data,
-                            cuda_stream(r));
+        return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), cuda_scatter_put, s, by, r->out[0]->data,
+                            r->in[2]->data, cuda_stream(r));
     CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_elements, r)
 }
 
@@ -187,11 +189,11 @@ grt_status reshape_scatter_nd(grt_reshape *r)
     return cuda_tuples_reshape(r, 0);
 }
 
-grt_status run_scatter_nd(const grt_run *r)
+grt_status cuda_run_scatter_nd(const grt_run *r)
 {
     cuda_indexed by;
     const cuda_tuples *s = (const cuda_tuples *)r->shape;
-    GRT_TRY(start_output(r));
+    GRT_TRY(cuda_start_output(r));
     if (s->n * s->inner <= 0)
         return GRT_OK;
     if (cuda_tuples_empty(s))
@@ -269,10 +271,10 @@ template <typename T> grt_status put_entries(const grt_run *r, const cache_shape
     return GRT_OK;
 }
 
-grt_status run_tensor_scatter(const grt_run *r)
+grt_status cuda_run_tensor_scatter(const grt_run *r)
 {
     const cache_shape *s = (const cache_shape *)r->shape;
-    GRT_TRY(start_output(r));
+    GRT_TRY(cuda_start_output(r));
     if (s->total <= 0)
         return GRT_OK;
     return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put_entries, r, s);
@@ -283,22 +285,22 @@ const grt_kernel_row rows[] = {
      .op = "ScatterElements",
      .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = supports_scatter,
-     .create = create_scatter,
+     .supports = cuda_supports_scatter,
+     .create = cuda_create_scatter,
      .destroy = free,
      .reshape = cuda_elements_reshape,
      .release_shape = free,
-     .run = run_scatter_elements},
+     .run = cuda_run_scatter_elements},
     {.domain = "",
      .op = "ScatterND",
      .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = supports_scatter,
-     .create = create_scatter,
+     .supports = cuda_supports_scatter,
+     .create = cuda_create_scatter,
      .destroy = free,
      .reshape = reshape_scatter_nd,
      .release_shape = free,
-     .run = run_scatter_nd},
+     .run = cuda_run_scatter_nd},
     {.domain = "",
      .op = "TensorScatter",
      .types = {CUDA_MOVABLE, CUDA_MOVABLE, CUDA_INDEX},
@@ -307,7 +309,7 @@ const grt_kernel_row rows[] = {
      .destroy = free,
      .reshape = reshape_tensor_scatter,
      .release_shape = free,
-     .run = run_tensor_scatter},
+     .run = cuda_run_tensor_scatter},
 };
 
 } // namespace

@@ -32,7 +32,7 @@ template <typename T> grt_status triangle(const grt_run *r)
     return GRT_OK;
 }
 
-grt_status create_trilu(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_trilu(const grt_kernel_node *node, void **out_state)
 {
     bool *upper;
     GRT_TRY(cuda_state(&upper));
@@ -41,7 +41,7 @@ grt_status create_trilu(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-grt_status run_trilu(const grt_run *r)
+grt_status cuda_run_trilu(const grt_run *r)
 {
     if (grt_tensor_elements(r->in[0]) <= 0)
         return GRT_OK;
@@ -79,7 +79,7 @@ template <typename T> grt_status one_hot(const grt_run *r)
     return GRT_OK;
 }
 
-grt_status create_one_hot(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_one_hot(const grt_kernel_node *node, void **out_state)
 {
     int64_t *axis;
     GRT_TRY(cuda_state(&axis));
@@ -104,7 +104,7 @@ grt_status reshape_one_hot(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run_one_hot(const grt_run *r)
+grt_status cuda_run_one_hot(const grt_run *r)
 {
     if (((const one_hot_shape *)r->shape)->n <= 0)
         return GRT_OK;
@@ -144,7 +144,7 @@ template <typename T> grt_status reverse(const grt_run *r, sequences s)
     return GRT_OK;
 }
 
-grt_status create_reverse(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_reverse(const grt_kernel_node *node, void **out_state)
 {
     bool *time_first;
     GRT_TRY(cuda_state(&time_first));
@@ -153,7 +153,7 @@ grt_status create_reverse(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-grt_status run_reverse(const grt_run *r)
+grt_status cuda_run_reverse(const grt_run *r)
 {
     const grt_tensor *in = r->in[0];
     bool time_first = *(const bool *)r->state;
@@ -178,7 +178,7 @@ grt_status reshape_non_zero(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run_non_zero(const grt_run *r)
+grt_status cuda_run_non_zero(const grt_run *r)
 {
     const cuda_any in = cuda_any_in(r, 0);
     const int64_t total = grt_tensor_elements(r->in[0]);
@@ -203,7 +203,7 @@ struct compress_state {
     int64_t axis;
 };
 
-grt_status create_compress(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_compress(const grt_kernel_node *node, void **out_state)
 {
     compress_state *s;
     GRT_TRY(cuda_state(&s));
@@ -219,7 +219,8 @@ grt_status reshape_compress(grt_reshape *r)
     return GRT_OK;
 }
 
-template <typename T> grt_status pick(const grt_run *r, int64_t outer, int64_t size, int64_t inner, int64_t n)
+template <typename T>
+grt_status cuda_select_pick(const grt_run *r, int64_t outer, int64_t size, int64_t inner, int64_t n)
 {
     const int64_t *places = (const int64_t *)r->workspace;
     const T *in = (const T *)r->in[0]->data;
@@ -232,7 +233,7 @@ template <typename T> grt_status pick(const grt_run *r, int64_t outer, int64_t s
     });
 }
 
-grt_status run_compress(const grt_run *r)
+grt_status cuda_run_compress(const grt_run *r)
 {
     const compress_state *s = (const compress_state *)r->state;
     const grt_tensor *in = r->in[0];
@@ -249,7 +250,7 @@ grt_status run_compress(const grt_run *r)
     GRT_TRY(r->hooks->alloc_output(r, 0, s->flat ? 1 : in->rank, dims));
     int64_t outer = s->flat ? 1 : grt_dims_product(in->dims, 0, axis),
             inner = s->flat ? 1 : grt_dims_product(in->dims, axis + 1, in->rank);
-    return CUDA_BY_SIZE(grt_dtype_size(in->dtype), pick, r, outer, size, inner, n);
+    return CUDA_BY_SIZE(grt_dtype_size(in->dtype), cuda_select_pick, r, outer, size, inner, n);
 }
 
 const grt_kernel_row rows[] = {
@@ -257,37 +258,37 @@ const grt_kernel_row rows[] = {
      .op = "Trilu",
      .types = {CUDA_MOVABLE, GRT_BIT(INT64)},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .create = create_trilu,
+     .create = cuda_create_trilu,
      .destroy = free,
-     .run = run_trilu},
+     .run = cuda_run_trilu},
     {.domain = "",
      .op = "OneHot",
      .types = {GRT_SET_NUMBERS, GRT_SET_NUMBERS, CUDA_MOVABLE},
-     .create = create_one_hot,
+     .create = cuda_create_one_hot,
      .destroy = free,
      .reshape = reshape_one_hot,
      .release_shape = free,
-     .run = run_one_hot},
+     .run = cuda_run_one_hot},
     {.domain = "",
      .op = "ReverseSequence",
      .types = {CUDA_MOVABLE, CUDA_INDEX},
-     .create = create_reverse,
+     .create = cuda_create_reverse,
      .destroy = free,
-     .run = run_reverse},
+     .run = cuda_run_reverse},
     {.domain = "",
      .op = "NonZero",
      .types = {GRT_SET_NUMBERS | GRT_BIT(BOOL)},
      .flags = GRT_KERNEL_DYNAMIC,
      .reshape = reshape_non_zero,
-     .run = run_non_zero},
+     .run = cuda_run_non_zero},
     {.domain = "",
      .op = "Compress",
      .types = {CUDA_MOVABLE, GRT_BIT(BOOL)},
      .flags = GRT_KERNEL_DYNAMIC,
-     .create = create_compress,
+     .create = cuda_create_compress,
      .destroy = free,
      .reshape = reshape_compress,
-     .run = run_compress},
+     .run = cuda_run_compress},
 };
 
 } // namespace

@@ -10,7 +10,7 @@ namespace
 
 /* ---- Shape, Size ---- */
 
-grt_status run_shape(const grt_run *r)
+grt_status cuda_run_shape(const grt_run *r)
 {
     const cuda_dims dims = cuda_dims_of(r->in[0]);
     int64_t start = grt_attr_int(r->desc, "start", 0);
@@ -22,7 +22,7 @@ grt_status run_shape(const grt_run *r)
     });
 }
 
-grt_status run_size(const grt_run *r)
+grt_status cuda_run_size(const grt_run *r)
 {
     const int64_t n = grt_tensor_elements(r->in[0]);
     int64_t *out = (int64_t *)r->out[0]->data;
@@ -35,7 +35,7 @@ struct element {
     char bytes[16];
 };
 
-grt_status create_fill(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_fill(const grt_kernel_node *node, void **out_state)
 {
     const grt_tensor *value = grt_attr_tensor(node->desc, "value");
     element *e;
@@ -55,7 +55,7 @@ bool supports_fill(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-grt_status run_fill(const grt_run *r)
+grt_status cuda_run_fill(const grt_run *r)
 {
     const grt_tensor *out = r->out[0];
     return cuda_fill(out->data, grt_dtype_size(out->dtype), grt_tensor_elements(out), r->state, NULL,
@@ -109,7 +109,7 @@ template <typename S> grt_status range(const grt_run *r)
     return GRT_OK;
 }
 
-grt_status create_eye(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_eye(const grt_kernel_node *node, void **out_state)
 {
     int64_t *k;
     GRT_TRY(cuda_state(&k));
@@ -118,7 +118,7 @@ grt_status create_eye(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-bool supports_eye(const grt_kernel_node *node, grt_text *why)
+bool cuda_supports_eye(const grt_kernel_node *node, grt_text *why)
 {
     if (grt_dtype_in(node->out[0].dtype, GRT_SET_NUMBERS | GRT_BIT(BOOL)))
         return true;
@@ -127,7 +127,7 @@ bool supports_eye(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-grt_status run_eye(const grt_run *r)
+grt_status cuda_run_eye(const grt_run *r)
 {
     if (grt_tensor_elements(r->out[0]) <= 0)
         return GRT_OK;
@@ -142,21 +142,21 @@ grt_status run_range(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Shape", .run = run_shape},
-    {.domain = "", .op = "Size", .run = run_size},
+    {.domain = "", .op = "Shape", .run = cuda_run_shape},
+    {.domain = "", .op = "Size", .run = cuda_run_size},
     {.domain = "",
      .op = "ConstantOfShape",
      .types = {CUDA_INDEX},
      .supports = supports_fill,
-     .create = create_fill,
+     .create = cuda_create_fill,
      .destroy = free,
-     .run = run_fill},
+     .run = cuda_run_fill},
     {.domain = "",
      .op = "EyeLike",
-     .supports = supports_eye,
-     .create = create_eye,
+     .supports = cuda_supports_eye,
+     .create = cuda_create_eye,
      .destroy = free,
-     .run = run_eye},
+     .run = cuda_run_eye},
     {.domain = "",
      .op = "Range",
      .types = {GRT_SET_NUMBERS, GRT_SET_NUMBERS, GRT_SET_NUMBERS},

@@ -174,7 +174,7 @@ struct mel_shape {
     double low, step;
 };
 
-double mel_of(double hertz)
+double cuda_mel_of(double hertz)
 {
     return 2595 * log10(1 + hertz / 700);
 }
@@ -185,7 +185,8 @@ grt_status reshape_mel(grt_reshape *r)
         if (!r->in[i]->data)
             return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input %d must be known before the run", i);
     const int64_t rate = cuda_host_index(r->in[2], 0);
-    const double low = mel_of(grt_element_get(r->in[3], 0)), high = mel_of(grt_element_get(r->in[4], 0));
+    const double low = cuda_mel_of(grt_element_get(r->in[3], 0)),
+                 high = cuda_mel_of(grt_element_get(r->in[4], 0));
     const double step = (high - low) / (double)(r->out[0]->dims[1] + 2);
     if (rate < 1 || !(step >= 0) || isinf(step))
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,

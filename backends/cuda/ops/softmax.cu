@@ -70,7 +70,8 @@ __global__ void softmax_columns(const T *x, T *y, int64_t columns, int64_t size,
     }
 }
 
-template <class T> static void launch(const grt_softmax *s, const void *x_, void *y_, cudaStream_t stream)
+template <class T>
+static void cuda_softmax_launch(const grt_softmax *s, const void *x_, void *y_, cudaStream_t stream)
 {
     enum { WARP_SIZES = 1024 }; /* longer rows get a block each */
     const T *x = (const T *)x_;
@@ -84,13 +85,13 @@ template <class T> static void launch(const grt_softmax *s, const void *x_, void
         softmax_rows<T, 256><<<cuda_blocks(s->outer, 1), 256, 0, stream>>>(x, y, s->outer, s->size, s->log);
 }
 
-static grt_status softmax_run(const grt_run *r)
+static grt_status cuda_softmax_run(const grt_run *r)
 {
     const grt_softmax *s = (const grt_softmax *)r->shape;
     if (s->outer * s->size * s->inner == 0)
         return GRT_OK;
     CUDA_FOR_FLOATS(r->in[0]->dtype, T,
-                    launch<T>(s, r->in[0]->data, r->out[0]->data, (cudaStream_t)r->stream));
+                    cuda_softmax_launch<T>(s, r->in[0]->data, r->out[0]->data, (cudaStream_t)r->stream));
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -98,7 +99,7 @@ static grt_status softmax_run(const grt_run *r)
 #define ROW(name)                                                                             \
     {                                                                                         \
         .domain = "", .op = name, .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), \
-        .reshape = grt_softmax_reshape, .release_shape = free, .run = softmax_run             \
+        .reshape = grt_softmax_reshape, .release_shape = free, .run = cuda_softmax_run        \
     }
 
 static const grt_kernel_row rows[] = {ROW("Softmax"), ROW("LogSoftmax")};

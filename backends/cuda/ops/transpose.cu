@@ -12,7 +12,7 @@ struct transpose_state {
     int32_t perm[GRT_MAX_RANK];
 };
 
-grt_status create_transpose(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_transpose(const grt_kernel_node *node, void **out_state)
 {
     size_t n;
     const int64_t *perm = grt_attr_ints(node->desc, "perm", &n);
@@ -49,7 +49,7 @@ struct block_state {
     bool columns_first; /* CRD: the depth is the slowest part of the channel */
 };
 
-grt_status create_block(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_block(const grt_kernel_node *node, void **out_state)
 {
     block_state *state;
     GRT_TRY(cuda_state(&state));
@@ -94,7 +94,7 @@ const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "Transpose",
      .types = {CUDA_MOVABLE},
-     .create = create_transpose,
+     .create = cuda_create_transpose,
      .destroy = free,
      .reshape = reshape_transpose,
      .release_shape = free,
@@ -102,7 +102,7 @@ const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "DepthToSpace",
      .types = {CUDA_MOVABLE},
-     .create = create_block,
+     .create = cuda_create_block,
      .destroy = free,
      .reshape = reshape_blocks,
      .release_shape = free,
@@ -110,7 +110,7 @@ const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "SpaceToDepth",
      .types = {CUDA_MOVABLE},
-     .create = create_block,
+     .create = cuda_create_block,
      .destroy = free,
      .reshape = reshape_blocks,
      .release_shape = free,

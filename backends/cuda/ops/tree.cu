@@ -18,7 +18,7 @@ struct tree_state {
     grt_tree_transform transform;
 };
 
-void destroy(void *data)
+void cuda_tree_destroy(void *data)
 {
     tree_state *s = (tree_state *)data;
     if (s)
@@ -27,7 +27,8 @@ void destroy(void *data)
 }
 
 /* One part of the block: where it is, and what goes there. */
-template <typename T> grt_status place(grt_device *device, char **at, const T *from, int64_t n, const T **out)
+template <typename T>
+grt_status cuda_tree_place(grt_device *device, char **at, const T *from, int64_t n, const T **out)
 {
     const size_t bytes = (size_t)n * sizeof(T);
     *out = (const T *)*at;
@@ -43,14 +44,14 @@ grt_status upload(grt_device *device, const grt_trees *t, tree_state *s)
                          (size_t)(2 * t->n_leaves + t->n_members + t->n_roots) * sizeof(double);
     GRT_TRY(cuda_alloc(device, bytes ? bytes : 1, &s->block));
     char *at = (char *)s->block;
-    GRT_TRY(place(device, &at, (const grt_tree_node *)t->nodes, t->n_nodes, &s->nodes));
-    GRT_TRY(place(device, &at, (const double *)t->weights, t->n_leaves, &s->weights));
-    GRT_TRY(place(device, &at, (const double *)t->members, t->n_members, &s->members));
-    GRT_TRY(place(device, &at, t->roots, t->n_roots, &s->roots));
-    return place(device, &at, t->targets, t->n_leaves, &s->targets);
+    GRT_TRY(cuda_tree_place(device, &at, (const grt_tree_node *)t->nodes, t->n_nodes, &s->nodes));
+    GRT_TRY(cuda_tree_place(device, &at, (const double *)t->weights, t->n_leaves, &s->weights));
+    GRT_TRY(cuda_tree_place(device, &at, (const double *)t->members, t->n_members, &s->members));
+    GRT_TRY(cuda_tree_place(device, &at, t->roots, t->n_roots, &s->roots));
+    return cuda_tree_place(device, &at, t->targets, t->n_leaves, &s->targets);
 }
 
-grt_status create(const grt_kernel_node *node, void **out_state)
+grt_status cuda_tree_create(const grt_kernel_node *node, void **out_state)
 {
     grt_trees trees;
     tree_state *s;
@@ -65,14 +66,14 @@ grt_status create(const grt_kernel_node *node, void **out_state)
         status = upload(node->device, &trees, s);
     grt_trees_release(&trees);
     if (status != GRT_OK)
-        destroy(s);
+        cuda_tree_destroy(s);
     else
         *out_state = s;
     return status;
 }
 
 /* Scores of all samples, then the leaves they came to. */
-grt_status reshape(grt_reshape *r)
+grt_status cuda_tree_reshape(grt_reshape *r)
 {
     const tree_state *s = (const tree_state *)r->state;
     const grt_tensor *x = r->in[0];
@@ -88,7 +89,7 @@ grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run(const grt_run *r)
+grt_status cuda_tree_run(const grt_run *r)
 {
     const tree_state s = *(const tree_state *)r->state;
     const int64_t rows = r->in[0]->dims[0], width = r->in[0]->dims[1];
@@ -128,10 +129,10 @@ const grt_kernel_row rows[] = {
     {.domain = "ai.onnx.ml",
      .op = "TreeEnsemble",
      .types = {GRT_BIT(FLOAT) | GRT_BIT(DOUBLE) | GRT_BIT(FLOAT16)},
-     .create = create,
-     .destroy = destroy,
-     .reshape = reshape,
-     .run = run},
+     .create = cuda_tree_create,
+     .destroy = cuda_tree_destroy,
+     .reshape = cuda_tree_reshape,
+     .run = cuda_tree_run},
 };
 
 } // namespace

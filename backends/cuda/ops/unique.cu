@@ -12,7 +12,7 @@ struct unique_state {
     int64_t axis;
 };
 
-grt_status create_unique(const grt_kernel_node *node, void **out_state)
+grt_status cuda_create_unique(const grt_kernel_node *node, void **out_state)
 {
     unique_state *state;
     GRT_TRY(cuda_state(&state));
@@ -52,7 +52,7 @@ struct before {
     }
 };
 
-slices slices_of(const void *state, const grt_tensor *in)
+slices cuda_slices_of(const void *state, const grt_tensor *in)
 {
     const unique_state *s = (const unique_state *)state;
     if (s->flat || in->rank == 0)
@@ -63,16 +63,16 @@ slices slices_of(const void *state, const grt_tensor *in)
 }
 
 /* Numbers of slices twice, numbering, groups and their first slices. */
-grt_status reshape_unique(grt_reshape *r)
+grt_status cuda_reshape_unique(grt_reshape *r)
 {
-    r->workspace_bytes = (5 * (size_t)slices_of(r->state, r->in[0]).n + 1) * sizeof(int64_t);
+    r->workspace_bytes = (5 * (size_t)cuda_slices_of(r->state, r->in[0]).n + 1) * sizeof(int64_t);
     return GRT_OK;
 }
 
 /* groups[i]: number of slice i's group in order of content; first[g]: its first slice; places[n]: how many
  * groups there are. */
-grt_status group(const grt_run *r, const slices &s, int64_t *order, int64_t *spare, int64_t *places,
-                 int64_t *groups, int64_t *first)
+grt_status cuda_unique_group(const grt_run *r, const slices &s, int64_t *order, int64_t *spare,
+                             int64_t *places, int64_t *groups, int64_t *first)
 {
     GRT_TRY(cuda_each(r, s.n, [=] __device__(int64_t i) { order[i] = i; }));
     GRT_TRY(cuda_sort(r, 1, s.n, &order, &spare, before{s}));
@@ -89,8 +89,8 @@ grt_status group(const grt_run *r, const slices &s, int64_t *order, int64_t *spa
 }
 
 /* Number the groups by first appearance instead; uses up both numberings. */
-grt_status by_appearance(const grt_run *r, int64_t n, int64_t *places, int64_t *groups, int64_t *first,
-                         int64_t *old)
+grt_status cuda_by_appearance(const grt_run *r, int64_t n, int64_t *places, int64_t *groups, int64_t *first,
+                              int64_t *old)
 {
     GRT_TRY(cuda_number(r, n, places, [=] __device__(int64_t i) { return first[groups[i]] == i; }));
     GRT_TRY(cuda_each(r, n, [=] __device__(int64_t i) { old[i] = places[first[groups[i]]]; }));
@@ -101,7 +101,8 @@ grt_status by_appearance(const grt_run *r, int64_t n, int64_t *places, int64_t *
     });
 }
 
-template <typename T> grt_status take(const grt_run *r, const slices &s, int64_t n, const int64_t *first)
+template <typename T>
+grt_status cuda_unique_take(const grt_run *r, const slices &s, int64_t n, const int64_t *first)
 {
     const T *in = (const T *)s.data;
     T *out = (T *)r->out[0]->data;
@@ -112,18 +113,18 @@ template <typename T> grt_status take(const grt_run *r, const slices &s, int64_t
     });
 }
 
-grt_status run_unique(const grt_run *r)
+grt_status cuda_run_unique(const grt_run *r)
 {
     const unique_state *state = (const unique_state *)r->state;
     const grt_tensor *in = r->in[0];
-    const slices s = slices_of(state, in);
+    const slices s = cuda_slices_of(state, in);
     int64_t *order = (int64_t *)r->workspace, *spare = order + s.n, *groups = spare + s.n,
             *first = groups + s.n, *places = first + s.n;
     int64_t n = 0, dims[GRT_MAX_RANK];
-    GRT_TRY(group(r, s, order, spare, places, groups, first));
+    GRT_TRY(cuda_unique_group(r, s, order, spare, places, groups, first));
     GRT_TRY(cuda_read(r, places + s.n, &n));
     if (!state->sorted)
-        GRT_TRY(by_appearance(r, s.n, places, groups, first, order));
+        GRT_TRY(cuda_by_appearance(r, s.n, places, groups, first, order));
     const int64_t all[] = {s.n}, some[] = {n};
     const bool flat = state->flat || in->rank == 0;
     memcpy(dims, in->dims, sizeof dims);
@@ -134,7 +135,7 @@ grt_status run_unique(const grt_run *r)
         else if (r->out[i])
             GRT_TRY(r->hooks->alloc_output(r, i, 1, i == 2 ? all : some));
     if (r->out[0])
-        GRT_TRY(CUDA_BY_SIZE(grt_dtype_size(in->dtype), take, r, s, n, first));
+        GRT_TRY(CUDA_BY_SIZE(grt_dtype_size(in->dtype), cuda_unique_take, r, s, n, first));
     const cuda_any indices = cuda_any_out(r, 1), inverse = cuda_any_out(r, 2), counts = cuda_any_out(r, 3);
     if (counts)
         CUDA_TRY(cudaMemsetAsync(counts.data, 0, (size_t)n * sizeof(int64_t), cuda_stream(r)));
@@ -153,10 +154,10 @@ const grt_kernel_row rows[] = {
      .op = "Unique",
      .types = {GRT_SET_NUMBERS | GRT_BIT(BOOL)},
      .flags = GRT_KERNEL_DYNAMIC,
-     .create = create_unique,
+     .create = cuda_create_unique,
      .destroy = free,
-     .reshape = reshape_unique,
-     .run = run_unique},
+     .reshape = cuda_reshape_unique,
+     .run = cuda_run_unique},
 };
 
 } // namespace

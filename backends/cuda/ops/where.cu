@@ -9,8 +9,8 @@ typedef cuda_walk<4, GRT_MAX_RANK> choose_walk;
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    choose_kernel(const __grid_constant__ choose_walk walk, const uint8_t *condition, const T *x, const T *y,
-                  T *out)
+    cuda_choose_kernel(const __grid_constant__ choose_walk walk, const uint8_t *condition, const T *x,
+                       const T *y, T *out)
 {
     CUDA_ITEMS (i, walk.total) {
         int64_t at[4];
@@ -19,10 +19,10 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
-template <typename T> grt_status choose(const grt_run *r)
+template <typename T> grt_status cuda_where_choose(const grt_run *r)
 {
     const choose_walk *walk = (const choose_walk *)r->shape;
-    choose_kernel<T><<<cuda_grid(walk->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+    cuda_choose_kernel<T><<<cuda_grid(walk->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
         *walk, (const uint8_t *)r->in[0]->data, (const T *)r->in[1]->data, (const T *)r->in[2]->data,
         (T *)r->out[0]->data);
     CUDA_LAUNCHED();
@@ -42,7 +42,7 @@ grt_status run_where(const grt_run *r)
 {
     if (((const choose_walk *)r->shape)->total <= 0)
         return GRT_OK;
-    return CUDA_BY_SIZE(grt_dtype_size(r->out[0]->dtype), choose, r);
+    return CUDA_BY_SIZE(grt_dtype_size(r->out[0]->dtype), cuda_where_choose, r);
 }
 
 const grt_kernel_row rows[] = {
