@@ -211,10 +211,10 @@ tests_cxx_wrappers_LDADD = libgraphrt.la
 EXTRA_DIST += tests/cmake/CMakeLists.txt
 # Scripts: the last line of each is its totals. CC, CXX and SANITIZE are for those that compile the program in README.md.
 AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX; SANITIZE='$(SANITIZE)'; export SANITIZE; GRAPHRT_ALGO_CACHE=off; export GRAPHRT_ALGO_CACHE;
-dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/calls.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
+dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/names.sh tests/scripts/calls.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
 dist_check_SCRIPTS += tests/scripts/docs.sh
 TESTS += tests/scripts/docs.sh
-TESTS += tests/scripts/includes.sh
+TESTS += tests/scripts/includes.sh tests/scripts/names.sh
 TESTS += tests/scripts/calls.sh
 dist_check_SCRIPTS += tests/scripts/op_files.sh
 TESTS += tests/scripts/op_files.sh
