@@ -27,7 +27,7 @@ struct cuda_libraries {
 /* ---- finding ---- */
 
 /* Searches the loader's path, then the toolkit's directory. Libraries stay open for other devices. */
-static grt_status cuda_library_open(const char *what, const char *const *names, void **out_library)
+static grt_status open_any_library(const char *what, const char *const *names, void **out_library)
 {
     const char *home = secure_getenv("CUDA_HOME"), *first = NULL;
     const char *roots[] = {home, "/usr/local/cuda"};
@@ -98,7 +98,7 @@ grt_status cuda_library_open(cuda_library *l)
     if (!l->open) {
         void *opened;
         const char *missing = NULL;
-        status = cuda_library_open(l->what, l->names, &opened);
+        status = open_any_library(l->what, l->names, &opened);
         if (status == GRT_OK)
             l->find(opened, &missing);
         if (missing)

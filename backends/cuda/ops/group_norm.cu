@@ -76,23 +76,23 @@ template <class T> static void launch_group(const grt_run *r, const group_shape 
         (T *)r->out[0]->data);
 }
 
-static grt_status cuda_group_norm_run_row(const grt_run *r)
+static grt_status run_cuda_group_norm(const grt_run *r)
 {
     const group_shape *s = (const group_shape *)r->shape;
     if (s->norm.rows * s->norm.channels * s->norm.pixels == 0)
         return GRT_OK;
-    if (!s->spread || !cuda_group_norm_run_row(&s->shares, r->in[0]->dtype, r->in[0]->data,
-                                               r->in[GRT_NORM_SCALE]->data, r->in[GRT_NORM_BIAS]->data,
-                                               r->out[0]->data, r->workspace, (cudaStream_t)r->stream))
+    if (!s->spread || !cuda_group_norm_run(&s->shares, r->in[0]->dtype, r->in[0]->data,
+                                           r->in[GRT_NORM_SCALE]->data, r->in[GRT_NORM_BIAS]->data,
+                                           r->out[0]->data, r->workspace, (cudaStream_t)r->stream))
         CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_group<T>(r, s));
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
-#define GROUP(in, name)                                                                           \
-    {                                                                                             \
-        .domain = in, .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},      \
-        .reshape = cuda_group_norm_reshape, .release_shape = free, .run = cuda_group_norm_run_row \
+#define GROUP(in, name)                                                                       \
+    {                                                                                         \
+        .domain = in, .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},  \
+        .reshape = cuda_group_norm_reshape, .release_shape = free, .run = run_cuda_group_norm \
     }
 
 static const grt_kernel_row rows[] = {
