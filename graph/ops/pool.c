@@ -102,6 +102,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 2,
      .attrs = max_attrs,
+     .flags = OP_PICKS,
      .precision = OP_FOLLOWS,
      .layout = OP_LAYOUT_FORM,
      .infer = infer_pool},

@@ -230,11 +230,11 @@ static const op_attr gru_attrs[] = {
     RNN_ATTRS, {"linear_before_reset", GRT_ATTR_INT, false}, {NULL, 0, false}};
 static const op_attr lstm_attrs[] = {RNN_ATTRS, {"input_forget", GRT_ATTR_INT, false}, {NULL, 0, false}};
 
-#define ROW(op, inputs, outputs, list)                                                      \
-    {                                                                                       \
-        .domain = "", .name = op, .since = 22, .min_in = 3, .max_in = inputs, .min_out = 0, \
-        .max_out = outputs, .attrs = list, .precision = OP_NARROW, .flags = OP_TF32,        \
-        .flops = flops_recurrence, .infer = infer_rnn, .upgrade = upgrade_rnn               \
+#define ROW(op, inputs, outputs, list)                                                            \
+    {                                                                                             \
+        .domain = "", .name = op, .since = 22, .min_in = 3, .max_in = inputs, .min_out = 0,       \
+        .max_out = outputs, .attrs = list, .precision = OP_NARROW, .flags = OP_TF32 | OP_FILTERS, \
+        .flops = flops_recurrence, .infer = infer_rnn, .upgrade = upgrade_rnn                     \
     }
 
 static const op_row rows[] = {

@@ -35,9 +35,7 @@ static ir_value *passed(const ir_value *value)
 {
     ir_node *node = value->producer;
     ir_value *x = ir_in(node, 0);
-    const bool reshaped =
-        rewrite_is(node, "Reshape") || rewrite_is(node, "Unsqueeze") || rewrite_is(node, "Squeeze");
-    if (reshaped && same_last_two(&x->type, &value->type))
+    if (rewrite_is_reshape(node) && same_last_two(&x->type, &value->type))
         return x;
     return rewrite_is(node, "Cast") && grt_dtype_in(x->type.dtype, GRT_SET_FLOATS) ? x : NULL;
 }

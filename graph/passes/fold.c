@@ -58,16 +58,11 @@ static size_t result_bytes(const fold *f, const ir_node *node, const ir_value *v
 /* Filters that DequantizeLinear widens for steps without an integer form: once here, not in every run. */
 static bool widens_filters(const ir_node *node)
 {
-    static const char *const users[] = {"Conv", "ConvTranspose", "LSTM", "GRU", "RNN"};
     if (!rewrite_is(node, "DequantizeLinear"))
         return false;
-    for (const ir_use *use = node->out[0]->uses; use; use = use->next) {
-        bool found = false;
-        for (size_t i = 0; i < sizeof users / sizeof *users; i++)
-            found = found || rewrite_is(use->node, users[i]);
-        if (!found)
+    for (const ir_use *use = node->out[0]->uses; use; use = use->next)
+        if (!rewrite_has(use->node, OP_FILTERS))
             return false;
-    }
     return true;
 }
 

@@ -254,8 +254,9 @@ static bool absolute(const grt_dims *dims, grt_dim size, int64_t *start)
     return true;
 }
 
-static bool apply_slice(grt_dims *dims, const ir_node *node, index_map *map)
+static bool step_slice(grt_dims *dims, const ir_node *node, const ir_value *value, index_map *map)
 {
+    (void)value;
     const int64_t *starts, *axes = NULL, *steps = NULL;
     int64_t n, m;
     const ir_type *in = &ir_in(node, 0)->type, *out = &node->out[0]->type;
@@ -278,7 +279,7 @@ static bool apply_slice(grt_dims *dims, const ir_node *node, index_map *map)
     return true;
 }
 
-static bool apply_split(grt_dims *dims, const ir_node *node, const ir_value *value, index_map *map)
+static bool step_split(grt_dims *dims, const ir_node *node, const ir_value *value, index_map *map)
 {
     const ir_type *in = &ir_in(node, 0)->type;
     const int64_t axis = grt_axis(grt_attr_int(&node->desc, "axis", 0), in->rank);
@@ -295,8 +296,9 @@ static bool apply_split(grt_dims *dims, const ir_node *node, const ir_value *val
 }
 
 /* One index, or some that follow each other. */
-static bool apply_gather(grt_dims *dims, const ir_node *node, index_map *map)
+static bool step_gather(grt_dims *dims, const ir_node *node, const ir_value *value, index_map *map)
 {
+    (void)value;
     const ir_type *in = &ir_in(node, 0)->type, *out = &node->out[0]->type;
     const ir_value *indices = ir_in(node, 1);
     const int64_t *index;
@@ -316,8 +318,9 @@ static bool apply_gather(grt_dims *dims, const ir_node *node, index_map *map)
     return indices->type.rank == 1 || index_map_reshape(dims, map, out->rank, out->dims);
 }
 
-static bool apply_transpose(const ir_node *node, index_map *map)
+static bool step_transpose(grt_dims *dims, const ir_node *node, const ir_value *value, index_map *map)
 {
+    (void)dims, (void)value;
     size_t n;
     const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
     int64_t reversed[INDEX_MAP_PARTS];
@@ -326,26 +329,46 @@ static bool apply_transpose(const ir_node *node, index_map *map)
     return (!perm || n == (size_t)map->rank) && index_map_transpose(map, perm ? perm : reversed);
 }
 
-/* From the map of the node's input 0 to that of `value`, one of its outputs. */
+/* A step from the map of a node's input 0 to that of `value`, one of its outputs. */
+typedef bool map_step(grt_dims *dims, const ir_node *node, const ir_value *value, index_map *map);
+
+static bool step_reshape(grt_dims *dims, const ir_node *node, const ir_value *value, index_map *map)
+{
+    return rewrite_is(node, "Identity") || index_map_reshape(dims, map, value->type.rank, value->type.dims);
+}
+
+static bool step_expand(grt_dims *dims, const ir_node *node, const ir_value *value, index_map *map)
+{
+    (void)node;
+    return index_map_expand(dims, map, value->type.rank, value->type.dims);
+}
+
+/* Each of these ops moves elements in a way of its own; views do in one way. */
+static const struct {
+    const char *op;
+    map_step *apply;
+} steps[] = {{"Transpose", step_transpose},
+             {"Expand", step_expand},
+             {"Slice", step_slice},
+             {"Split", step_split},
+             {"Gather", step_gather}};
+
+/* NULL if the node does not move elements. */
+static map_step *step_of(const ir_node *node)
+{
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (rewrite_is(node, steps[i].op))
+            return steps[i].apply;
+    return rewrite_has(node, OP_VIEW) ? step_reshape : NULL;
+}
+
 static bool apply_node(grt_dims *dims, const ir_node *node, const ir_value *value, index_map *map)
 {
     const ir_type *out = &value->type;
     if (out->kind != GRT_KIND_TENSOR || out->rank < 0 || out->rank > INDEX_MAP_PARTS)
         return false;
-    if (rewrite_is(node, "Reshape") || rewrite_is(node, "Squeeze") || rewrite_is(node, "Unsqueeze") ||
-        rewrite_is(node, "Flatten"))
-        return index_map_reshape(dims, map, out->rank, out->dims);
-    if (rewrite_is(node, "Transpose"))
-        return apply_transpose(node, map);
-    if (rewrite_is(node, "Expand"))
-        return index_map_expand(dims, map, out->rank, out->dims);
-    if (rewrite_is(node, "Slice"))
-        return apply_slice(dims, node, map);
-    if (rewrite_is(node, "Split"))
-        return apply_split(dims, node, value, map);
-    if (rewrite_is(node, "Gather"))
-        return apply_gather(dims, node, map);
-    return rewrite_is(node, "Identity");
+    map_step *step = step_of(node);
+    return step && step(dims, node, value, map);
 }
 
 /* x of x * c or x / c with a scalar constant c, which multiplies *scale. */
@@ -366,16 +389,6 @@ static ir_value *index_map_unscaled(const ir_node *node, double *scale)
     return NULL;
 }
 
-static bool index_map_is_move(const ir_node *node)
-{
-    static const char *const moves[] = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten",
-                                        "Slice",   "Split",     "Gather",  "Expand",    "Identity"};
-    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
-        if (rewrite_is(node, moves[i]))
-            return true;
-    return false;
-}
-
 bool index_map_of(ir_value *value, index_map *map, double *scale)
 {
     ir_value *chain[MOST_MOVES + 1] = {value};
@@ -384,9 +397,7 @@ bool index_map_of(ir_value *value, index_map *map, double *scale)
     grt_dims *dims = value->graph->module->dims;
     for (const ir_node *node = value->producer; node && n < MOST_MOVES; node = chain[n]->producer) {
         double factor = 1;
-        ir_value *x = index_map_is_move(node) ? ir_in(node, 0)
-                      : scale                 ? index_map_unscaled(node, &factor)
-                                              : NULL;
+        ir_value *x = step_of(node) ? ir_in(node, 0) : scale ? index_map_unscaled(node, &factor) : NULL;
         if (!x || node->graph != value->graph)
             break;
         chain[++n] = x;
@@ -398,7 +409,7 @@ bool index_map_of(ir_value *value, index_map *map, double *scale)
         bool ok = index_map_identity(chain[n], map);
         while (ok && i > 0) {
             const ir_node *node = chain[--i]->producer;
-            ok = !index_map_is_move(node) || apply_node(dims, node, chain[i], map);
+            ok = !step_of(node) || apply_node(dims, node, chain[i], map);
         }
         if (ok)
             break;

@@ -8,6 +8,11 @@
 
 #include <string.h>
 
+bool rewrite_is_reshape(const ir_node *node)
+{
+    return rewrite_has(node, OP_VIEW) && !rewrite_is(node, "Identity");
+}
+
 bool rewrite_is_output(const ir_value *value)
 {
     for (const ir_use *use = value->uses; use; use = use->next)

@@ -68,12 +68,6 @@ static int32_t row_input(const ir_node *node)
 
 /* ---- moves of rows ---- */
 
-static bool row_moves_is_reshape(const ir_node *node)
-{
-    return rewrite_is(node, "Reshape") || rewrite_is(node, "Squeeze") || rewrite_is(node, "Unsqueeze") ||
-           rewrite_is(node, "Flatten");
-}
-
 /* Moves rows as a whole: the last dim stays what it is. */
 static bool is_row_move(const ir_node *node)
 {
@@ -82,7 +76,7 @@ static bool is_row_move(const ir_node *node)
     if (!in || in->rank < 2 || out->rank < 2 || in->dims[in->rank - 1] != out->dims[out->rank - 1])
         return false;
     const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
-    return row_moves_is_reshape(node) ||
+    return rewrite_is_reshape(node) ||
            (rewrite_is(node, "Transpose") && perm && perm[in->rank - 1] == in->rank - 1);
 }
 
@@ -91,7 +85,7 @@ static bool move_rows(grt_dims *dims, const ir_node *node, index_map *map)
 {
     const ir_type *out = &node->out[0]->type;
     size_t n;
-    if (row_moves_is_reshape(node))
+    if (rewrite_is_reshape(node))
         return index_map_reshape(dims, map, out->rank - 1, out->dims);
     return index_map_transpose(map, grt_attr_ints(&node->desc, "perm", &n));
 }

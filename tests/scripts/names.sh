@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# No two files define static functions of one name, and the script that checks it sees when they do.
+# No two files define static functions of one name, and the script that checks it sees when they do. No pass has a list of ops:
+# what holds for a class of ops is a trait in their rows (docs/decisions/passes.md).
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -26,5 +27,19 @@ done <<'END'
 0|static void run(int a);~static void text_run(int a)|static void run(int a)
 1|static __attribute__((noinline)) void run(int a)|template <typename T>~static void run(T a)
 END
+# Arrays of op names, and conditions that ask for three ops, in the C files $1...
+lists_ops()
+{
+    awk 'BEGIN { RS = ";" }
+        /const char \*const [a-z_]*\[\] = {"[A-Z]/ || gsub(/rewrite_is\(/, "&") > 2 && gsub(/\|\|/, "&") > 1 { print FILENAME ":" $0; bad = 1 }
+        END { exit !bad }' "$@"
+}
+printf '%s\n' 'static const char *const moves[] = {"Reshape"};' >"$scratch/array.c"
+printf '%s\n' 'return rewrite_is(n, "Add") || rewrite_is(n, "Sub") ||' 'rewrite_is(n, "Mul");' >"$scratch/chain.c"
+printf '%s\n' 'return rewrite_is(n, "Add") || rewrite_is(n, "Sub");' >"$scratch/pair.c"
+refuse 0 "a list of ops" lists_ops "$scratch/array.c"
+refuse 0 "three ops in a condition" lists_ops "$scratch/chain.c"
+refuse 1 "two ops in a condition" lists_ops "$scratch/pair.c"
+refuse 1 "the passes" lists_ops "$srcdir"/graph/passes/*.c
 check "this checkout" "$srcdir/scripts/check-names.sh" "$srcdir"
 finish
