@@ -4,7 +4,7 @@
  *
  * Some rows go together, so that keys and values are widened and rounded once for all of them. Sums are added
  * up in the order of their terms, whatever is done side by side. */
-#include "backends/cpu/attention.h"
+#include "backends/cpu/attention_exact.h"
 
 #include "src/base/element.h"
 

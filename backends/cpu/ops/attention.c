@@ -3,7 +3,7 @@
  * scores = Q K^T, softcap, mask, softmax, Y = P V, skipping keys that causality, window or padding exclude.
  * Float32, and 16-bit floats as float32, use matrix products on blocks; double goes through
  * attention_exact.c. */
-#include "backends/cpu/attention.h"
+#include "backends/cpu/attention_exact.h"
 
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/softmax.h"
