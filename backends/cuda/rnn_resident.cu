@@ -372,15 +372,15 @@ const void *cuda_rnn_resident_kernel_for(const rnn_layer *layer, const rnn_tiles
 /* The activations that ONNX takes where none are named; RNN may have Relu. */
 bool cuda_is_usual(const rnn_layer *layer)
 {
-    if (layer->clip != 0 || layer->coupled || (layer->kind == RNN_GRU && !layer->linear_before_reset))
+    if (layer->clip != 0 || layer->coupled || (layer->kind == GRT_RNN_GRU && !layer->linear_before_reset))
         return false;
     for (int32_t d = 0; d < layer->directions; d++) {
         const grt_rnn_act_kind first = layer->act[d][0].kind;
-        if (layer->kind == RNN_PLAIN
+        if (layer->kind == GRT_RNN_PLAIN
                 ? (first != GRT_RNN_TANH && first != GRT_RNN_RELU) || first != layer->act[0][0].kind
                 : first != GRT_RNN_SIGMOID || layer->act[d][1].kind != GRT_RNN_TANH)
             return false;
-        if (layer->kind == RNN_LSTM && layer->act[d][2].kind != GRT_RNN_TANH)
+        if (layer->kind == GRT_RNN_LSTM && layer->act[d][2].kind != GRT_RNN_TANH)
             return false;
     }
     return true;

@@ -115,9 +115,9 @@ template <class T> __global__ void update(const __grid_constant__ step_job<T> s,
     const float clip = s.layer.clip;
     const T *sums = s.sums + item / n * s.gates * n + j;
     F h = cuda_widen(s.h[item]);
-    if (s.layer.kind == RNN_PLAIN) {
+    if (s.layer.kind == GRT_RNN_PLAIN) {
         h = rnn_activated<F>(act[0], clip, cuda_widen(sums[0]) + outer(s, d, t, b, 0, j, true));
-    } else if (s.layer.kind == RNN_GRU) {
+    } else if (s.layer.kind == GRT_RNN_GRU) {
         const F keep = rnn_activated<F>(act[0], clip, cuda_widen(sums[0]) + outer(s, d, t, b, 0, j, true));
         F fresh;
         if (s.layer.linear_before_reset) {
@@ -243,7 +243,7 @@ grt_status rnn_steps_create(cuda_device *device, const grt_op_desc *desc, const 
     s->layer = *layer;
     s->size = *size;
     s->dtype = dtype;
-    const bool waits = layer->kind == RNN_GRU && !layer->linear_before_reset;
+    const bool waits = layer->kind == GRT_RNN_GRU && !layer->linear_before_reset;
     s->gates = waits ? 2 : layer->gates;
     grt_status status = cuda_rnn_steps_plan(device, desc, s, s->gates, &s->first);
     if (status == GRT_OK && waits)

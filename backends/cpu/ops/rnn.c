@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum rnn_kind { LSTM, GRU, RNN } rnn_kind;
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 
 enum {
@@ -24,10 +23,8 @@ enum {
 };
 
 typedef struct rnn_state {
-    rnn_kind kind;
-    int32_t gates, directions;
-    bool reverse, batch_first, linear_before_reset, bytes;
-    cpu_rnn_cell cell[2]; /* hidden is filled per shape */
+    grt_rnn_layer layer;
+    bool bytes;
     /* Constant weights, packed per direction: input, recurrent, and GRU's hidden gate apart. NULL where not
      * constant. */
     float *input[2], *recurrent[2], *hidden_gate[2];
@@ -45,26 +42,10 @@ typedef struct rnn_shape {
 
 /* ---- create ---- */
 
-static rnn_kind rnn_kind_of(const grt_op_desc *desc)
-{
-    return !strcmp(desc->op, "GRU") ? GRU : !strcmp(desc->op, "RNN") ? RNN : LSTM;
-}
-
-static bool read_activations(const grt_op_desc *desc, rnn_kind kind, int32_t directions, cpu_rnn_cell *cells,
-                             grt_text *why)
-{
-    static const char *const gated[] = {"Sigmoid", "Tanh", "Tanh"}, *const plain[] = {"Tanh"};
-    return cpu_rnn_cells_read(desc, kind == RNN ? plain : gated,
-                              kind == LSTM  ? 3
-                              : kind == GRU ? 2
-                                            : 1,
-                              directions, cells, why);
-}
-
 static bool rnn_supports(const grt_kernel_node *node, grt_text *why)
 {
-    cpu_rnn_cell cells[2];
-    return read_activations(node->desc, rnn_kind_of(node->desc), 1, cells, why);
+    grt_rnn_layer layer;
+    return grt_rnn_layer_read(node->desc, &layer, why);
 }
 
 /* Inputs beyond the fourth are not covered by a row's types. */
@@ -113,7 +94,7 @@ static float *pack_rows(const float *rows, int64_t n, int64_t k)
 static bool pack_weights(const grt_kernel_node *node, rnn_state *state)
 {
     const grt_tensor *w = &node->in[W], *r = &node->in[R];
-    for (int32_t d = 0; d < state->directions; d++) {
+    for (int32_t d = 0; d < state->layer.directions; d++) {
         if (w->data && w->rank == 3) {
             const int64_t n = w->dims[1], k = w->dims[2];
             state->input[d] = pack_rows((const float *)w->data + d * n * k, n, k);
@@ -122,12 +103,12 @@ static bool pack_weights(const grt_kernel_node *node, rnn_state *state)
         }
         if (!r->data || r->rank != 3)
             continue;
-        const int64_t h = r->dims[2], n = state->kind == GRU ? 2 * h : r->dims[1];
+        const int64_t h = r->dims[2], n = state->layer.kind == GRT_RNN_GRU ? 2 * h : r->dims[1];
         const float *rows = (const float *)r->data + d * r->dims[1] * h;
         state->recurrent[d] = pack_rows(rows, n, h);
-        if (state->kind == GRU)
+        if (state->layer.kind == GRT_RNN_GRU)
             state->hidden_gate[d] = pack_rows(rows + n * h, h, h);
-        if (!state->recurrent[d] || (state->kind == GRU && !state->hidden_gate[d]))
+        if (!state->recurrent[d] || (state->layer.kind == GRT_RNN_GRU && !state->hidden_gate[d]))
             return false;
     }
     return true;
@@ -149,29 +130,18 @@ static bool rnn_pack(const grt_kernel_node *node, rnn_state *state)
 {
     if (!state->bytes)
         return pack_weights(node, state);
-    return pack_bytes(&node->in[W], state->directions, state->input_bytes) &&
-           pack_bytes(&node->in[R], state->directions, state->recurrent_bytes);
+    return pack_bytes(&node->in[W], state->layer.directions, state->input_bytes) &&
+           pack_bytes(&node->in[R], state->layer.directions, state->recurrent_bytes);
 }
 
 static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
 {
     const grt_op_desc *desc = node->desc;
-    const char *direction = grt_attr_string(desc, "direction", "forward");
     rnn_state *state = calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
-    state->kind = rnn_kind_of(desc);
-    state->gates = state->kind == LSTM ? 4 : state->kind == GRU ? 3 : 1;
-    state->directions = !strcmp(direction, "bidirectional") ? 2 : 1;
-    state->reverse = !strcmp(direction, "reverse");
-    state->batch_first = grt_attr_int(desc, "layout", 0) != 0;
-    state->linear_before_reset = grt_attr_int(desc, "linear_before_reset", 0) != 0;
+    grt_rnn_layer_read(desc, &state->layer, NULL);
     state->bytes = !strcmp(desc->op, "DynamicQuantizeLSTM");
-    read_activations(desc, state->kind, state->directions, state->cell, NULL);
-    for (int d = 0; d < 2; d++) {
-        state->cell[d].clip = grt_attr_float(desc, "clip", 0.0f);
-        state->cell[d].coupled = grt_attr_int(desc, "input_forget", 0) != 0;
-    }
     if (!rnn_pack(node, state)) {
         rnn_destroy(state);
         return grt_fail_memory(0);
@@ -221,7 +191,7 @@ static grt_status check_bytes(const grt_reshape *r)
 {
     const rnn_state *state = r->state;
     const grt_tensor *x = r->in[X], *w = r->in[W], *rec = r->in[R];
-    const int64_t d = state->directions, h = rec->rank == 3 ? rec->dims[1] : 0;
+    const int64_t d = state->layer.directions, h = rec->rank == 3 ? rec->dims[1] : 0;
     if (x->rank == 3 && rec->rank == 3 &&
         cpu_rnn_bytes_fit(w, r->in[W_SCALE], rnn_given(r->in, r->n_in, W_ZERO), d, x->dims[2], 4 * h) &&
         cpu_rnn_bytes_fit(rec, r->in[R_SCALE], rnn_given(r->in, r->n_in, R_ZERO), d, h, 4 * h) &&
@@ -241,14 +211,14 @@ static grt_status check_bytes(const grt_reshape *r)
 static int32_t team_of(const rnn_state *state, const rnn_shape *s, int32_t threads)
 {
     /* In floating point: sizes that fit no memory are looked at before they are refused. */
-    const double step = (double)s->batch * (double)state->gates * (double)s->hidden * (double)s->hidden;
-    if (threads < state->directions || step * (double)s->steps < SHARED_RUN_OPS)
+    const double step = (double)s->batch * (double)state->layer.gates * (double)s->hidden * (double)s->hidden;
+    if (threads < state->layer.directions || step * (double)s->steps < SHARED_RUN_OPS)
         return 1;
     if (state->bytes || step < SHARED_STEP_OPS)
-        return state->directions;
-    const int64_t most = (s->hidden + GRT_GEMM_PANEL - 1) / GRT_GEMM_PANEL * state->directions;
-    const int32_t each = (int32_t)(threads < most ? threads : most) / state->directions;
-    return each * state->directions;
+        return state->layer.directions;
+    const int64_t most = (s->hidden + GRT_GEMM_PANEL - 1) / GRT_GEMM_PANEL * state->layer.directions;
+    const int32_t each = (int32_t)(threads < most ? threads : most) / state->layer.directions;
+    return each * state->layer.directions;
 }
 
 /* Room to pack recurrent weights that only a run knows. */
@@ -257,7 +227,8 @@ static bool add_packed(const rnn_state *state, rnn_shape *s, cpu_layout *part)
     size_t recurrent = 0, hidden_gate = 0;
     if (!state->bytes && !state->recurrent[0] &&
         (!grt_gemm_packed_b_floats(s->hidden, s->recur.n, &recurrent) ||
-         !grt_gemm_packed_b_floats(s->hidden, state->kind == GRU ? s->hidden : 0, &hidden_gate) ||
+         !grt_gemm_packed_b_floats(s->hidden, state->layer.kind == GRT_RNN_GRU ? s->hidden : 0,
+                                   &hidden_gate) ||
          recurrent > INT64_MAX || hidden_gate > INT64_MAX))
         return false;
     s->recurrent = cpu_layout_add(part, (int64_t)recurrent, sizeof(float));
@@ -274,18 +245,18 @@ static grt_status rnn_reshape(grt_reshape *r)
     rnn_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    s->steps = x->dims[state->batch_first ? 1 : 0];
-    s->batch = x->dims[state->batch_first ? 0 : 1];
+    s->steps = x->dims[state->layer.batch_first ? 1 : 0];
+    s->batch = x->dims[state->layer.batch_first ? 0 : 1];
     s->input = x->dims[2];
     s->hidden = r->in[R]->dims[state->bytes ? 1 : 2];
-    const int64_t h = s->hidden, stacked = state->gates * h, rows = s->steps * s->batch;
+    const int64_t h = s->hidden, stacked = state->layer.gates * h, rows = s->steps * s->batch;
     s->project = rnn_product(rows, stacked, s->input, state->input[0] != NULL);
-    s->recur = rnn_product(s->batch, state->kind == GRU ? 2 * h : stacked, h, true);
+    s->recur = rnn_product(s->batch, state->layer.kind == GRT_RNN_GRU ? 2 * h : stacked, h, true);
     s->recur.ldc = stacked;
     s->recur.beta = 1.0f; /* on top of the step's projected input */
     s->recur_hidden = rnn_product(s->batch, h, h, true);
-    s->recur_hidden.ldc = state->linear_before_reset ? h : stacked;
-    s->recur_hidden.beta = state->linear_before_reset ? 0.0f : 1.0f;
+    s->recur_hidden.ldc = state->layer.linear_before_reset ? h : stacked;
+    s->recur_hidden.beta = state->layer.linear_before_reset ? 0.0f : 1.0f;
     s->team = team_of(state, s, r->threads);
     cpu_layout part = {0};
     size_t scratch = 0;
@@ -307,7 +278,7 @@ static grt_status rnn_reshape(grt_reshape *r)
         free(s);
         return grt_fail_memory(SIZE_MAX);
     }
-    r->workspace_bytes = s->part * (size_t)state->directions;
+    r->workspace_bytes = s->part * (size_t)state->layer.directions;
     r->shape = s;
     return GRT_OK;
 }
@@ -350,16 +321,16 @@ static float *rnn_output(const grt_run *r, int32_t i)
 static int64_t state_at(const direction *d, int64_t b)
 {
     const int64_t row =
-        d->state->batch_first ? b * d->state->directions + d->index : d->index * d->s->batch + b;
+        d->state->layer.batch_first ? b * d->state->layer.directions + d->index : d->index * d->s->batch + b;
     return row * d->s->hidden;
 }
 
 static int64_t y_at(const direction *d, int64_t t, int64_t b)
 {
     const rnn_shape *s = d->s;
-    const int32_t n = d->state->directions;
+    const int32_t n = d->state->layer.directions;
     const int64_t row =
-        d->state->batch_first ? (b * s->steps + t) * n + d->index : (t * n + d->index) * s->batch + b;
+        d->state->layer.batch_first ? (b * s->steps + t) * n + d->index : (t * n + d->index) * s->batch + b;
     return row * s->hidden;
 }
 
@@ -376,9 +347,9 @@ static int64_t length_of(const direction *d, int64_t b)
  */
 static void gather_bias(const direction *d)
 {
-    const int64_t h = d->s->hidden, stacked = d->state->gates * h;
+    const int64_t h = d->s->hidden, stacked = d->state->layer.gates * h;
     const float *all = rnn_floats(d->run, B);
-    const bool apart = d->state->kind == GRU && d->state->linear_before_reset;
+    const bool apart = d->state->layer.kind == GRT_RNN_GRU && d->state->layer.linear_before_reset;
     if (!all) {
         memset(d->bias, 0, (size_t)stacked * sizeof *d->bias);
         return;
@@ -413,7 +384,7 @@ static cpu_rnn_bytes rnn_bytes_of(const direction *d, int32_t i, int32_t scale)
 static void project_bytes(const direction *d)
 {
     const rnn_shape *s = d->s;
-    const int64_t stacked = d->state->gates * s->hidden;
+    const int64_t stacked = d->state->layer.gates * s->hidden;
     int64_t longest = 0;
     for (int64_t b = 0; b < s->batch; b++)
         longest = length_of(d, b) > longest ? length_of(d, b) : longest;
@@ -493,7 +464,7 @@ static void reset_gru(const direction *d, const member *m, bool backwards)
     const int64_t h = s->hidden, n = m->hidden.end - m->hidden.first;
     for (int64_t b = 0; b < s->batch; b++)
         cpu_gru_reset(&d->cell, m->hidden.first, n, d->gates + b * 3 * h, d->h + b * h, d->rh + b * h);
-    if (d->state->linear_before_reset)
+    if (d->state->layer.linear_before_reset)
         return;
     wait_for_others(m);
     multiply_own(&s->recur_hidden, d->hidden_gate, d->rh, d->gates + 2 * h, m->hidden, backwards);
@@ -503,12 +474,12 @@ static void run_cell(const direction *d, const member *m, int64_t b)
 {
     const int64_t h = d->s->hidden, first = m->hidden.first, n = m->hidden.end - first;
     const float *p = rnn_floats(d->run, PEEPHOLES);
-    float *gates = d->gates + b * d->state->gates * h;
-    if (d->state->kind == LSTM)
+    float *gates = d->gates + b * d->state->layer.gates * h;
+    if (d->state->layer.kind == GRT_RNN_LSTM)
         cpu_lstm_cell(&d->cell, first, n, gates, p ? p + d->index * 3 * h : NULL, d->c + b * h, d->h + b * h);
-    else if (d->state->kind == GRU)
-        cpu_gru_cell(&d->cell, first, n, gates, d->state->linear_before_reset ? d->linear + b * h : NULL,
-                     d->h + b * h);
+    else if (d->state->layer.kind == GRT_RNN_GRU)
+        cpu_gru_cell(&d->cell, first, n, gates,
+                     d->state->layer.linear_before_reset ? d->linear + b * h : NULL, d->h + b * h);
     else
         cpu_rnn_plain_cell(&d->cell, first, n, gates, d->h + b * h);
 }
@@ -522,13 +493,13 @@ static void copy_span(float *to, const float *from, span own)
 static void start_gates(const direction *d, const member *m, int64_t i)
 {
     const rnn_shape *s = d->s;
-    const int64_t stacked = d->state->gates * s->hidden;
+    const int64_t stacked = d->state->layer.gates * s->hidden;
     for (int64_t b = 0; b < s->batch; b++) {
         const int64_t length = length_of(d, b), t = d->reverse && i < length ? length - 1 - i : i;
-        const int64_t row = d->state->batch_first ? b * s->steps + t : t * s->batch + b;
+        const int64_t row = d->state->layer.batch_first ? b * s->steps + t : t * s->batch + b;
         const float *from = d->projected + row * stacked;
         copy_span(d->gates + b * stacked, from, m->gates);
-        if (d->state->kind == GRU)
+        if (d->state->layer.kind == GRT_RNN_GRU)
             copy_span(d->gates + b * stacked + 2 * s->hidden, from + 2 * s->hidden, m->hidden);
     }
 }
@@ -542,10 +513,10 @@ static void run_step(const direction *d, const member *m, int64_t i)
     float *y = rnn_output(d->run, 0);
     start_gates(d, m, i);
     rnn_recur(d, m, backwards);
-    if (d->state->kind == GRU && d->state->linear_before_reset)
+    if (d->state->layer.kind == GRT_RNN_GRU && d->state->layer.linear_before_reset)
         multiply_linear(d, m, backwards);
     wait_for_others(m);
-    if (d->state->kind == GRU)
+    if (d->state->layer.kind == GRT_RNN_GRU)
         reset_gru(d, m, backwards);
     for (int64_t b = 0; b < s->batch; b++) {
         const int64_t length = length_of(d, b), t = d->reverse && i < length ? length - 1 - i : i;
@@ -590,7 +561,7 @@ static void run_steps(const direction *directions, int32_t n, int32_t index, int
 static void pack_recurrent(direction *d, char *part)
 {
     const rnn_shape *s = d->s;
-    const int64_t stacked = d->state->gates * s->hidden;
+    const int64_t stacked = d->state->layer.gates * s->hidden;
     d->recurrent = d->state->recurrent[d->index];
     d->hidden_gate = d->state->hidden_gate[d->index];
     if (d->recurrent || d->state->bytes)
@@ -599,7 +570,7 @@ static void pack_recurrent(direction *d, char *part)
     float *recurrent = cpu_workspace_at(part, s->recurrent),
           *hidden_gate = cpu_workspace_at(part, s->hidden_gate);
     grt_gemm_pack_b(s->hidden, s->recur.n, rows, s->hidden, true, recurrent);
-    if (d->state->kind == GRU)
+    if (d->state->layer.kind == GRT_RNN_GRU)
         grt_gemm_pack_b(s->hidden, s->hidden, rows + s->recur.n * s->hidden, s->hidden, true, hidden_gate);
     d->recurrent = recurrent;
     d->hidden_gate = hidden_gate;
@@ -613,9 +584,9 @@ static direction start_direction(const grt_run *r, int32_t index)
     direction d = {.run = r,
                    .state = state,
                    .s = s,
-                   .cell = state->cell[index],
+                   .cell = cpu_rnn_cell_of(&state->layer, index),
                    .index = index,
-                   .reverse = state->reverse || index == 1,
+                   .reverse = state->layer.reverse || index == 1,
                    .projected = cpu_workspace_at(part, s->projected),
                    .gates = cpu_workspace_at(part, s->gates),
                    .linear = cpu_workspace_at(part, s->linear),
@@ -628,7 +599,7 @@ static direction start_direction(const grt_run *r, int32_t index)
     pack_recurrent(&d, part);
     gather_bias(&d);
     start_state(&d, INITIAL_H, d.h);
-    if (state->kind == LSTM)
+    if (state->layer.kind == GRT_RNN_LSTM)
         start_state(&d, INITIAL_C, d.c);
     project(&d);
     return d;
@@ -653,15 +624,15 @@ static grt_status rnn_run(const grt_run *r)
     direction directions[2];
     if (s->batch == 0 || s->hidden == 0)
         return GRT_OK;
-    for (int32_t i = 0; i < state->directions; i++)
+    for (int32_t i = 0; i < state->layer.directions; i++)
         directions[i] = start_direction(r, i);
     if (s->team == 1) {
-        run_steps(directions, state->directions, 0, 1);
+        run_steps(directions, state->layer.directions, 0, 1);
     } else {
 #pragma omp parallel num_threads(s->team)
-        run_steps(directions, state->directions, cpu_thread(), cpu_team());
+        run_steps(directions, state->layer.directions, cpu_thread(), cpu_team());
     }
-    for (int32_t i = 0; i < state->directions; i++)
+    for (int32_t i = 0; i < state->layer.directions; i++)
         end_direction(&directions[i]);
     return GRT_OK;
 }

@@ -23,35 +23,16 @@ struct rnn_shape {
     size_t projected_bytes, other_bytes;
 };
 
-bool cuda_read_activations(const grt_op_desc *desc, rnn_layer *s, grt_text *why)
+bool read_layer(const grt_op_desc *desc, rnn_layer *s, grt_text *why)
 {
-    static const char *const gated[] = {"Sigmoid", "Tanh", "Tanh"}, *const plain[] = {"Tanh"};
-    return grt_rnn_acts_read(desc, s->kind == RNN_PLAIN ? plain : gated,
-                             s->kind == RNN_LSTM  ? 3
-                             : s->kind == RNN_GRU ? 2
-                                                  : 1,
-                             s->directions, s->act, why);
-}
-
-void read_kind(const grt_op_desc *desc, rnn_layer *s)
-{
-    const char *direction = grt_attr_string(desc, "direction", "forward");
-    s->kind = !strcmp(desc->op, "LSTM") ? RNN_LSTM : !strcmp(desc->op, "GRU") ? RNN_GRU : RNN_PLAIN;
-    s->gates = s->kind == RNN_LSTM ? 4 : s->kind == RNN_GRU ? 3 : 1;
-    s->directions = !strcmp(direction, "bidirectional") ? 2 : 1;
-    s->reverse = !strcmp(direction, "reverse");
-    s->batch_first = grt_attr_int(desc, "layout", 0) != 0;
-    s->linear_before_reset = grt_attr_int(desc, "linear_before_reset", 0) != 0;
-    s->coupled = grt_attr_int(desc, "input_forget", 0) != 0;
     s->tf32 = !strcmp(grt_attr_string(desc, "math", ""), "tf32");
-    s->clip = grt_attr_float(desc, "clip", 0.0f);
+    return grt_rnn_layer_read(desc, s, why);
 }
 
 bool cuda_rnn_supports(const grt_kernel_node *node, grt_text *why)
 {
     rnn_layer s = {};
-    read_kind(node->desc, &s);
-    return cuda_read_activations(node->desc, &s, why);
+    return read_layer(node->desc, &s, why);
 }
 
 grt_status cuda_rnn_create(const grt_kernel_node *node, void **out_state)
@@ -60,8 +41,7 @@ grt_status cuda_rnn_create(const grt_kernel_node *node, void **out_state)
     GRT_TRY(cuda_blas_get(((const cuda_device *)node->device)->libraries, &blas));
     rnn_layer *s;
     GRT_TRY(cuda_state(&s));
-    read_kind(node->desc, s);
-    cuda_read_activations(node->desc, s, NULL);
+    read_layer(node->desc, s, NULL);
     *out_state = s;
     return GRT_OK;
 }
@@ -111,7 +91,7 @@ grt_status plan_projection(const grt_reshape *r, const rnn_layer *s, rnn_shape *
 grt_status plan_recurrence(const grt_reshape *r, const rnn_layer *s, rnn_shape *sh)
 {
     cuda_device *device = (cuda_device *)r->device;
-    const bool peepholes = s->kind == RNN_LSTM && r->n_in > PEEPHOLES && r->in[PEEPHOLES];
+    const bool peepholes = s->kind == GRT_RNN_LSTM && r->n_in > PEEPHOLES && r->in[PEEPHOLES];
     if (sh->size.batch == 0 || sh->size.hidden == 0)
         return GRT_OK;
     sh->resident = !peepholes && rnn_resident_takes(s, &sh->size, sh->dtype, &device->prop, &sh->tiles);
@@ -190,11 +170,11 @@ template <class T> grt_status cuda_rnn_run_typed(const grt_run *r)
     data.bias = input<T>(r, B);
     data.lengths = input<int32_t>(r, LENGTHS);
     data.h0 = input<T>(r, INITIAL_H);
-    data.c0 = s->kind == RNN_LSTM ? input<T>(r, INITIAL_C) : NULL;
-    data.peepholes = s->kind == RNN_LSTM ? input<T>(r, PEEPHOLES) : NULL;
+    data.c0 = s->kind == GRT_RNN_LSTM ? input<T>(r, INITIAL_C) : NULL;
+    data.peepholes = s->kind == GRT_RNN_LSTM ? input<T>(r, PEEPHOLES) : NULL;
     data.y = output<T>(r, 0);
     data.last_h = output<T>(r, 1);
-    data.last_c = s->kind == RNN_LSTM ? output<T>(r, 2) : NULL;
+    data.last_c = s->kind == GRT_RNN_LSTM ? output<T>(r, 2) : NULL;
     if (sh->project) {
         const cuda_lt_args args = {1, 0, input<T>(r, X), input<T>(r, W), NULL, NULL, projected, other};
         GRT_TRY(cuda_lt_plan_run(sh->project, r->desc, &args, stream));
