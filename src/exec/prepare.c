@@ -143,7 +143,8 @@ static grt_status init_step(grt_draft *draft, int32_t s)
     const grt_plan_step *step = &program->body->steps[s];
     const grt_session_kernel *kernel = &executor->session->kernels[program->index][s];
     const grt_tensor **in = GRT_ARENA_ARRAY(frame->arena, const grt_tensor *, step->n_in + 1);
-    const grt_tensor **host_in = GRT_ARENA_ARRAY(frame->arena, const grt_tensor *, step->n_in + 1);
+    const grt_tensor **host_in =
+        grt_frame_on_device(frame) ? GRT_ARENA_ARRAY(frame->arena, const grt_tensor *, step->n_in + 1) : in;
     grt_tensor **out = GRT_ARENA_ARRAY(frame->arena, grt_tensor *, step->n_out + 1);
     if (!in || !host_in || !out)
         return grt_fail_memory(0);
