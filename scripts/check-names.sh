@@ -14,6 +14,7 @@ files() { find src graph backends tools serving -regextype posix-extended -regex
 
 # "NAME FILE" for each function with internal linkage. The formatter puts a definition's first word and its "{" into the
 # first column, so a definition is what lies between the two without a ";" or "}".
+# shellcheck disable=SC2016 # awk's own variables
 definitions()
 {
     files | xargs -r awk '
