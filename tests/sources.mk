@@ -133,6 +133,7 @@ unit_SHARED += tests/unit/files.c tests/unit/files.h
 unit_SHARED += tests/unit/runtime.c tests/unit/runtime.h
 unit_SHARED += tests/unit/suite.c tests/unit/suite.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
+unit_SHARED += tests/unit/opened.c tests/unit/opened.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
 unit_SHARED += tests/unit/tables.c tests/unit/tables.h
 unit_SHARED += $(mirror_files)
