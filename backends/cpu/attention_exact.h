@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention that keeps every rounding of its types, for rows of a head, and the shapes that it shares with the kernel in
- * blocked float32 (ops/attention.c), which calls it for the other types. */
+/* Attention that keeps every rounding of its types, for rows of a head, and the shapes that it shares with
+ * the kernel in blocked float32 (ops/attention.c), which calls it for the other types. */
 #ifndef GRT_BACKENDS_CPU_ATTENTION_EXACT_H
 #define GRT_BACKENDS_CPU_ATTENTION_EXACT_H
 

@@ -23,7 +23,7 @@ struct rnn_shape {
     size_t projected_bytes, other_bytes;
 };
 
-bool read_layer(const grt_op_desc *desc, rnn_layer *s, grt_text *why)
+bool cuda_rnn_read_layer(const grt_op_desc *desc, rnn_layer *s, grt_text *why)
 {
     s->tf32 = !strcmp(grt_attr_string(desc, "math", ""), "tf32");
     return grt_rnn_layer_read(desc, s, why);
@@ -32,7 +32,7 @@ bool read_layer(const grt_op_desc *desc, rnn_layer *s, grt_text *why)
 bool cuda_rnn_supports(const grt_kernel_node *node, grt_text *why)
 {
     rnn_layer s = {};
-    return read_layer(node->desc, &s, why);
+    return cuda_rnn_read_layer(node->desc, &s, why);
 }
 
 grt_status cuda_rnn_create(const grt_kernel_node *node, void **out_state)
@@ -41,7 +41,7 @@ grt_status cuda_rnn_create(const grt_kernel_node *node, void **out_state)
     GRT_TRY(cuda_blas_get(((const cuda_device *)node->device)->libraries, &blas));
     rnn_layer *s;
     GRT_TRY(cuda_state(&s));
-    read_layer(node->desc, s, NULL);
+    cuda_rnn_read_layer(node->desc, s, NULL);
     *out_state = s;
     return GRT_OK;
 }
