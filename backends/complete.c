@@ -62,7 +62,8 @@ static grt_status check_table(const grt_backend *backend, const grt_device_api *
 
 /* ---- what goes together ---- */
 
-static grt_status complete_wants(const grt_backend *backend, const char *noun, bool has, const char *other, bool given)
+static grt_status complete_wants(const grt_backend *backend, const char *noun, bool has, const char *other,
+                                 bool given)
 {
     return !has || given ? GRT_OK
                          : grt_fail(GRT_STATUS_INTERNAL, "backend '%s' has %s, which want %s", backend->name,
@@ -94,7 +95,7 @@ grt_status grt_backend_check(const grt_backend *backend)
     if (!backend->api->memory)
         return grt_fail(GRT_STATUS_INTERNAL, "backend '%s' has devices without memory", backend->name);
     GRT_TRY(complete_wants(backend, "traits of its own memory", backend->traits.own_memory, "copies",
-                  backend->api->copies));
+                           backend->api->copies));
     const int described =
         !!backend->describe + !!backend->open_description + (backend->description_api != NULL);
     if (described % 3 != 0)

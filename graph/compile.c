@@ -134,8 +134,8 @@ static grt_status optimise(pass_context *context, const grt_compile_options *opt
     return pass_run_enabled(context);
 }
 
-static grt_status compile_start(ir_module *module, const grt_compile_options *options, const grt_target *target,
-                        pass_context *out_context)
+static grt_status compile_start(ir_module *module, const grt_compile_options *options,
+                                const grt_target *target, pass_context *out_context)
 {
     *out_context = (pass_context){.module = module,
                                   .target = target,
@@ -229,11 +229,11 @@ static grt_status compile_tell_unknown(ir_graph *graph, void *user)
         grt_text op = {0};
         grt_text_add(&op, "%s%s%s", node->desc.domain, *node->desc.domain ? "::" : "", node->desc.op);
         compile_count(user, &(grt_finding){.struct_size = sizeof(grt_finding),
-                                   .status = GRT_STATUS_UNSUPPORTED,
-                                   .node = node->desc.name,
-                                   .op = grt_text_get(&op),
-                                   .opset = node->opset,
-                                   .message = op_refused_why(node->desc.domain, node->desc.op)});
+                                           .status = GRT_STATUS_UNSUPPORTED,
+                                           .node = node->desc.name,
+                                           .op = grt_text_get(&op),
+                                           .opset = node->opset,
+                                           .message = op_refused_why(node->desc.domain, node->desc.op)});
         const bool failed = op.failed;
         grt_text_release(&op);
         if (failed)
@@ -252,11 +252,11 @@ static grt_status tell_failure(checking *c, ir_module *module, grt_status status
     grt_text_add(&message, "%s", grt_last_error());
     const bool failed = message.failed;
     compile_count(c, &(grt_finding){.struct_size = sizeof(grt_finding),
-                            .status = status,
-                            .node = "",
-                            .op = "",
-                            .opset = module->opset,
-                            .message = grt_text_get(&message)});
+                                    .status = status,
+                                    .node = "",
+                                    .op = "",
+                                    .opset = module->opset,
+                                    .message = grt_text_get(&message)});
     grt_text_release(&message);
     return failed ? grt_fail_memory(0) : ir_graph_walk(module->main, compile_tell_unknown, c);
 }

@@ -144,6 +144,7 @@ unit_SHARED += tests/unit/runtime.c tests/unit/runtime.h
 unit_SHARED += tests/unit/tile_model.inc
 unit_SHARED += tests/unit/suite.c tests/unit/suite.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
+unit_SHARED += tests/unit/opened.c tests/unit/opened.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
 unit_SHARED += tests/unit/tables.c tests/unit/tables.h
 unit_SHARED += $(mirror_files)
@@ -162,6 +163,7 @@ unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 	$(AM_V_GEN)for f in $(unit_SOURCES); do echo "X($$(basename $$f .c))"; done > $@.tmp && mv $@.tmp $@
 # Conformance cases are run by run-tests.sh: they take longer than make check should.
 EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz tests/data/contrib.tar.xz tests/data/contrib.py tests/data/pointwise.py tests/data/cases
+EXTRA_DIST += tests/data/contrib_cases/__init__.py tests/data/contrib_cases/attention.py tests/data/contrib_cases/classical.py tests/data/contrib_cases/common.py tests/data/contrib_cases/elementwise.py tests/data/contrib_cases/quantized.py tests/data/contrib_cases/recurrent.py tests/data/contrib_cases/tensors.py
 EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/not_run.txt
 EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt tests/conformance/mirror_cpu_only.txt tests/conformance/sanitize-cuda.sh
 # On a machine with a GPU; from a bundle: tests/conformance/device.sh BUNDLE cuda
@@ -223,7 +225,7 @@ tests_cxx_wrappers_LDADD = libgraphrt.la
 EXTRA_DIST += tests/cmake/CMakeLists.txt
 # Scripts: the last line of each is its totals. CC, CXX and SANITIZE are for those that compile the program in README.md.
 AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX; SANITIZE='$(SANITIZE)'; export SANITIZE; GRAPHRT_ALGO_CACHE=off; export GRAPHRT_ALGO_CACHE;
-dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/calls.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
+dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/names.sh tests/scripts/calls.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
 dist_check_SCRIPTS += tests/scripts/docs.sh
 TESTS += tests/scripts/docs.sh
 dist_check_SCRIPTS += tests/scripts/modules.sh
@@ -231,6 +233,7 @@ TESTS += tests/scripts/modules.sh
 dist_check_SCRIPTS += tests/scripts/site.sh
 TESTS += tests/scripts/site.sh
 TESTS += tests/scripts/includes.sh
+TESTS += tests/scripts/includes.sh tests/scripts/names.sh
 TESTS += tests/scripts/calls.sh
 dist_check_SCRIPTS += tests/scripts/op_files.sh
 TESTS += tests/scripts/op_files.sh

@@ -167,7 +167,7 @@ static json_t *report_of(test *t, int clients, const load_options *options, int3
 
 /* A fifth of the time more, first, in which contexts prepare and captures are made. */
 static json_t *measure_load(grt_session *session, const grt_tensor *inputs, size_t n_inputs,
-                       const load_options *options, int clients)
+                            const load_options *options, int clients)
 {
     enum { QUEUE = 1 << 20 };
     const int32_t contexts = options->contexts ? options->contexts

@@ -221,8 +221,8 @@ static dnnl_status_t dnnl_finish(grt_dnnl_op *op, int residual_at)
     return s;
 }
 
-static bool dnnl_check_window(int spatial, const int64_t *kernel, const int64_t *stride, const int64_t *dilation,
-                         const int64_t *begin, const int64_t *end, window *w)
+static bool dnnl_check_window(int spatial, const int64_t *kernel, const int64_t *stride,
+                              const int64_t *dilation, const int64_t *begin, const int64_t *end, window *w)
 {
     for (int i = 0; i < spatial; i++) {
         if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1)

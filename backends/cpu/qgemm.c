@@ -111,15 +111,17 @@ static inline __attribute__((always_inline)) void pack_group(const uint8_t *from
 
 /* Columns [j, j + cols) as a panel. Whole groups are a loop of known size. */
 static inline __attribute__((always_inline)) void qgemm_pack_panel(const grt_qgemm_b *b, const uint8_t *from,
-                                                             int64_t step_k, int64_t step_n, const int group,
-                                                             int64_t cols, int32_t *sums, char *to)
+                                                                   int64_t step_k, int64_t step_n,
+                                                                   const int group, int64_t cols,
+                                                                   int32_t *sums, char *to)
 {
     const uint8_t flip = b->is_signed ? 0 : 0x80;
     int64_t x = 0;
     for (; cols == NR && x + group <= b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
         pack_group(from + x * step_k, step_k, step_n, group, group, NR, flip, sums, to);
     for (; x < b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
-        pack_group(from + x * step_k, step_k, step_n, group, qgemm_min64(group, b->k - x), cols, flip, sums, to);
+        pack_group(from + x * step_k, step_k, step_n, group, qgemm_min64(group, b->k - x), cols, flip, sums,
+                   to);
 }
 
 void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const uint8_t *from, int64_t step_k,
@@ -315,7 +317,8 @@ static void multiply_rows(const grt_qgemm *g, const tiling *t, const strip *s, i
         const int64_t now = qgemm_min64(col + cols - j, WIDTH);
         for (int64_t i = from; i < to; i += t->kernel->mr) {
             const int strip_rows = (int)qgemm_min64(t->kernel->mr, to - i);
-            multiply_strip(g, t, s->a + i * s->lda, s->lda, strip_rows, j, (int)qgemm_ceil_div(now, NR), sums);
+            multiply_strip(g, t, s->a + i * s->lda, s->lda, strip_rows, j, (int)qgemm_ceil_div(now, NR),
+                           sums);
             const uint8_t *residual =
                 f->residual ? (const uint8_t *)f->residual + (row + i) * f->ldr + j : NULL;
             t->kernel->finish(f, j, strip_rows, now, sums, s->sums + i, residual,
@@ -335,7 +338,8 @@ static void multiply_tile(const grt_qgemm *g, const tiling *t, const strip *s, i
 }
 
 /* Neighbouring tiles share rows. *made: the first of the rows that the thread has ready, -1 at first. */
-static void qgemm_run_one(const grt_qgemm *g, const tiling *t, int64_t tile, char *own, strip *s, int64_t *made)
+static void qgemm_run_one(const grt_qgemm *g, const tiling *t, int64_t tile, char *own, strip *s,
+                          int64_t *made)
 {
     const int64_t row = tile / t->nt * t->m_block, col = tile % t->nt * t->n_block;
     const int64_t rows = qgemm_min64(t->m_block, g->m - row);
@@ -398,8 +402,8 @@ void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int
     for (int row = 0; row < rows; row += kernel->mr)
         for (int p = 0, now; p < panels; p += now) {
             now = panels - p < kernel->panels ? panels - p : kernel->panels;
-            kernel->block((int)qgemm_min64(kernel->mr, rows - row), now, groups, (const char *)a + row * lda, lda,
-                          panel + p * stride, stride, sums + row * WIDTH + p * NR);
+            kernel->block((int)qgemm_min64(kernel->mr, rows - row), now, groups, (const char *)a + row * lda,
+                          lda, panel + p * stride, stride, sums + row * WIDTH + p * NR);
         }
     leave(kernel);
 }

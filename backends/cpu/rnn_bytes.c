@@ -100,8 +100,8 @@ static thread_scratch rnn_bytes_scratch_of(const cpu_rnn_bytes *b, void *scratch
     scratch_layout layout = {0};
     rnn_bytes_lay_out(b->k, b->n, &layout);
     char *own = (char *)scratch + (size_t)thread * layout.bytes;
-    return (thread_scratch){cpu_workspace_at(own, 0), cpu_workspace_at(own, layout.rows), cpu_workspace_at(own, layout.values),
-                            cpu_workspace_at(own, layout.products)};
+    return (thread_scratch){cpu_workspace_at(own, 0), cpu_workspace_at(own, layout.rows),
+                            cpu_workspace_at(own, layout.values), cpu_workspace_at(own, layout.products)};
 }
 
 typedef struct range {
@@ -138,7 +138,7 @@ static int32_t rnn_bytes_zero_of(const cpu_rnn_bytes *b, int64_t column)
 
 /* Columns [from, to) of a row, of exact products. */
 static void rnn_bytes_scale_row(const cpu_rnn_bytes *b, float a_scale, int64_t from, int64_t to,
-                      const int32_t *products, const float *bias, float *c)
+                                const int32_t *products, const float *bias, float *c)
 {
     for (int64_t j = from; j < to; j++) {
         const float scale = a_scale * b->scale[b->scale_each ? j : 0];
@@ -218,13 +218,14 @@ static void multiply_given(const cpu_rnn_bytes *b, const row_range *own, const t
     less_zero(t->bytes, b->k, own->range.zero, t->values);
     cpu_integer_rows(t->values, b->k + 1, 1, b->weights, b->is_signed, b->k, b->n, t->products);
     for (int64_t j = 0; j < b->n; j++)
-        t->products[j] = (int32_t)((uint32_t)t->products[j] - (uint32_t)own->sum * (uint32_t)rnn_bytes_zero_of(b, j));
+        t->products[j] =
+            (int32_t)((uint32_t)t->products[j] - (uint32_t)own->sum * (uint32_t)rnn_bytes_zero_of(b, j));
     rnn_bytes_scale_row(b, own->range.scale, 0, b->n, t->products, bias, c);
 }
 
 /* Up to ROWS rows. */
-static void rnn_bytes_run_rows(const cpu_rnn_bytes *b, int rows, const float *a, const range *all, const float *bias,
-                     float *c, const thread_scratch *t)
+static void rnn_bytes_run_rows(const cpu_rnn_bytes *b, int rows, const float *a, const range *all,
+                               const float *bias, float *c, const thread_scratch *t)
 {
     const int64_t k = b->k, stride = grt_qgemm_row_bytes(k);
     row_range own[ROWS];

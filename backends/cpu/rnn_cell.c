@@ -17,18 +17,11 @@ static const grt_act_kind plain[] = {
     [GRT_RNN_SOFTPLUS] = GRT_ACT_SOFTPLUS,
 };
 
-bool cpu_rnn_cells_read(const grt_op_desc *desc, const char *const *defaults, int32_t n, int32_t directions,
-                        cpu_rnn_cell *cells, grt_text *why)
+cpu_rnn_cell cpu_rnn_cell_of(const grt_rnn_layer *layer, int32_t direction)
 {
-    grt_rnn_act acts[2][3] = {0};
-    if (!grt_rnn_acts_read(desc, defaults, n, directions, acts, why))
-        return false;
-    for (int32_t d = 0; d < directions; d++) {
-        cells[d].f = acts[d][0];
-        cells[d].g = acts[d][1];
-        cells[d].h = acts[d][2];
-    }
-    return true;
+    const grt_rnn_act *act = layer->act[direction];
+    return (cpu_rnn_cell){
+        .clip = layer->clip, .coupled = layer->coupled, .f = act[0], .g = act[1], .h = act[2]};
 }
 
 CPU_BODY activate_body(grt_rnn_act act, float clip, float *v, int64_t n)

@@ -17,10 +17,8 @@ typedef struct cpu_rnn_cell {
     grt_rnn_act f, g, h;
 } cpu_rnn_cell;
 
-/* The activations f, g, h of each direction's cell by the node's attributes; `defaults` names the n that a
- * cell has. False: there is no such activation, and `why`, unless NULL, says which. */
-bool cpu_rnn_cells_read(const grt_op_desc *desc, const char *const *defaults, int32_t n, int32_t directions,
-                        cpu_rnn_cell *cells, grt_text *why);
+/* The cell of one of a layer's directions; `hidden` is left to the shape. */
+cpu_rnn_cell cpu_rnn_cell_of(const grt_rnn_layer *layer, int32_t direction);
 
 /* One row of one step: `n` hidden values from `first` on, so that threads may share a row. The sums of
  * products and biases are in `gates`, of `hidden` values each, in ONNX's order. */

@@ -308,7 +308,7 @@ bool grt_wgemm_scratch_bytes(const grt_wgemm *w, int64_t m, int threads, size_t 
 }
 
 static void wgemm_run_strip(const grt_wgemm *w, int64_t m, int64_t first, const float *a, const float *bias,
-                      float *y, char *scratch)
+                            float *y, char *scratch)
 {
     size_t strip, gemm;
     wgemm_sizes(w, m, &strip, &gemm);

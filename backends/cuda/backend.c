@@ -170,7 +170,8 @@ static void cuda_identify_description(grt_device *base, grt_text *key)
     grt_text_add(key, "gpu=%s;sm=%d%d;driver=0;", device->prop.name, device->prop.major, device->prop.minor);
 }
 
-static const grt_device_api description_api = {.close = close_description, .identify = cuda_identify_description};
+static const grt_device_api description_api = {.close = close_description,
+                                               .identify = cuda_identify_description};
 
 static grt_status cuda_open_description(const grt_device_description *d, grt_device **out_device)
 {

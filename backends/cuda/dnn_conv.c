@@ -86,7 +86,7 @@ static cudnnBackendDescriptor_t dnn_conv_make(builder *b, cudnnBackendDescriptor
 }
 
 static void dnn_conv_set(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
-                cudnnBackendAttributeType_t type, int64_t n, const void *values)
+                         cudnnBackendAttributeType_t type, int64_t n, const void *values)
 {
     if (b->status == CUDNN_STATUS_SUCCESS)
         check(b, b->dnn->cudnnBackendSetAttribute(d, name, type, n, values));
@@ -109,7 +109,7 @@ static void set_descriptor(builder *b, cudnnBackendDescriptor_t d, cudnnBackendA
 }
 
 static void dnn_conv_set_type(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
-                     cudnnDataType_t value)
+                              cudnnDataType_t value)
 {
     dnn_conv_set(b, d, name, CUDNN_TYPE_DATA_TYPE, 1, &value);
 }
@@ -141,8 +141,8 @@ static cudnnDataType_t dnn_conv_data_type(grt_dtype dtype)
 }
 
 /* dims in the order n, c, spatial; strides of a dense tensor with channels first or last. */
-static cudnnBackendDescriptor_t dnn_conv_tensor(builder *b, const cuda_dnn_conv *c, int64_t uid, const int64_t *dims,
-                                       bool is_virtual)
+static cudnnBackendDescriptor_t dnn_conv_tensor(builder *b, const cuda_dnn_conv *c, int64_t uid,
+                                                const int64_t *dims, bool is_virtual)
 {
     const int32_t rank = c->spatial + 2;
     int64_t strides[MAX_RANK], step = 1;
@@ -160,7 +160,8 @@ static cudnnBackendDescriptor_t dnn_conv_tensor(builder *b, const cuda_dnn_conv 
     }
     strides[0] = step;
     cudnnBackendDescriptor_t d = dnn_conv_make(b, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    dnn_conv_set_type(b, d, CUDNN_ATTR_TENSOR_DATA_TYPE, is_virtual ? CUDNN_DATA_FLOAT : dnn_conv_data_type(c->dtype));
+    dnn_conv_set_type(b, d, CUDNN_ATTR_TENSOR_DATA_TYPE,
+                      is_virtual ? CUDNN_DATA_FLOAT : dnn_conv_data_type(c->dtype));
     dnn_conv_set(b, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, rank, dims);
     dnn_conv_set(b, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, rank, strides);
     set_int(b, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, uid);
@@ -172,7 +173,8 @@ static cudnnBackendDescriptor_t dnn_conv_tensor(builder *b, const cuda_dnn_conv 
 }
 
 /* Where a step's result goes: y if it is the last. */
-static cudnnBackendDescriptor_t dnn_conv_result(builder *b, const cuda_dnn_conv *c, const int64_t *dims, bool is_last)
+static cudnnBackendDescriptor_t dnn_conv_result(builder *b, const cuda_dnn_conv *c, const int64_t *dims,
+                                                bool is_last)
 {
     return is_last ? dnn_conv_tensor(b, c, UID_Y, dims, false)
                    : dnn_conv_tensor(b, c, UID_VIRTUAL + b->n_virtual++, dims, true);
@@ -199,7 +201,8 @@ static void convolution(builder *b, const cuda_dnn_conv *c, cudnnBackendDescript
     dnn_conv_set(b, window, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, c->spatial, c->stride);
     dnn_conv_finish(b, window);
     if (c->transposed) {
-        cudnnBackendDescriptor_t d = dnn_conv_make(b, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
+        cudnnBackendDescriptor_t d =
+            dnn_conv_make(b, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
         set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, window);
         set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, x);
         set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, w);
@@ -247,7 +250,8 @@ static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, 
         y_dims[2 + i] = c->out[i];
         w_dims[2 + i] = c->kernel[i];
     }
-    cudnnBackendDescriptor_t x = dnn_conv_tensor(b, c, UID_X, x_dims, false), w = dnn_conv_tensor(b, c, UID_W, w_dims, false);
+    cudnnBackendDescriptor_t x = dnn_conv_tensor(b, c, UID_X, x_dims, false),
+                             w = dnn_conv_tensor(b, c, UID_W, w_dims, false);
     cudnnBackendDescriptor_t at = dnn_conv_result(b, c, y_dims, !c->residual && !c->bias && !c->relu), next;
     convolution(b, c, x, w, at);
     if (c->residual) {
@@ -268,7 +272,7 @@ static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, 
     if (!b->plan->description)
         dnn_conv_set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
     dnn_conv_set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b->n_operations,
-        b->operations);
+                 b->operations);
     dnn_conv_finish(b, graph);
     return graph;
 }
@@ -386,7 +390,8 @@ static void dnn_conv_add_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_te
 static const char no_engine[] = "1 none";
 
 /* Empty if the library cannot serialise it: it is chosen again next time. */
-static grt_text dnn_conv_data_of(const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size_t workspace, int64_t engine)
+static grt_text dnn_conv_data_of(const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size_t workspace,
+                                 int64_t engine)
 {
     const cudnnBackendAttributeName_t name = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
     grt_text data = {0};
@@ -434,7 +439,7 @@ static bool plan_of_text(execution *p, cudnnHandle_t handle, size_t workspace_ca
 
 /* The plan from data_of's text, written here or for another GPU of this kind; false: not usable here. */
 static bool dnn_conv_restore(execution *p, cudnnHandle_t handle, size_t workspace_cap, const char *data,
-                    size_t data_size)
+                             size_t data_size)
 {
     if (!strcmp(data, no_engine))
         return true;
@@ -458,7 +463,7 @@ static bool dnn_conv_restore(execution *p, cudnnHandle_t handle, size_t workspac
 
 /* The recorded choice, if it is still valid. */
 static bool dnn_conv_recall(cuda_device *device, grt_algo_trial *trial, const char *key, execution *p,
-                   cudnnHandle_t handle, size_t workspace_cap)
+                            cudnnHandle_t handle, size_t workspace_cap)
 {
     bool known = false;
     size_t size;
@@ -482,7 +487,7 @@ typedef struct question {
 
 /* Candidates are offered as they would be stored. */
 static void dnn_conv_offer(question *q, const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size_t workspace,
-                  int64_t engine)
+                           int64_t engine)
 {
     grt_text data = dnn_conv_data_of(dnn, plan, workspace, engine);
     if (data.size)
@@ -513,7 +518,8 @@ static bool dnn_conv_consider(builder *b, question *q, cudnnBackendDescriptor_t 
 }
 
 /* Tries a heuristic's answers, up to the first that is usable, or all if candidates are collected. */
-static void dnn_conv_choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode)
+static void dnn_conv_choose(builder *b, question *q, cudnnBackendDescriptor_t graph,
+                            cudnnBackendHeurMode_t mode)
 {
     const cuda_dnn *dnn = b->dnn;
     const bool lists = grt_algo_trial_lists(q->trial);

@@ -50,7 +50,8 @@ static cudaError_t copy_host(void *dst, const void *src, const void *host, size_
                                                     : cudaMemcpyAsync(dst, src, bytes, kind, stream);
 }
 
-static grt_status cuda_memory_upload(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
+static grt_status cuda_memory_upload(grt_device *device, void *dst, const void *src, size_t bytes,
+                                     void *stream)
 {
     CUDA_ON(device, copy_host(dst, src, src, bytes, cudaMemcpyHostToDevice, stream));
     return GRT_OK;
@@ -114,5 +115,6 @@ static grt_status in_use(grt_device *device, size_t *out_bytes)
 
 const grt_memory_api cuda_memory = {
     .alloc = cuda_alloc, .free = free_memory, .check = check_pointer, .in_use = in_use};
-const grt_copy_api cuda_copies = {.upload = cuda_memory_upload, .download = download, .copy = cuda_memory_copy};
+const grt_copy_api cuda_copies = {
+    .upload = cuda_memory_upload, .download = download, .copy = cuda_memory_copy};
 const grt_pinned_api cuda_pinned = {.alloc = alloc_pinned, .free = free_pinned, .pin = pin, .unpin = unpin};

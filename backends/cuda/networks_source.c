@@ -81,7 +81,8 @@ void cuda_networks_form_of(const grt_networks *networks, grt_dtype dtype, int64_
 {
     *out_form =
         (cuda_networks_form){.networks = networks, .dtype = dtype, .few = rows <= FEW_ROWS, .rows = 1};
-    out_form->whole = count % PIECE * networks->width[0] * cuda_networks_source_element_of(out_form) % PIECE == 0;
+    out_form->whole =
+        count % PIECE * networks->width[0] * cuda_networks_source_element_of(out_form) % PIECE == 0;
     if (!out_form->few)
         size_many(out_form);
 }
@@ -163,7 +164,8 @@ static void add_beginning(const cuda_networks_form *form, grt_text *s)
                  "struct alignas(%d) vector { E v[%d]; };\n"
                  "__device__ __forceinline__ float at(const void *data, unsigned i)\n"
                  "{\n    return of_%s(((const E *)data)[i]);\n}\n",
-                 cuda_networks_source_vector_of(form) * cuda_networks_source_element_of(form), cuda_networks_source_vector_of(form), name);
+                 cuda_networks_source_vector_of(form) * cuda_networks_source_element_of(form),
+                 cuda_networks_source_vector_of(form), name);
     for (int32_t l = 0; l < n->n_layers; l++) {
         const int32_t function = grt_act_function(n->act[l].kind);
         grt_text_add(
@@ -216,8 +218,8 @@ static void add_staging(const cuda_networks_form *form, grt_text *s)
 /* A warp's rows to shared memory; those behind the last are computed, too, but not written. */
 static void add_copy(const cuda_networks_form *form, grt_text *s)
 {
-    const int32_t width = form->networks->width[0], element = cuda_networks_source_element_of(form), pitch = pitch_of(form),
-                  step = form->whole ? PIECE / element : 1;
+    const int32_t width = form->networks->width[0], element = cuda_networks_source_element_of(form),
+                  pitch = pitch_of(form), step = form->whole ? PIECE / element : 1;
     grt_text_add(s,
                  "    const unsigned end = min(%du, a.count - first) * %d;\n#pragma unroll\n    for (int r = "
                  "0; r < R; r++) {\n"

@@ -14,7 +14,8 @@ bool cuda_packing_differs(const grt_tensor *weights)
 }
 
 /* [n, rows, cols] to [n, cols, rows] */
-static void cuda_packing_transpose(const char *from, char *to, int64_t n, int64_t rows, int64_t cols, size_t size)
+static void cuda_packing_transpose(const char *from, char *to, int64_t n, int64_t rows, int64_t cols,
+                                   size_t size)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t r = 0; r < rows; r++)
@@ -26,7 +27,7 @@ static void cuda_packing_transpose(const char *from, char *to, int64_t n, int64_
 void cuda_packing_turn(const grt_tensor *weights, void *out_data)
 {
     cuda_packing_transpose(weights->data, out_data, weights->dims[0], weights->dims[1],
-              grt_dims_product(weights->dims, 2, weights->rank), grt_dtype_size(weights->dtype));
+                           grt_dims_product(weights->dims, 2, weights->rank), grt_dtype_size(weights->dtype));
 }
 
 void cuda_packing_describe(const grt_tensor *weights, grt_packing *out_packing)
@@ -54,7 +55,8 @@ grt_status cuda_packing_unpack(const grt_tensor *packed, const grt_packing *pack
                         "backend's; make the "
                         "plan again with graphc optimize",
                         grt_tensor_text(packed, type), packing->format, packing->bytes);
-    cuda_packing_transpose(packed->data, out_data, packed->dims[0], grt_dims_product(packed->dims, 2, packed->rank),
-              packed->dims[1], grt_dtype_size(packed->dtype));
+    cuda_packing_transpose(packed->data, out_data, packed->dims[0],
+                           grt_dims_product(packed->dims, 2, packed->rank), packed->dims[1],
+                           grt_dtype_size(packed->dtype));
     return GRT_OK;
 }

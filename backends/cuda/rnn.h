@@ -7,13 +7,8 @@
 #include "backends/cuda/rnn_tiles.h"
 #include "backends/shared/rnn.h"
 
-enum rnn_kind { RNN_LSTM, RNN_GRU, RNN_PLAIN };
-struct rnn_layer {
-    rnn_kind kind;
-    int32_t gates, directions;
-    bool reverse, batch_first, linear_before_reset, coupled, tf32;
-    float clip; /* 0: none */
-    grt_rnn_act act[2][3];
+struct rnn_layer : grt_rnn_layer {
+    bool tf32;
 };
 
 struct rnn_size {

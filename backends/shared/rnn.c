@@ -2,6 +2,8 @@
 /* See rnn.h. */
 #include "backends/shared/rnn.h"
 
+#include <string.h>
+
 /* With the defaults of the ONNX ops. alpha and beta lists are consumed by those that have such a parameter.
  */
 static const struct {
@@ -31,16 +33,18 @@ static bool same_name(const char *a, const char *b)
     return *a == *b;
 }
 
-bool grt_rnn_acts_read(const grt_op_desc *desc, const char *const *defaults, int32_t n, int32_t directions,
-                       grt_rnn_act (*acts)[3], grt_text *why)
+static bool read_activations(const grt_op_desc *desc, grt_rnn_layer *layer, grt_text *why)
 {
+    static const char *const gated[] = {"Sigmoid", "Tanh", "Tanh"}, *const plain[] = {"Tanh"};
+    const char *const *defaults = layer->kind == GRT_RNN_PLAIN ? plain : gated;
+    const int32_t n = layer->kind == GRT_RNN_LSTM ? 3 : layer->kind == GRT_RNN_GRU ? 2 : 1;
     size_t n_names, n_alpha, n_beta, next_alpha = 0, next_beta = 0;
     const grt_string *names = grt_attr_strings(desc, "activations", &n_names);
     const float *alpha = grt_attr_floats(desc, "activation_alpha", &n_alpha);
     const float *beta = grt_attr_floats(desc, "activation_beta", &n_beta);
-    for (int32_t i = 0; i < n * directions; i++) {
+    for (int32_t i = 0; i < n * layer->directions; i++) {
         const char *name = names && (size_t)i < n_names ? names[i].data : defaults[i % n];
-        grt_rnn_act *act = &acts[i / n][i % n];
+        grt_rnn_act *act = &layer->act[i / n][i % n];
         size_t k = 0;
         while (k < N_KNOWN && !same_name(name, known[k].name))
             k++;
@@ -55,4 +59,23 @@ bool grt_rnn_acts_read(const grt_op_desc *desc, const char *const *defaults, int
             act->b = beta[next_beta++];
     }
     return true;
+}
+
+bool grt_rnn_layer_read(const grt_op_desc *desc, grt_rnn_layer *out_layer, grt_text *why)
+{
+    const char *direction = grt_attr_string(desc, "direction", "forward");
+    const grt_rnn_kind kind = !strcmp(desc->op, "GRU")   ? GRT_RNN_GRU
+                              : !strcmp(desc->op, "RNN") ? GRT_RNN_PLAIN
+                                                         : GRT_RNN_LSTM;
+    *out_layer = (grt_rnn_layer){.kind = kind,
+                                 .gates = kind == GRT_RNN_LSTM  ? 4
+                                          : kind == GRT_RNN_GRU ? 3
+                                                                : 1,
+                                 .directions = !strcmp(direction, "bidirectional") ? 2 : 1,
+                                 .reverse = !strcmp(direction, "reverse"),
+                                 .batch_first = grt_attr_int(desc, "layout", 0) != 0,
+                                 .linear_before_reset = grt_attr_int(desc, "linear_before_reset", 0) != 0,
+                                 .coupled = grt_attr_int(desc, "input_forget", 0) != 0,
+                                 .clip = grt_attr_float(desc, "clip", 0.0f)};
+    return read_activations(desc, out_layer, why);
 }

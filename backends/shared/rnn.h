@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The activations that ONNX lists for LSTM, GRU and RNN. */
+/* What a node of LSTM, GRU or RNN says, DynamicQuantizeLSTM included, and the activations that ONNX lists for
+ * them. */
 #ifndef GRT_BACKENDS_SHARED_RNN_H
 #define GRT_BACKENDS_SHARED_RNN_H
 
@@ -29,10 +30,19 @@ typedef struct grt_rnn_act {
     float a, b; /* alpha and beta */
 } grt_rnn_act;
 
-/* The activations f, g, h of each direction by the node's attributes; `defaults` names the n that a cell has.
- * False: there is no such activation, and `why`, unless NULL, says which. */
-bool grt_rnn_acts_read(const grt_op_desc *desc, const char *const *defaults, int32_t n, int32_t directions,
-                       grt_rnn_act (*acts)[3], grt_text *why);
+typedef enum grt_rnn_kind { GRT_RNN_LSTM, GRT_RNN_GRU, GRT_RNN_PLAIN } grt_rnn_kind;
+
+typedef struct grt_rnn_layer {
+    grt_rnn_kind kind;
+    int32_t gates, directions;
+    bool reverse; /* the only direction; the second of two is always reversed */
+    bool batch_first, linear_before_reset, coupled;
+    float clip;            /* 0: none */
+    grt_rnn_act act[2][3]; /* f, g, h of each direction */
+} grt_rnn_layer;
+
+/* False: an activation is none that ONNX lists, and `why`, unless NULL, says which. */
+bool grt_rnn_layer_read(const grt_op_desc *desc, grt_rnn_layer *out_layer, grt_text *why);
 
 #ifdef __cplusplus
 }

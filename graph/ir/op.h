@@ -102,6 +102,11 @@ typedef enum op_flags {
         1 << 17,        /* how large the results are depends on the data, but it is no more than the inputs */
     OP_FILLS = 1 << 18, /* models make their weights by it, of a few elements */
     OP_REDUCES = 1 << 19, /* reduces input 0 over the axes in input 1: see infer_reduction.c */
+    OP_PICKS = 1 << 20,   /* every element of output 0 is one of input 0; which one, a common scale does not
+                           * change. Views need not say. */
+    OP_FILTERS =
+        1 << 21, /* reads inputs from 1 on again and again: for each position, for each step of time */
+    OP_TAKES_EPILOGUE = 1 << 22, /* a product that has a form with an epilogue in graphrt */
 } op_flags;
 
 /* ---- traits: what passes may do with an op ---- */

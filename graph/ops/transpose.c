@@ -118,7 +118,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = transpose_attrs,
-     .flags = OP_SMALL_INTS,
+     .flags = OP_SMALL_INTS | OP_PICKS,
      .precision = OP_FOLLOWS,
      .cost = OP_COST_MOVE,
      .layout = OP_LAYOUT_TRANSPOSE,
@@ -135,6 +135,7 @@ static const op_row rows[] = {
      .precision = OP_FOLLOWS,
      .cost = OP_COST_MOVE,
      .layout = OP_LAYOUT_DEPTH,
+     .flags = OP_PICKS,
      .infer = infer_depth_to_space},
     {.domain = "",
      .name = "SpaceToDepth",
@@ -146,6 +147,7 @@ static const op_row rows[] = {
      .attrs = block_attrs,
      .precision = OP_FOLLOWS,
      .cost = OP_COST_MOVE,
+     .flags = OP_PICKS,
      .infer = infer_space_to_depth},
 };
 OP_TABLE(transpose, rows);

@@ -35,9 +35,7 @@ static ir_value *passed(const ir_value *value)
 {
     ir_node *node = value->producer;
     ir_value *x = ir_in(node, 0);
-    const bool reshaped =
-        rewrite_is(node, "Reshape") || rewrite_is(node, "Unsqueeze") || rewrite_is(node, "Squeeze");
-    if (reshaped && same_last_two(&x->type, &value->type))
+    if (rewrite_is_reshape(node) && same_last_two(&x->type, &value->type))
         return x;
     return rewrite_is(node, "Cast") && grt_dtype_in(x->type.dtype, GRT_SET_FLOATS) ? x : NULL;
 }
@@ -49,7 +47,8 @@ static ir_value *unguarded(const ir_node *where)
 {
     double zero;
     ir_value *p = rewrite_is(where, "Where") ? ir_in(where, 2) : NULL;
-    ir_node *test = p && attention_match_is_inner(ir_in(where, 0)) ? rewrite_producer(ir_in(where, 0), "IsNaN") : NULL;
+    ir_node *test =
+        p && attention_match_is_inner(ir_in(where, 0)) ? rewrite_producer(ir_in(where, 0), "IsNaN") : NULL;
     return test && ir_in(test, 0) == p && p->n_uses == 2 && ir_const_float(ir_in(where, 1), &zero) &&
                    zero == 0
                ? p

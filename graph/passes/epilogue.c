@@ -33,7 +33,7 @@ static bool epilogue_is_ours(const ir_node *node)
 
 static bool is_head(const ir_node *node)
 {
-    return rewrite_is(node, "Conv") || rewrite_is(node, "MatMul") || rewrite_is(node, "Gemm");
+    return rewrite_has(node, OP_TAKES_EPILOGUE);
 }
 
 static bool is_conv(const ir_node *node)

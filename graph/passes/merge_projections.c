@@ -50,9 +50,9 @@ static bool is_quantised_projection(const ir_node *node)
         if (ir_in(node, i))
             return false;
     return !*grt_attr_string(&node->desc, "activation", "") && !grt_attr_int(&node->desc, "transB", 0) &&
-           !ir_in(node, QIN_Y_SCALE) && x->type.rank == 3 && merge_projections_is_plain_constant(ir_in(node, QIN_W), 2) &&
-           is_level(ir_in(node, QIN_W_SCALE)) && is_level(ir_in(node, QIN_W_ZERO)) &&
-           (!bias || merge_projections_is_plain_constant(bias, 1));
+           !ir_in(node, QIN_Y_SCALE) && x->type.rank == 3 &&
+           merge_projections_is_plain_constant(ir_in(node, QIN_W), 2) && is_level(ir_in(node, QIN_W_SCALE)) &&
+           is_level(ir_in(node, QIN_W_ZERO)) && (!bias || merge_projections_is_plain_constant(bias, 1));
 }
 
 /* x * constant matrix (+ constant bias), nothing else; used by the attention alone. */
@@ -72,8 +72,8 @@ static bool is_projection(const ir_value *value)
         return false;
     const ir_value *bias = ir_in(node, BIAS), *x = ir_in(node, 0);
     return x && x->type.rank == 3 && merge_projections_is_plain_constant(ir_in(node, 1), 2) &&
-           (!bias ||
-            (merge_projections_is_plain_constant(bias, 1) && bias->type.data->dims[0] == ir_in(node, 1)->type.data->dims[1]));
+           (!bias || (merge_projections_is_plain_constant(bias, 1) &&
+                      bias->type.data->dims[0] == ir_in(node, 1)->type.data->dims[1]));
 }
 
 static bool merge_projections_fits(const ir_node *node, ir_node *const *parts)
@@ -152,7 +152,8 @@ static ir_node *merge_projections_make_product(ir_node *before, ir_node *const *
     if (is_quantised(parts[0]))
         return make_quantised_product(before, parts);
     const bool bias = ir_in(parts[0], BIAS) != NULL;
-    ir_value *in[PARTS] = {ir_in(parts[0], 0), merge_projections_join(parts, 1), bias ? merge_projections_join(parts, BIAS) : NULL};
+    ir_value *in[PARTS] = {ir_in(parts[0], 0), merge_projections_join(parts, 1),
+                           bias ? merge_projections_join(parts, BIAS) : NULL};
     if (!in[1] || (bias && !in[BIAS]))
         return NULL;
     ir_node *made = ir_node_create(before->graph, before, bias ? "graphrt" : "", "MatMul",

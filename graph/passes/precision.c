@@ -244,7 +244,8 @@ static bool precision_wants(const precision *p, const ir_node *node)
         wide |= precision_is_float(in) && in->producer;
     }
     if (role == OP_NARROW_TABLE)
-        role = precision_is_float(ir_in(node, 0)) && precision_is_constant(ir_in(node, 0)) ? OP_NARROW : OP_FOLLOWS;
+        role = precision_is_float(ir_in(node, 0)) && precision_is_constant(ir_in(node, 0)) ? OP_NARROW
+                                                                                           : OP_FOLLOWS;
     return role == OP_NARROW || role == OP_NARROW_FIRST || role == OP_NARROW_RESULT || (narrow && !wide);
 }
 

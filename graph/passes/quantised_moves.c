@@ -13,23 +13,13 @@
 /* Input 0 is moved; a scale greater than zero keeps the order that MaxPool asks for. */
 static bool moves(const ir_node *node)
 {
-    static const char *const ops[] = {"Reshape",   "Transpose",    "Flatten",      "Squeeze",
-                                      "Unsqueeze", "Slice",        "Gather",       "Identity",
-                                      "MaxPool",   "DepthToSpace", "SpaceToDepth", "Expand"};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (rewrite_is(node, ops[i]))
-            return node->n_out == 1 || !node->out[1];
-    return false;
+    return rewrite_has(node, OP_VIEW | OP_PICKS) && (node->n_out == 1 || !node->out[1]);
 }
 
 /* As many elements as before, in another shape or order. */
 static bool lays_out(const ir_node *node)
 {
-    static const char *const ops[] = {"Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity"};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (rewrite_is(node, ops[i]))
-            return true;
-    return false;
+    return rewrite_has(node, OP_VIEW) || rewrite_is(node, "Transpose");
 }
 
 /* DequantizeLinear of `data` as `q` has it, in front of `before`. */
@@ -85,7 +75,8 @@ static void sink_concat(pass_context *context, ir_node *node)
     }
     ir_node *made = copy_on(context, node, in);
     if (made)
-        quantised_moves_replace_by(context, node->out[0], quantised_moves_dequantise(node, &first, made->out[0]));
+        quantised_moves_replace_by(context, node->out[0],
+                                   quantised_moves_dequantise(node, &first, made->out[0]));
 }
 
 /* QuantizeLinear of what was dequantised with the same scale. */

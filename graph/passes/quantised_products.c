@@ -40,8 +40,8 @@ static bool read_head(product *p)
     if (!gemm)
         return true;
     return !grt_attr_int(&node->desc, "transA", 0) && grt_attr_float(&node->desc, "alpha", 1) == 1 &&
-           (!p->bias ||
-            (grt_attr_float(&node->desc, "beta", 1) == 1 && quantised_products_is_vector(p->bias, &node->out[0]->type)));
+           (!p->bias || (grt_attr_float(&node->desc, "beta", 1) == 1 &&
+                         quantised_products_is_vector(p->bias, &node->out[0]->type)));
 }
 
 /* A constant, or numbers that DequantizeLinear makes one of. */
@@ -61,7 +61,8 @@ static void take_bias(product *p)
     if (p->bias || !rewrite_is(p->head, "MatMul") || !rewrite_is(add, "Add"))
         return;
     ir_value *other = ir_in(add, ir_in(add, 0) == p->last->out[0] ? 1 : 0);
-    if (!other || !quantised_products_is_constant(other) || !quantised_products_is_vector(other, &p->last->out[0]->type) ||
+    if (!other || !quantised_products_is_constant(other) ||
+        !quantised_products_is_vector(other, &p->last->out[0]->type) ||
         !rewrite_same_shape(&add->out[0]->type, &p->last->out[0]->type))
         return;
     p->bias = other;
@@ -109,18 +110,10 @@ static ir_value *zero_of(const product *p, const quantity *q)
 
 static bool quantised_products_make_product(product *p)
 {
-    ir_value *in[QIN_COUNT] = {p->x.data,
-                               p->x.scale,
-                               zero_of(p, &p->x),
-                               p->w.data,
-                               p->w.scale,
-                               zero_of(p, &p->w),
-                               p->y.scale,
-                               p->y.zero,
-                               p->bias,
-                               p->residual.data,
-                               p->residual.scale,
-                               p->residual.data ? zero_of(p, &p->residual) : NULL};
+    ir_value *in[QIN_COUNT] = {
+        p->x.data,  p->x.scale,        zero_of(p, &p->x), p->w.data,
+        p->w.scale, zero_of(p, &p->w), p->y.scale,        p->y.zero,
+        p->bias,    p->residual.data,  p->residual.scale, p->residual.data ? zero_of(p, &p->residual) : NULL};
     const bool conv = rewrite_is(p->head, "Conv");
     ir_node *made =
         ir_node_create(p->head->graph, p->last, "graphrt", conv ? "QConv" : "QMatMul", p->head->desc.name,

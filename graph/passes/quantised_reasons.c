@@ -44,7 +44,7 @@ static const char *reason_of_others(const ir_node *node)
 
 static const char *reason_of(const ir_node *node)
 {
-    if (!rewrite_is(node, "Conv") && !rewrite_is(node, "MatMul") && !rewrite_is(node, "Gemm"))
+    if (!rewrite_has(node, OP_TAKES_EPILOGUE))
         return reason_of_others(node);
     const char *why = reason_of_factor(node, 0);
     why = why ? why : reason_of_factor(node, 1);

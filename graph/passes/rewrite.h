@@ -28,6 +28,13 @@ static inline bool rewrite_is(const ir_node *node, const char *op)
 {
     return node && grt_op_is(&node->desc, "", op);
 }
+/* A node of ai.onnx whose row has the flag. */
+static inline bool rewrite_has(const ir_node *node, uint32_t flag)
+{
+    return node && node->row && !*node->desc.domain && node->row->flags & flag;
+}
+/* A view that gives its elements other dims. */
+bool rewrite_is_reshape(const ir_node *node);
 /* The value's producer if it is `op` of ai.onnx and lies in `graph`. */
 ir_node *rewrite_producer(const ir_value *value, const char *op);
 /* The only use of the value is an input of a node in the same graph: that node. Else NULL. */

@@ -315,12 +315,6 @@ static bool become_reshape(work *w, ir_node *node, ir_value *x)
     return rewrite_become_reshape(node, x) && changed(w, node);
 }
 
-static bool simplify_is_reshape(const ir_node *node)
-{
-    return node && (rewrite_is(node, "Reshape") || rewrite_is(node, "Squeeze") ||
-                    rewrite_is(node, "Unsqueeze") || rewrite_is(node, "Flatten"));
-}
-
 static bool permutation(const ir_node *node, int32_t rank, int64_t *out_perm)
 {
     size_t n;
@@ -365,7 +359,7 @@ static bool transpose_between(work *w, ir_node *node)
     const ir_type *out = &node->out[0]->type;
     int64_t perm[GRT_MAX_RANK];
     int32_t rank = out->rank, inner = joined ? joined->type.rank : -1;
-    if (!joined || !simplify_is_reshape(joined->producer) || transpose->graph != node->graph || rank < 3 ||
+    if (!joined || !rewrite_is_reshape(joined->producer) || transpose->graph != node->graph || rank < 3 ||
         inner < 2 || !permutation(transpose, inner, perm))
         return false;
     for (int32_t i = 0; i < inner; i++)
@@ -443,7 +437,7 @@ static bool rule_reshape(work *w, ir_node *node)
         return true;
     ir_value *in = ir_in(node, 0);
     ir_node *inner = in ? in->producer : NULL;
-    if (!simplify_is_reshape(inner) || !ir_in(inner, 0) || inner->graph != node->graph)
+    if (!rewrite_is_reshape(inner) || !ir_in(inner, 0) || inner->graph != node->graph)
         return false;
     if (!become_reshape(w, node, ir_in(inner, 0)))
         return false;
@@ -547,6 +541,8 @@ static bool apply_traits(work *w, ir_node *node)
     const uint32_t flags = node->row ? node->row->flags : 0;
     if (flags & OP_SINGLE && node->n_in == 1)
         return becomes(w, node, ir_in(node, 0));
+    if (rewrite_is_reshape(node))
+        return rule_reshape(w, node);
     if (flags & OP_INVOLUTION)
         return involution(w, node);
     if (!(flags & (OP_ZERO_IS_NEUTRAL | OP_ONE_IS_NEUTRAL)))
@@ -560,12 +556,13 @@ static const struct {
     const char *op;
     bool (*apply)(work *w, ir_node *node);
 } rules[] = {
-    {"Identity", rule_identity}, {"Dropout", rule_dropout},   {"Cast", rule_cast},
-    {"CastLike", rule_cast},     {"Sum", rule_sum},           {"Split", rule_only_output},
-    {"Expand", rule_expand},     {"Slice", rule_slice},       {"Pad", rule_pad},
-    {"Tile", rule_tile},         {"Clip", rule_clip},         {"Div", rule_div},
-    {"Pow", rule_pow},           {"Reshape", rule_reshape},   {"Flatten", rule_reshape},
-    {"Squeeze", rule_reshape},   {"Unsqueeze", rule_reshape}, {"Transpose", rule_transpose},
+    {"Identity", rule_identity}, {"Dropout", rule_dropout},
+    {"Cast", rule_cast},         {"CastLike", rule_cast},
+    {"Sum", rule_sum},           {"Split", rule_only_output},
+    {"Expand", rule_expand},     {"Slice", rule_slice},
+    {"Pad", rule_pad},           {"Tile", rule_tile},
+    {"Clip", rule_clip},         {"Div", rule_div},
+    {"Pow", rule_pow},           {"Transpose", rule_transpose},
 };
 
 static void apply_rules(work *w, ir_node *node)

@@ -4,7 +4,7 @@
 #ifndef GRAPHRT_MEMORY_H
 #define GRAPHRT_MEMORY_H
 
-#include <graphrt/graphrt.h>
+#include <graphrt/context.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
 #ifndef GRAPHRT_POOL_H
 #define GRAPHRT_POOL_H
 
-#include <graphrt/graphrt.h>
+#include <graphrt/info.h>
 
 #ifdef __cplusplus
 extern "C" {

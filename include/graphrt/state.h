@@ -7,7 +7,7 @@
 #ifndef GRAPHRT_STATE_H
 #define GRAPHRT_STATE_H
 
-#include <graphrt/graphrt.h>
+#include <graphrt/context.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
 #ifndef GRAPHRT_TRACE_H
 #define GRAPHRT_TRACE_H
 
-#include <graphrt/graphrt.h>
+#include <graphrt/context.h>
 
 #ifdef __cplusplus
 extern "C" {

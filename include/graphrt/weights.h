@@ -3,7 +3,7 @@
 #ifndef GRAPHRT_WEIGHTS_H
 #define GRAPHRT_WEIGHTS_H
 
-#include <graphrt/graphrt.h>
+#include <graphrt/context.h>
 
 #ifdef __cplusplus
 extern "C" {

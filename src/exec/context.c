@@ -239,8 +239,8 @@ static grt_status run_and_wait(grt_context *context)
     GRT_TRY(context_prepare(context, false, &frame));
     if (grt_profile_is_on(&context->profile))
         context->profile.compute_ms[0] = grt_now_ms();
-    grt_status status =
-        context->executor.session->on_device ? run_on_device(context, frame) : context_run_on_host(context, frame);
+    grt_status status = context->executor.session->on_device ? run_on_device(context, frame)
+                                                             : context_run_on_host(context, frame);
     if (grt_profile_is_on(&context->profile))
         context->profile.compute_ms[1] = grt_now_ms();
     if (status == GRT_OK)
@@ -254,7 +254,7 @@ static grt_status run_and_wait(grt_context *context)
 }
 
 static grt_status context_enter(grt_context *context, const char *function, const grt_run_options *options,
-                        bool *out_switched)
+                                bool *out_switched)
 {
     if (!context)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the context is NULL", function);

@@ -93,7 +93,8 @@ static grt_status find_free_outputs(grt_draft *draft)
     return GRT_OK;
 }
 
-static grt_status frame_memory_measure(const grt_draft *draft, size_t *bytes, int64_t *elements, bool *planned)
+static grt_status frame_memory_measure(const grt_draft *draft, size_t *bytes, int64_t *elements,
+                                       bool *planned)
 {
     const grt_plan_body *body = draft->program->body;
     for (int32_t v = 0; v < body->n_values; v++) {

@@ -15,7 +15,7 @@
 
 /* A tensor as a kernel sees it before the run: dims -1 where they are not constant. */
 static grt_tensor session_describe(const grt_session *session, const grt_plan_body *body, int32_t value,
-                           grt_packing *packing)
+                                   grt_packing *packing)
 {
     const grt_plan *plan = session->model->plan;
     const grt_plan_value *v = value < 0 ? NULL : &body->values[value];
@@ -139,8 +139,8 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     }
     for (size_t i = 0; i < n; i++) {
         const size_t k = i - (size_t)step->n_in;
-        tensors[i] =
-            session_describe(session, body, i < (size_t)step->n_in ? step->in[i] : step->out[k], &packings[i]);
+        tensors[i] = session_describe(session, body, i < (size_t)step->n_in ? step->in[i] : step->out[k],
+                                      &packings[i]);
     }
     grt_kernel_node node = {.desc = &step->desc,
                             .n_in = step->n_in,

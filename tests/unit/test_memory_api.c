@@ -1,49 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of devices through the API, outputs that the caller gives memory for, and contexts that give theirs
  * back. */
-#include "tests/unit/onnx_model.h"
-#include "tests/unit/runtime.h"
+#include "tests/unit/opened.h"
 #include "tests/unit/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const devices[] = {"cpu", "mirror:0"};
-enum { N_DEVICES = sizeof devices / sizeof *devices, N = 6 };
+enum { N = 6 };
 
-static grt_session *session;
-static grt_context *context;
 static float x[N] = {0, 3, 0, -1, 5, 0};
 static const grt_tensor x_in = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {N}, .data = x};
 
-#define OK(call) ck_assert_msg((call) == GRT_OK, "%s", grt_last_error())
-#define REFUSED(call, status, text)                                            \
-    do {                                                                       \
-        ck_assert_int_eq(call, status);                                        \
-        ck_assert_msg(strstr(grt_last_error(), text), "%s", grt_last_error()); \
-    } while (0)
-
 /* y = Relu(x), places = NonZero(x): of a size that depends on data */
-static void open_on(const char *device)
+static void open_relu_on(const char *device)
 {
-    const grt_session_options options = {.struct_size = sizeof options, .fallback = "cpu"};
     onnx_model m = onnx_create();
     onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "n");
     onnx_node(&m, m.graph, "Relu", "x", "y");
     onnx_node(&m, m.graph, "NonZero", "x", "places");
     onnx_output(&m, m.graph, "y");
     onnx_output(&m, m.graph, "places");
-    grt_model *model = onnx_open(&m, runtime);
-    onnx_release(&m);
-    OK(grt_session_create(model, device, &options, &session));
-    OK(grt_context_create(session, &context));
-    grt_model_release(model);
-}
-
-static void close_all(void)
-{
-    grt_context_release(context);
-    grt_session_release(session);
+    open_on(&m, NULL, device, "cpu");
 }
 
 START_TEST(device_memory)
@@ -51,7 +29,7 @@ START_TEST(device_memory)
     void *a, *b;
     int32_t device;
     float back[N] = {0};
-    open_on(devices[_i]);
+    open_relu_on(devices[_i]);
     OK(grt_session_alloc_device(session, sizeof x, &a, &device));
     OK(grt_session_alloc_device(session, sizeof x, &b, NULL));
     ck_assert_int_eq(device, _i ? 0 : -1);
@@ -73,14 +51,14 @@ START_TEST(device_memory)
     ck_assert_float_eq(back[3], 0);
     other = host;
     other.dims[0] = N - 1;
-    REFUSED(grt_session_copy(session, &other, &at_a), GRT_STATUS_INVALID_ARGUMENT, "`to` is for float32[5]");
+    REFUSED(grt_session_copy(session, &other, &at_a), "`to` is for float32[5]");
     other = at_a;
     other.memory = GRT_MEMORY_DEVICE;
     other.device = 7;
-    REFUSED(grt_session_copy(session, &host, &other), GRT_STATUS_INVALID_ARGUMENT, "another device");
+    REFUSED(grt_session_copy(session, &host, &other), "another device");
     other = at_a;
     other.data = NULL;
-    REFUSED(grt_session_copy(session, &other, &host), GRT_STATUS_INVALID_ARGUMENT, "`to` has no data");
+    REFUSED(grt_session_copy(session, &other, &host), "`to` has no data");
     grt_session_free_device(session, a);
     grt_session_free_device(session, b);
     grt_session_free_device(session, NULL);
@@ -118,7 +96,7 @@ START_TEST(of_known_and_unknown_size)
     const bool device = _i / 2 == 1;
     const grt_memory memory = device ? GRT_MEMORY_DEVICE : GRT_MEMORY_HOST;
     memset(&asked, 0, sizeof asked);
-    open_on(devices[device]);
+    open_relu_on(devices[device]);
     OK(grt_context_set_input(context, 0, &x_in));
     OK(grt_context_set_output_allocator(context, index, allocate, &asked, memory));
     for (int run = 0; run < 3; run++) {
@@ -145,7 +123,7 @@ START_TEST(of_known_and_unknown_size)
         grt_session_free_device(session, asked.data);
     }
     asked.none = true;
-    REFUSED(grt_context_run(context), GRT_STATUS_OUT_OF_MEMORY, "the caller's allocator gave no memory");
+    REFUSED_AS(GRT_STATUS_OUT_OF_MEMORY, grt_context_run(context), "the caller's allocator gave no memory");
     OK(grt_context_set_output_allocator(context, index, NULL, NULL, GRT_MEMORY_HOST));
     OK(grt_context_run(context));
     close_all();
@@ -154,13 +132,12 @@ END_TEST
 
 START_TEST(refused)
 {
-    open_on("cpu");
+    open_relu_on("cpu");
     REFUSED(grt_context_set_output_allocator(context, 2, allocate, NULL, GRT_MEMORY_HOST),
-            GRT_STATUS_INVALID_ARGUMENT, "output 2 does not exist");
+            "output 2 does not exist");
     REFUSED(grt_context_set_output_allocator(context, 0, allocate, NULL, GRT_MEMORY_DEVICE),
-            GRT_STATUS_INVALID_ARGUMENT, "has no memory of kind 2");
-    REFUSED(grt_context_set_output_allocator(NULL, 0, allocate, NULL, GRT_MEMORY_HOST),
-            GRT_STATUS_INVALID_ARGUMENT, "NULL");
+            "has no memory of kind 2");
+    REFUSED(grt_context_set_output_allocator(NULL, 0, allocate, NULL, GRT_MEMORY_HOST), "NULL");
     close_all();
 }
 END_TEST
@@ -255,7 +232,7 @@ START_TEST(profile)
     grt_profile_options options = {
         .struct_size = sizeof options, .event = take_event, .user = &told, .steps = true};
     memset(&told, 0, sizeof told);
-    open_on(devices[_i]);
+    open_relu_on(devices[_i]);
     OK(grt_context_set_input(context, 0, &x_in));
     OK(grt_context_set_profile(context, &options));
     OK(grt_context_run(context));
@@ -275,7 +252,7 @@ START_TEST(profile)
     OK(grt_context_run(context));
     ck_assert_int_eq(told.runs, 4);
     options.event = NULL;
-    REFUSED(grt_context_set_profile(context, &options), GRT_STATUS_INVALID_ARGUMENT, "event is NULL");
+    REFUSED(grt_context_set_profile(context, &options), "event is NULL");
     close_all();
 }
 END_TEST

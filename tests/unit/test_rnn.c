@@ -280,18 +280,21 @@ END_TEST
 
 START_TEST(unknown_activations_are_refused)
 {
-    static const grt_string names[] = {{"Sinus", 5}};
+    static const grt_string names[] = {{"Tanh", 4}, {"Sinus", 5}};
     static const float data[64];
-    const int64_t x[] = {1, 1, 2}, w[] = {1, 3, 2}, rr[] = {1, 3, 3};
-    op_runner r;
-    op_begin(&r, "", "RNN");
-    op_strings(&r, "activations", names, 1);
-    op_add(&r, GRT_DTYPE_FLOAT, 3, x, data);
-    op_add(&r, GRT_DTYPE_FLOAT, 3, w, data);
-    op_add(&r, GRT_DTYPE_FLOAT, 3, rr, data);
-    ck_assert_int_eq(op_run(&r, 2), GRT_STATUS_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(grt_last_error(), "Sinus"));
-    op_end(&r);
+    for (int64_t n = 1; n <= 2; n++) { /* of one direction; of the second of two */
+        const int64_t x[] = {1, 1, 2}, w[] = {n, 3, 2}, rr[] = {n, 3, 3};
+        op_runner r;
+        op_begin(&r, "", "RNN");
+        op_string(&r, "direction", n == 2 ? "bidirectional" : "forward");
+        op_strings(&r, "activations", n == 2 ? names : names + 1, (size_t)n);
+        op_add(&r, GRT_DTYPE_FLOAT, 3, x, data);
+        op_add(&r, GRT_DTYPE_FLOAT, 3, w, data);
+        op_add(&r, GRT_DTYPE_FLOAT, 3, rr, data);
+        ck_assert_int_eq(op_run(&r, 2), GRT_STATUS_UNSUPPORTED);
+        ck_assert_ptr_nonnull(strstr(grt_last_error(), "Sinus"));
+        op_end(&r);
+    }
 }
 END_TEST
 

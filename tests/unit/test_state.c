@@ -1,41 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of contexts: outputs that are the next run's inputs, on the CPU and on the mirror. */
-#include "tests/unit/onnx_model.h"
-#include "tests/unit/runtime.h"
+#include "tests/unit/opened.h"
 #include "tests/unit/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const devices[] = {"cpu", "mirror:0"};
-enum { N_DEVICES = sizeof devices / sizeof *devices };
-
-static grt_session *session;
-static grt_context *context;
 static grt_state *state;
 static float x[2];
 
-#define OK(call) ck_assert_msg((call) == GRT_OK, "%s", grt_last_error())
-#define REFUSED(call, text)                                                    \
-    do {                                                                       \
-        ck_assert_int_eq(call, GRT_STATUS_INVALID_ARGUMENT);                   \
-        ck_assert_msg(strstr(grt_last_error(), text), "%s", grt_last_error()); \
-    } while (0)
-
-static void open_on(onnx_model *m, const char *device)
-{
-    grt_model *model = onnx_open(m, runtime);
-    onnx_release(m);
-    OK(grt_session_create(model, device, NULL, &session));
-    OK(grt_context_create(session, &context));
-    grt_model_release(model);
-}
-
-static void close_all(void)
+static void close_with_state(void)
 {
     grt_state_release(state);
-    grt_context_release(context);
-    grt_session_release(session);
+    close_all();
     state = NULL;
 }
 
@@ -115,7 +92,7 @@ START_TEST(carries_on)
 {
     const bool in_place = _i & 1;
     onnx_model m = summing();
-    open_on(&m, devices[_i / 2]);
+    open_on(&m, NULL, devices[_i / 2], NULL);
     const float begin[] = {10, 20};
     const grt_tensor initial = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {2}, .data = (void *)begin};
     const grt_state_pair pair = {.output = "next", .input = "sum", .initial = &initial, .in_place = in_place};
@@ -144,14 +121,14 @@ START_TEST(carries_on)
     expect(state, 10, 20);
     add(5, 5);
     expect(state, 15, 25);
-    close_all();
+    close_with_state();
 }
 END_TEST
 
 START_TEST(grows)
 {
     onnx_model m = growing();
-    open_on(&m, devices[_i]);
+    open_on(&m, NULL, devices[_i], NULL);
     const grt_tensor none = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {0, 2}};
     const grt_state_pair pair = {.output = "next", .input = "cache", .initial = &none, .in_place = true};
     OK(grt_state_create(session, &pair, 1, &state));
@@ -171,7 +148,7 @@ START_TEST(grows)
     add(3, 4);
     ck_assert_int_eq(info_of(state).tensor.dims[0], 1);
     expect(state, 3, 4);
-    close_all();
+    close_with_state();
 }
 END_TEST
 
@@ -201,7 +178,7 @@ START_TEST(of_unknown_size)
     const grt_state_info info = info_of(state);
     ck_assert_int_eq(info.tensor.dims[0], 5);
     expect(state, 2, 4);
-    close_all();
+    close_with_state();
 }
 END_TEST
 
@@ -215,7 +192,7 @@ START_TEST(trades_places)
     onnx_node(&m, m.graph, "Identity", "a", "b2");
     onnx_output(&m, m.graph, "a2");
     onnx_output(&m, m.graph, "b2");
-    open_on(&m, devices[_i]);
+    open_on(&m, NULL, devices[_i], NULL);
     const float ones[] = {1, 2};
     const grt_tensor a = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {1}, .data = (void *)&ones[0]},
                      b = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {1}, .data = (void *)&ones[1]};
@@ -233,7 +210,7 @@ START_TEST(trades_places)
         ck_assert_float_eq(*(float *)t.data, ones[1 - i]);
         grt_value_release(value);
     }
-    close_all();
+    close_with_state();
 }
 END_TEST
 
@@ -245,7 +222,7 @@ START_TEST(many_streams)
     onnx_model m = summing();
     grt_state *other = NULL;
     grt_context *second = NULL, *first;
-    open_on(&m, devices[_i]);
+    open_on(&m, NULL, devices[_i], NULL);
     const grt_state_pair pair = {.output = "next", .input = "sum"};
     OK(grt_state_create(session, &pair, 1, &state));
     OK(grt_state_create(session, &pair, 1, &other));
@@ -279,7 +256,7 @@ START_TEST(many_streams)
     grt_state_release(other); /* the context keeps it */
     add(1, 1);
     grt_context_release(first);
-    close_all();
+    close_with_state();
 }
 END_TEST
 
@@ -292,7 +269,7 @@ START_TEST(declared)
     entry.value = (char *)(_i ? "next=sum\n" : "next=none");
     m.proto->metadata_props = entries;
     m.proto->n_metadata_props = 1;
-    open_on(&m, "cpu");
+    open_on(&m, NULL, "cpu", NULL);
     if (_i) {
         OK(grt_state_create(session, NULL, 0, &state));
         OK(grt_context_set_state(context, state));
@@ -301,7 +278,7 @@ START_TEST(declared)
         expect(state, 1, 2);
     } else
         REFUSED(grt_state_create(session, NULL, 0, &state), "'next=none'");
-    close_all();
+    close_with_state();
 }
 END_TEST
 
@@ -316,7 +293,7 @@ START_TEST(a_stopped_run)
 {
     const bool in_place = _i & 1;
     onnx_model m = summing();
-    open_on(&m, devices[_i / 2]);
+    open_on(&m, NULL, devices[_i / 2], NULL);
     const grt_state_pair pair = {.output = "next", .input = "sum", .in_place = in_place};
     OK(grt_state_create(session, &pair, 1, &state));
     OK(grt_context_set_state(context, state));
@@ -334,14 +311,14 @@ START_TEST(a_stopped_run)
     }
     add(1, 2);
     expect(state, in_place ? 1 : 2, in_place ? 2 : 4);
-    close_all();
+    close_with_state();
 }
 END_TEST
 
 START_TEST(enqueued)
 {
     onnx_model m = summing();
-    open_on(&m, "mirror:0");
+    open_on(&m, NULL, "mirror:0", NULL);
     const grt_state_pair pair = {.output = "next", .input = "sum", .in_place = _i};
     void *data;
     OK(grt_session_alloc_host(session, sizeof x, &data));
@@ -359,7 +336,7 @@ START_TEST(enqueued)
     grt_context_release(context);
     OK(grt_context_create(session, &context));
     grt_session_free_host(session, data);
-    close_all();
+    close_with_state();
 }
 END_TEST
 
@@ -368,7 +345,7 @@ END_TEST
 START_TEST(refused)
 {
     onnx_model m = summing();
-    open_on(&m, devices[_i]);
+    open_on(&m, NULL, devices[_i], NULL);
     grt_tensor wrong = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {3}};
     grt_state_pair pairs[2] = {{.output = "next", .input = "sum"}, {.output = "y", .input = "sum"}};
     REFUSED(grt_state_create(session, pairs, 2, &state), "two pairs");
@@ -403,26 +380,26 @@ START_TEST(refused)
     OK(grt_context_set_state(context, NULL));
     REFUSED(grt_context_run(context), "input 'sum' is not set");
     REFUSED(grt_context_set_state(NULL, state), "NULL");
-    close_all();
+    close_with_state();
 }
 END_TEST
 
 START_TEST(of_another_model)
 {
     onnx_model m = growing();
-    open_on(&m, "cpu");
+    open_on(&m, NULL, "cpu", NULL);
     const grt_state_pair pair = {.output = "next", .input = "cache"},
                          twice = {.output = "next", .input = "sum"};
     REFUSED(grt_state_create(session, &pair, 1, &state), "symbolic dims");
     grt_session *old_session = session;
     grt_context *old = context;
     m = summing();
-    open_on(&m, "cpu");
+    open_on(&m, NULL, "cpu", NULL);
     OK(grt_state_create(session, &twice, 1, &state));
     REFUSED(grt_context_set_state(old, state), "another model");
     grt_context_release(old);
     grt_session_release(old_session);
-    close_all();
+    close_with_state();
 }
 END_TEST
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs that are stopped: from other threads, by signals, by the caller's function and by deadlines, at every
  * place where a run looks, on the CPU and on the mirror. The context can run again each time. */
-#include "tests/unit/onnx_model.h"
-#include "tests/unit/runtime.h"
+#include "tests/unit/opened.h"
 
 #include <check.h>
 #include <math.h>
@@ -15,35 +14,14 @@
 #include <sys/time.h>
 #include <time.h>
 
-static const char *const devices[] = {"cpu", "mirror:0"};
-enum { N_DEVICES = sizeof devices / sizeof *devices };
-
 /* Longer than any test waits, much less than an endless run takes; sanitizers are slow. */
 enum { LONG_MS = 5000 };
 static const int64_t for_ever = INT64_C(1) << 60;
 
-static grt_session *session;
-static grt_context *context;
 static int64_t trips;
 static float x[4] = {1, 2, 3, 4};
 static const grt_tensor trips_in = {.dtype = GRT_DTYPE_INT64, .data = &trips};
 static const grt_tensor x_in = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {4}, .data = x};
-
-static void open_on(onnx_model *m, const char *device)
-{
-    const grt_session_options options = {.struct_size = sizeof options, .fallback = "cpu"};
-    grt_model *model = onnx_open(m, runtime);
-    onnx_release(m);
-    ck_assert_msg(grt_session_create(model, device, &options, &session) == GRT_OK, "%s", grt_last_error());
-    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
-    grt_model_release(model);
-}
-
-static void close_all(void)
-{
-    grt_context_release(context);
-    grt_session_release(session);
-}
 
 /* ---- models ---- */
 
@@ -155,7 +133,7 @@ static void *cancel_soon(void *user)
 START_TEST(from_another_thread)
 {
     onnx_model m = doubling(_i & 1);
-    open_on(&m, devices[_i / 2]);
+    open_on(&m, NULL, devices[_i / 2], "cpu");
     for (int round = 0; round < 3; round++) {
         pthread_t thread;
         bind_doubling(for_ever);
@@ -274,7 +252,7 @@ START_TEST(by_a_signal)
     onnx_model m = doubling(false);
     struct sigaction action = {.sa_handler = cancel_by_signal}, before;
     const struct itimerval soon = {.it_value = {.tv_usec = 30000}};
-    open_on(&m, devices[_i]);
+    open_on(&m, NULL, devices[_i], "cpu");
     bind_doubling(for_ever);
     ck_assert_int_eq(sigaction(SIGALRM, &action, &before), 0); /* check has one for its timeouts */
     ck_assert_int_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
@@ -288,7 +266,7 @@ END_TEST
 START_TEST(at_a_deadline)
 {
     onnx_model m = doubling(_i & 1);
-    open_on(&m, devices[_i / 2]);
+    open_on(&m, NULL, devices[_i / 2], "cpu");
     bind_doubling(for_ever);
     const grt_run_options options = {.struct_size = sizeof options, .deadline_ms = grt_clock_ms() + 30};
     const grt_status status = grt_context_run_with(context, &options);
@@ -304,7 +282,7 @@ START_TEST(in_a_scan)
 {
     enum { ROWS = 500000 };
     onnx_model m = running_sum();
-    open_on(&m, devices[_i]);
+    open_on(&m, NULL, devices[_i], "cpu");
     float *rows = calloc(ROWS, 4 * sizeof *rows);
     grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {ROWS, 4}, .data = rows}, y;
     grt_run_options options = {.struct_size = sizeof options};
@@ -332,7 +310,7 @@ START_TEST(before_it_begins)
 {
     onnx_model m = doubling(false);
     grt_run_options options = {.struct_size = sizeof options, .deadline_ms = 1};
-    open_on(&m, devices[_i]);
+    open_on(&m, NULL, devices[_i], "cpu");
     bind_doubling(for_ever);
     ck_assert_int_eq(grt_context_run_with(context, &options), GRT_STATUS_DEADLINE_EXCEEDED);
     options.deadline_ms = NAN;
@@ -377,7 +355,7 @@ START_TEST(at_every_place)
     const int runs_before = _i / N_DEVICES;
     int places = 0;
     onnx_model m = mixture();
-    open_on(&m, devices[_i % N_DEVICES]);
+    open_on(&m, NULL, devices[_i % N_DEVICES], "cpu");
     bind_doubling(2);
     expect_result(NULL, &expected);
     for (grt_status status = GRT_STATUS_CANCELLED; status != GRT_OK; places++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights that are replaced while a session is in use, and the log. */
-#include "tests/unit/onnx_model.h"
-#include "tests/unit/runtime.h"
+#include "tests/unit/opened.h"
 #include "tests/unit/suite.h"
 
 #include <pthread.h>
@@ -10,21 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const devices[] = {"cpu", "mirror:0"};
-enum { N_DEVICES = sizeof devices / sizeof *devices };
-
-static grt_session *session;
-static grt_context *context;
 static float x[2] = {1, 2}, weight[2];
 static const grt_tensor x_in = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {2}, .data = x},
                         w_in = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {2}, .data = weight};
-
-#define OK(call) ck_assert_msg((call) == GRT_OK, "%s", grt_last_error())
-#define REFUSED(call, text)                                                    \
-    do {                                                                       \
-        ck_assert_int_eq(call, GRT_STATUS_INVALID_ARGUMENT);                   \
-        ck_assert_msg(strstr(grt_last_error(), text), "%s", grt_last_error()); \
-    } while (0)
 
 /* y = (x * a) + b, where a [2] = 0, 1 and b [2] = 0, 1 */
 static onnx_model scaled(void)
@@ -39,22 +26,12 @@ static onnx_model scaled(void)
     return m;
 }
 
-static void open_on(const char *device, const char *keep)
+static void open_scaled_on(const char *device, const char *keep)
 {
     const grt_compile_options options = {.struct_size = sizeof options, .keep_weights = keep};
     onnx_model m = scaled();
-    grt_model *model = onnx_open_plan(&m, runtime, &options);
-    onnx_release(&m);
-    OK(grt_session_create(model, device, NULL, &session));
-    OK(grt_context_create(session, &context));
+    open_on(&m, &options, device, NULL);
     OK(grt_context_set_input(context, 0, &x_in));
-    grt_model_release(model);
-}
-
-static void close_all(void)
-{
-    grt_context_release(context);
-    grt_session_release(session);
 }
 
 static void set(const char *name, float a, float b)
@@ -76,7 +53,7 @@ static void expect(grt_context *c, float a, float b)
 START_TEST(between_runs)
 {
     grt_context *other;
-    open_on(devices[_i], "a,b");
+    open_scaled_on(devices[_i], "a,b");
     OK(grt_context_create(session, &other));
     OK(grt_context_set_input(other, 0, &x_in));
     for (int round = 0; round < 3; round++) {
@@ -105,7 +82,7 @@ END_TEST
 
 START_TEST(all_or_none)
 {
-    open_on(devices[_i], "a");
+    open_scaled_on(devices[_i], "a");
     const char *names[] = {"a", "b"};
     grt_tensor two[] = {w_in, w_in};
     weight[0] = weight[1] = 7;
@@ -164,7 +141,7 @@ START_TEST(while_others_run)
 {
     enum { THREADS = 3, CHANGES = 300 };
     pthread_t threads[THREADS];
-    open_on(devices[_i], "*");
+    open_scaled_on(devices[_i], "*");
     const char *both[] = {"a", "b"};
     const grt_tensor two[] = {w_in, w_in};
     weight[0] = weight[1] = 1;
@@ -202,7 +179,7 @@ START_TEST(is_told)
 {
     memset(&heard, 0, sizeof heard);
     grt_log_set(GRT_LOG_DEBUG, hear, &heard);
-    open_on("cpu", NULL);
+    open_scaled_on("cpu", NULL);
     ck_assert_int_eq(heard.messages[GRT_LOG_INFO], 2); /* a model and a session */
     ck_assert_msg(strstr(heard.last, "load: session on cpu:0 with"), "%s", heard.last);
     expect(context, 0, 3);

@@ -396,7 +396,8 @@ static void run_depthwise(job *w)
     params.b_zero_each = false;
     grt_qgemm_set_columns(&state->b, state->tap_sums, &params, &columns);
     grt_qgemm_use_columns(&state->b, &params, &columns, &w->finish);
-    memset(cpu_workspace_at(w->run->workspace, s->outside_at), w->window.zero, (size_t)s->channels + GRT_QGEMM_WIDTH);
+    memset(cpu_workspace_at(w->run->workspace, s->outside_at), w->window.zero,
+           (size_t)s->channels + GRT_QGEMM_WIDTH);
     const grt_qgemm_strip longest = describe_strip(&s->w);
     const int64_t width = s->w.out[s->w.spatial - 1],
                   per_line = (width + GRT_QGEMM_PIXELS - 1) / GRT_QGEMM_PIXELS,
@@ -409,8 +410,8 @@ static void run_depthwise(job *w)
         strip_room room;
         size_t unused;
         lay_out_room(state, &longest,
-                     cpu_workspace_at(w->run->workspace, s->room_at + (size_t)cpu_thread() * s->room_bytes), &room,
-                     &unused);
+                     cpu_workspace_at(w->run->workspace, s->room_at + (size_t)cpu_thread() * s->room_bytes),
+                     &room, &unused);
         strip.count = width - from < strip.count ? width - from : strip.count;
         qconv_run_strip(w, &strip, i / per_line * width + from, &room);
     }

@@ -48,16 +48,18 @@ CPU_BODY combine_body(const binary *shared, const uint8_t *a, const uint8_t *b, 
     const float b0 = n > 0 ? qpointwise_real(b[0], q->b_flip, q->b_zero) : 0.0f;
     if (q->multiplies && step)
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
-            qpointwise_quantise(q, qpointwise_real(a[i], q->a_flip, q->a_zero) * qpointwise_real(b[i], q->b_flip, q->b_zero) * q->a_scale);
+            qpointwise_quantise(q, qpointwise_real(a[i], q->a_flip, q->a_zero) *
+                                       qpointwise_real(b[i], q->b_flip, q->b_zero) * q->a_scale);
     else if (q->multiplies)
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
             qpointwise_quantise(q, qpointwise_real(a[i], q->a_flip, q->a_zero) * b0 * q->a_scale);
     else if (step)
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = qpointwise_quantise(
-            q, qpointwise_real(a[i], q->a_flip, q->a_zero) * q->a_scale + qpointwise_real(b[i], q->b_flip, q->b_zero) * q->b_scale);
-    else
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
-            qpointwise_quantise(q, qpointwise_real(a[i], q->a_flip, q->a_zero) * q->a_scale + b0 * q->b_scale);
+            qpointwise_quantise(q, qpointwise_real(a[i], q->a_flip, q->a_zero) * q->a_scale +
+                                       qpointwise_real(b[i], q->b_flip, q->b_zero) * q->b_scale);
+    else
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = qpointwise_quantise(
+            q, qpointwise_real(a[i], q->a_flip, q->a_zero) * q->a_scale + b0 * q->b_scale);
 }
 CPU_DISPATCH(combine,
              (const binary *shared, const uint8_t *a, const uint8_t *b, int64_t step, int64_t n, uint8_t *y),

@@ -440,7 +440,7 @@ static void reduce_rows(const job *j, int64_t strips, int64_t begin, int64_t end
         }
         for (int64_t i = 0; i < m; i++)
             reduce_store(j, row * j->inner + at + i, j->ints ? 0 : acc.real[i], j->ints ? acc.whole[i] : 0,
-                  shift.real[i]);
+                         shift.real[i]);
     }
 }
 

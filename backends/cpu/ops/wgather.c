@@ -140,6 +140,10 @@ static grt_status wgather_run(const grt_run *r)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "graphrt", .op = "WGather", .supports = wgather_supports, .reshape = wgather_reshape, .run = wgather_run},
+    {.domain = "graphrt",
+     .op = "WGather",
+     .supports = wgather_supports,
+     .reshape = wgather_reshape,
+     .run = wgather_run},
 };
 CPU_KERNELS(wgather, rows);

@@ -371,8 +371,11 @@ static grt_status cuda_global_pool_run(const grt_run *r)
     return GRT_OK;
 }
 
-#define WINDOW .supports = pool_supports, .reshape = cuda_pool_reshape, .release_shape = free, .run = cuda_pool_run
-#define GLOBAL .types = {GRT_SET_FLOATS}, .reshape = cuda_global_pool_reshape, .release_shape = free, .run = cuda_global_pool_run
+#define WINDOW \
+    .supports = pool_supports, .reshape = cuda_pool_reshape, .release_shape = free, .run = cuda_pool_run
+#define GLOBAL                                                                             \
+    .types = {GRT_SET_FLOATS}, .reshape = cuda_global_pool_reshape, .release_shape = free, \
+    .run = cuda_global_pool_run
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "MaxPool", .types = {GRT_SET_FLOATS | GRT_BIT(INT8) | GRT_BIT(UINT8)}, WINDOW},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two attention kernels share: one in blocked float32 (ops/attention.c), one that keeps every
- * rounding of the other types (attention_exact.c). */
-#ifndef GRT_BACKENDS_CPU_ATTENTION_H
-#define GRT_BACKENDS_CPU_ATTENTION_H
+/* Attention that keeps every rounding of its types, for rows of a head, and the shapes that it shares with
+ * the kernel in blocked float32 (ops/attention.c), which calls it for the other types. */
+#ifndef GRT_BACKENDS_CPU_ATTENTION_EXACT_H
+#define GRT_BACKENDS_CPU_ATTENTION_EXACT_H
 
 #include "backends/shared/attention.h"
 #include "backends/cpu/cpu.h"
