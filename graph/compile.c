@@ -60,7 +60,7 @@ void compile_source_take(compile_source *source, const grt_compile_options *opti
     source->n_external = options->external_data ? options->n_external_data : 0;
 }
 
-static bool is_narrow(grt_precision precision)
+static bool compile_is_narrow(grt_precision precision)
 {
     return precision == GRT_PRECISION_FLOAT16 || precision == GRT_PRECISION_BFLOAT16;
 }
@@ -85,10 +85,10 @@ static grt_status read_precision(const char *text, pass_context *out)
                 (int)(size < 200 ? size : 200), p);
         if (p == text)
             out->precision = found;
-        if (is_narrow(found) && is_narrow(narrow) && found != narrow)
+        if (compile_is_narrow(found) && compile_is_narrow(narrow) && found != narrow)
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                             "precision '%s' has fp16 and bf16: one of them can be in a plan", text);
-        narrow = is_narrow(found) ? found : narrow;
+        narrow = compile_is_narrow(found) ? found : narrow;
         p += size;
     }
     return GRT_OK;

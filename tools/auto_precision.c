@@ -160,7 +160,7 @@ static grt_status run_candidate(search *s, candidate *c, double *lost, double *s
     return GRT_OK;
 }
 
-static bool measure_candidate(search *s, const char *precision, double *out_error)
+static bool auto_precision_measure_candidate(search *s, const char *precision, double *out_error)
 {
     candidate c;
     double *lost = calloc(2 * s->n_outputs + 1, sizeof *lost), *signal = lost ? lost + s->n_outputs : NULL;
@@ -183,7 +183,7 @@ static bool measure_candidate(search *s, const char *precision, double *out_erro
 
 /* ---- layers ---- */
 
-static bool is_layer(const char *op)
+static bool auto_precision_is_layer(const char *op)
 {
     static const char *const ops[] = {"Conv",
                                       "ConvTranspose",
@@ -204,7 +204,7 @@ static bool is_layer(const char *op)
 
 /* The first of the nodes of a step, as a pattern that fits it alone: signs that patterns or lists have a use
  * for fit any character. */
-static bool add_layer(group *g, const grt_step_info *step)
+static bool auto_precision_add_layer(group *g, const grt_step_info *step)
 {
     const size_t size = strcspn(step->name, "+"), before = g->layers ? strlen(g->layers) : 0;
     if (!size)
@@ -233,7 +233,7 @@ static bool find_groups(search *s, const grt_model *model)
             grt_step_info step = {.struct_size = sizeof step};
             if (grt_model_step(model, (size_t)i, &step) != GRT_OK)
                 return false;
-            if (!is_layer(step.op) || !*step.name)
+            if (!auto_precision_is_layer(step.op) || !*step.name)
                 continue;
             if (!pass) {
                 layers++;
@@ -242,7 +242,7 @@ static bool find_groups(search *s, const grt_model *model)
             const int64_t groups = layers < MOST_GROUPS ? layers : MOST_GROUPS, at = seen++ * groups / layers;
             s->n_groups = (size_t)at + 1;
             s->flops += step.flops;
-            if (!add_layer(&s->groups[at], &step))
+            if (!auto_precision_add_layer(&s->groups[at], &step))
                 return false;
         }
     return true;
@@ -276,7 +276,7 @@ static bool measure_groups(search *s, const char *narrow)
 {
     for (size_t i = 0; i < s->n_groups; i++) {
         char *text = mix("fp32", &s->groups[i], 1, narrow);
-        const bool ok = text && measure_candidate(s, text, &s->groups[i].error);
+        const bool ok = text && auto_precision_measure_candidate(s, text, &s->groups[i].error);
         free(text);
         if (!ok)
             return false;
@@ -289,7 +289,7 @@ static bool measure_groups(search *s, const char *narrow)
 static char *try_count(search *s, const char *narrow, size_t n, double *out_error, bool *out_failed)
 {
     char *text = n >= s->n_groups ? strdup("fp32") : mix(narrow, s->groups, n, "fp32");
-    *out_failed = !text || !measure_candidate(s, text, out_error);
+    *out_failed = !text || !auto_precision_measure_candidate(s, text, out_error);
     if (*out_failed || !(*out_error <= s->a->max_error)) {
         free(text);
         return NULL;
@@ -298,7 +298,7 @@ static char *try_count(search *s, const char *narrow, size_t n, double *out_erro
 }
 
 /* Doubling, then bisection: the fewest groups in float32. */
-static char *put_back(search *s, const char *narrow, size_t *out_n, double *out_error)
+static char *auto_precision_put_back(search *s, const char *narrow, size_t *out_n, double *out_error)
 {
     size_t low = 0, high = 1;
     char *best = NULL;
@@ -343,7 +343,7 @@ static char *search_mix(search *s, const char *narrow)
         return NULL;
     for (size_t i = 0; i < s->n_groups; i++)
         say(s, "  %-40.40s alone in 16 bits: error %.3g\n", s->groups[i].layers, s->groups[i].error);
-    char *best = put_back(s, narrow, &n, &error);
+    char *best = auto_precision_put_back(s, narrow, &n, &error);
     for (size_t i = 0; i < n && i < s->n_groups; i++)
         wide += s->groups[i].flops;
     if (best && n >= s->n_groups)
@@ -361,7 +361,7 @@ static char *search_all(search *s)
     static const char *const narrow[] = {"fp16", "bf16"};
     double errors[2];
     for (size_t i = 0; i < 2; i++) {
-        if (!measure_candidate(s, narrow[i], &errors[i]))
+        if (!auto_precision_measure_candidate(s, narrow[i], &errors[i]))
             return NULL;
         say(s, "  %s for all layers: error %.3g\n", narrow[i], errors[i]);
         if (errors[i] <= s->a->max_error) {

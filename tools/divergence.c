@@ -138,12 +138,12 @@ static void watch_first(void *user, const grt_watched *w)
 
 /* ---- differences ---- */
 
-static bool is_half(grt_dtype dtype)
+static bool divergence_is_half(grt_dtype dtype)
 {
     return dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16;
 }
 
-static made *find_made(comparison *c, const char *name)
+static made *divergence_find_made(comparison *c, const char *name)
 {
     for (size_t i = 0; i < c->n_made; i++) /* a few thousand, and the runs took longer */
         if (!strcmp(c->made[i].name, name))
@@ -225,7 +225,7 @@ static void note_difference(comparison *c, made *first, const char *op, const gr
     }
     d.op = strdup(op);
     d.after_half = c->any_half;
-    c->any_half = c->any_half || is_half(t->dtype) || is_half(first->t.dtype);
+    c->any_half = c->any_half || divergence_is_half(t->dtype) || divergence_is_half(first->t.dtype);
     c->failed = c->failed || !d.op;
     c->differences[c->n++] = d;
 }
@@ -233,7 +233,7 @@ static void note_difference(comparison *c, made *first, const char *op, const gr
 static void watch_second(void *user, const grt_watched *w)
 {
     comparison *c = user;
-    made *first = is_numeric(w->value) ? find_made(c, w->tensor) : NULL;
+    made *first = is_numeric(w->value) ? divergence_find_made(c, w->tensor) : NULL;
     if (!first && is_numeric(w->value))
         first = find_same_nodes(c, w);
     c->only_second += first == NULL;
@@ -242,7 +242,7 @@ static void watch_second(void *user, const grt_watched *w)
 }
 
 /* `made` may not move while differences point there: all of the first's, outputs included, come before. */
-static bool take_outputs(comparison *c, const loaded *l, bool is_first)
+static bool divergence_take_outputs(comparison *c, const loaded *l, bool is_first)
 {
     for (size_t i = 0; i < grt_model_output_count(l->model); i++) {
         grt_io_info info = {.struct_size = sizeof info};
@@ -255,7 +255,7 @@ static bool take_outputs(comparison *c, const loaded *l, bool is_first)
         snprintf(name, sizeof name, "output %s", info.name);
         if (grt_value_kind(value) == GRT_KIND_TENSOR && grt_value_tensor(value, &t) == GRT_OK &&
             is_numeric(&t)) {
-            made *first = is_first ? NULL : find_made(c, name);
+            made *first = is_first ? NULL : divergence_find_made(c, name);
             if (is_first)
                 note_made(c, name, "output", name, &t);
             else if (first)
@@ -299,7 +299,7 @@ static bool bind_same(const loaded *to, const loaded *from, grt_value *const *va
 static bool run_watched(const loaded *l, comparison *c, bool is_first)
 {
     const bool ok = grt_context_set_watch(l->context, is_first ? watch_first : watch_second, c) == GRT_OK &&
-                    grt_context_run(l->context) == GRT_OK && take_outputs(c, l, is_first);
+                    grt_context_run(l->context) == GRT_OK && divergence_take_outputs(c, l, is_first);
     if (!ok)
         tool_fail();
     else if (c->failed)
@@ -312,7 +312,8 @@ static bool run_watched(const loaded *l, comparison *c, bool is_first)
 /* Results of half precision stay so when they are widened. */
 static bool diverges(const compare *request, const difference *d)
 {
-    const double usual = d->after_half || is_half(d->dtype) || is_half(d->first->t.dtype) ? 1e-2 : 1e-4;
+    const double usual =
+        d->after_half || divergence_is_half(d->dtype) || divergence_is_half(d->first->t.dtype) ? 1e-2 : 1e-4;
     return d->error > (request->tolerance >= 0 ? request->tolerance : usual);
 }
 
@@ -346,7 +347,7 @@ static json_t *difference_json(const compare *request, const difference *d)
                      number_or_null(d->largest), "diverges", (int)diverges(request, d));
 }
 
-static bool print_json(const compare *request, const comparison *c)
+static bool divergence_print_json(const compare *request, const comparison *c)
 {
     const difference *first = first_divergence(request, c);
     json_t *tensors = json_array();
@@ -372,7 +373,7 @@ static void print_difference(const compare *request, const difference *d)
 }
 
 /* In the order of the second's steps. */
-static void print_text(const compare *request, const comparison *c)
+static void divergence_print_text(const compare *request, const comparison *c)
 {
     const difference *first = first_divergence(request, c);
     double shown = 0;
@@ -408,7 +409,7 @@ static void release_comparison(comparison *c)
 
 /* ---- the command ---- */
 
-static bool run_both(const compare *request, loaded l[2], comparison *c)
+static bool divergence_run_both(const compare *request, loaded l[2], comparison *c)
 {
     const size_t n = l[0].model ? grt_model_input_count(l[0].model) : 0;
     grt_value **values = calloc(n + 1, sizeof *values);
@@ -439,11 +440,11 @@ static int compare_models(compare *request)
         if (!ok)
             tool_fail();
     }
-    if (ok && run_both(request, l, &c)) {
+    if (ok && divergence_run_both(request, l, &c)) {
         if (request->json)
-            ok = print_json(request, &c);
+            ok = divergence_print_json(request, &c);
         else
-            print_text(request, &c);
+            divergence_print_text(request, &c);
         code = !ok ? EXIT_BAD : first_divergence(request, &c) ? EXIT_CHECK : EXIT_GOOD;
     }
     release_comparison(&c);

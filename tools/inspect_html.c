@@ -163,9 +163,10 @@ static void put_near_misses(FILE *f, const json_t *near_misses)
     fputs(json_array_size(near_misses) ? "</table>\n" : "", f);
 }
 
-static void put_page(FILE *f, const char *path, const grt_model *model, const grt_model_info *info,
-                     const input_specs *shapes, const json_t *near_misses, const weighed_step *steps,
-                     double all, double balance)
+static void inspect_html_put_page(FILE *f, const char *path, const grt_model *model,
+                                  const grt_model_info *info, const input_specs *shapes,
+                                  const json_t *near_misses, const weighed_step *steps, double all,
+                                  double balance)
 {
     html_begin(f, path);
     put_summary(f, model, info, shapes, balance);
@@ -194,7 +195,7 @@ bool inspect_html(const char *path, const char *to, const grt_model *model, cons
         tool_fail();
     ok = ok && whole_file_begin(&file, to);
     if (ok) {
-        put_page(file.f, path, model, &info, shapes, near_misses, steps, all, balance);
+        inspect_html_put_page(file.f, path, model, &info, shapes, near_misses, steps, all, balance);
         ok = whole_file_end(&file, true);
     }
     free(steps);

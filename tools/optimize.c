@@ -255,7 +255,7 @@ static bool take_state(void *user, const char *value)
     return true;
 }
 
-static bool take_data(void *user, const char *value)
+static bool optimize_take_data(void *user, const char *value)
 {
     return calibration_data_add(&((request *)user)->data, value);
 }
@@ -279,7 +279,7 @@ const tool_option optimize_options[] = {
         "made float32), tf32 (products may round to it), fp16 or bf16 (weights and activations; sums,\n"
         "inputs and outputs stay float32); NODE=P behind it, separated by commas, for single nodes.\n"
         "auto: what is fastest within --max-error"),
-    OPTION_TAKE(take_data, "--data", "DIR",
+    OPTION_TAKE(optimize_take_data, "--data", "DIR",
                 "for --precision auto: samples as for graphc quantize, .npy or .pb files; NAME=DIR for one\n"
                 "input; may be repeated"),
     OPTION_NUMBER(

@@ -776,7 +776,8 @@ static grt_status take_handle(const grt_run *run, cuda_libraries *libraries, cud
     return GRT_OK;
 }
 
-static cudnnStatus_t execute(execution *e, cudnnHandle_t handle, cudnnBackendDescriptor_t pack, void *stream)
+static cudnnStatus_t cuda_dnn_conv_execute(execution *e, cudnnHandle_t handle, cudnnBackendDescriptor_t pack,
+                                           void *stream)
 {
     cudnnStatus_t status = e->dnn->cudnnSetStream(handle, stream);
     if (status != CUDNN_STATUS_SUCCESS)
@@ -795,7 +796,7 @@ grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_run *run, const cuda
     cudnnStatus_t status = dnn_conv_bind(plan, args);
     if (status == CUDNN_STATUS_SUCCESS) {
         GRT_TRY(take_handle(run, e->libraries, &handle, &kept));
-        status = execute(e, handle, plan->pack, run->stream);
+        status = cuda_dnn_conv_execute(e, handle, plan->pack, run->stream);
         if (!kept)
             cuda_dnn_give(e->libraries, handle);
     }

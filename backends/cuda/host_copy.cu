@@ -7,17 +7,19 @@ namespace
 
 enum { THREADS = 256, MOST_BYTES = 256 << 10 };
 
-template <class T> __global__ void __launch_bounds__(THREADS) copy_host(T *dst, const T *src, unsigned n)
+template <class T>
+__global__ void __launch_bounds__(THREADS) cuda_host_copy_copy_host(T *dst, const T *src, unsigned n)
 {
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;
     if (i < n)
         dst[i] = src[i];
 }
 
-template <class T> void launch(void *dst, const void *src, size_t bytes, cudaStream_t stream)
+template <class T> void cuda_host_copy_launch(void *dst, const void *src, size_t bytes, cudaStream_t stream)
 {
     const unsigned n = (unsigned)(bytes / sizeof(T));
-    copy_host<T><<<(n + THREADS - 1) / THREADS, THREADS, 0, stream>>>((T *)dst, (const T *)src, n);
+    cuda_host_copy_copy_host<T>
+        <<<(n + THREADS - 1) / THREADS, THREADS, 0, stream>>>((T *)dst, (const T *)src, n);
 }
 
 } // namespace
@@ -40,10 +42,10 @@ cudaError_t cuda_host_copy(void *dst, const void *src, size_t bytes, cudaStream_
 {
     const size_t all = (uintptr_t)dst | (uintptr_t)src | bytes;
     if (all % 16 == 0)
-        launch<uint4>(dst, src, bytes, stream);
+        cuda_host_copy_launch<uint4>(dst, src, bytes, stream);
     else if (all % 4 == 0)
-        launch<unsigned>(dst, src, bytes, stream);
+        cuda_host_copy_launch<unsigned>(dst, src, bytes, stream);
     else
-        launch<unsigned char>(dst, src, bytes, stream);
+        cuda_host_copy_launch<unsigned char>(dst, src, bytes, stream);
     return cudaGetLastError();
 }

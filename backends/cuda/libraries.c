@@ -100,7 +100,7 @@ static cuda_library blas_library = {"cuBLASLt 13 or 12", blas_names, find_blas, 
                                     false};
 static cuda_library dnn_library = {"cuDNN 9", dnn_names, find_dnn, PTHREAD_MUTEX_INITIALIZER, false};
 
-grt_status open_any_library(cuda_library *l)
+grt_status cuda_library_open(cuda_library *l)
 {
     grt_status status = GRT_OK;
     pthread_mutex_lock(&l->lock);
@@ -149,9 +149,9 @@ static void *load_wanted(void *unused)
     (void)unused;
     /* Errors are reported when a kernel needs them. */
     if (atomic_load(&wants_blas))
-        (void)open_any_library(&blas_library);
+        (void)cuda_library_open(&blas_library);
     if (atomic_load(&wants_dnn))
-        (void)open_any_library(&dnn_library);
+        (void)cuda_library_open(&dnn_library);
     count_loading(-1);
     return NULL;
 }
@@ -263,7 +263,7 @@ static grt_status no_handle(const cuda_libraries *libraries, const char *name, b
 grt_status cuda_blas_get(cuda_libraries *libraries, const cuda_blas **out_blas)
 {
     *out_blas = NULL;
-    GRT_TRY(open_any_library(&blas_library));
+    GRT_TRY(cuda_library_open(&blas_library));
     grt_status status = GRT_OK;
     pthread_mutex_lock(&libraries->lock);
     if (!libraries->blas.handle) {
@@ -290,7 +290,7 @@ grt_status cuda_dnn_get(cuda_libraries *libraries, const cuda_dnn **out_dnn)
 {
     (void)libraries;
     *out_dnn = NULL;
-    GRT_TRY(open_any_library(&dnn_library));
+    GRT_TRY(cuda_library_open(&dnn_library));
     *out_dnn = &dnn_functions;
     return GRT_OK;
 }

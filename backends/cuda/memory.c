@@ -43,8 +43,8 @@ static void free_memory(grt_device *device, void *data)
     CUDA_ON_QUIETLY(device, cudaFree(data));
 }
 
-static cudaError_t copy_host(void *dst, const void *src, const void *host, size_t bytes,
-                             enum cudaMemcpyKind kind, cudaStream_t stream)
+static cudaError_t cuda_memory_copy_host(void *dst, const void *src, const void *host, size_t bytes,
+                                         enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     return cuda_host_copy_fits(host, bytes, stream) ? cuda_host_copy(dst, src, bytes, stream)
                                                     : cudaMemcpyAsync(dst, src, bytes, kind, stream);
@@ -53,13 +53,13 @@ static cudaError_t copy_host(void *dst, const void *src, const void *host, size_
 static grt_status cuda_memory_upload(grt_device *device, void *dst, const void *src, size_t bytes,
                                      void *stream)
 {
-    CUDA_ON(device, copy_host(dst, src, src, bytes, cudaMemcpyHostToDevice, stream));
+    CUDA_ON(device, cuda_memory_copy_host(dst, src, src, bytes, cudaMemcpyHostToDevice, stream));
     return GRT_OK;
 }
 
 static grt_status download(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
 {
-    CUDA_ON(device, copy_host(dst, src, dst, bytes, cudaMemcpyDeviceToHost, stream));
+    CUDA_ON(device, cuda_memory_copy_host(dst, src, dst, bytes, cudaMemcpyDeviceToHost, stream));
     return GRT_OK;
 }
 

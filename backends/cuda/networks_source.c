@@ -57,7 +57,7 @@ static int32_t shared_of(const cuda_networks_form *form)
 }
 
 /* Bytes of all weights and biases of a block's networks. */
-static int32_t weights_of(const cuda_networks_form *form)
+static int32_t cuda_networks_source_weights_of(const cuda_networks_form *form)
 {
     const grt_networks *n = form->networks;
     int32_t elements = 0;
@@ -70,7 +70,7 @@ static int32_t weights_of(const cuda_networks_form *form)
 static void size_many(cuda_networks_form *form)
 {
     const int32_t sums = widest_result(form->networks, form->networks->n_layers);
-    form->staged = form->dtype == GRT_DTYPE_FLOAT && weights_of(form) <= MOST_STAGED;
+    form->staged = form->dtype == GRT_DTYPE_FLOAT && cuda_networks_source_weights_of(form) <= MOST_STAGED;
     const int32_t most = form->staged ? MOST_STAGED_ROWS : MOST_ROWS;
     while (2 * form->rows <= most && 2 * form->rows * sums <= MOST_SUMS)
         form->rows *= 2;
@@ -108,7 +108,8 @@ void cuda_networks_grid_of(const cuda_networks_form *form, int64_t rows, const c
     *out_grid = (cuda_networks_grid){.warps = most_warps(form), .rows = 1};
     if (form->few)
         return;
-    const size_t most = most_shared(form, limits), fixed = form->staged ? (size_t)weights_of(form) : 0,
+    const size_t most = most_shared(form, limits),
+                 fixed = form->staged ? (size_t)cuda_networks_source_weights_of(form) : 0,
                  warp = (size_t)form->rows * (size_t)shared_of(form);
     while (out_grid->warps > 1 && (fixed + (size_t)out_grid->warps * warp > most ||
                                    (int64_t)out_grid->warps / 2 * form->rows >= rows))
@@ -178,7 +179,8 @@ static void add_beginning(const cuda_networks_form *form, grt_text *s)
 }
 
 /* Weight or bias i of layer l, of a lane's network. */
-static void add_weight(const cuda_networks_form *form, int32_t l, bool bias, const char *i, grt_text *s)
+static void cuda_networks_source_add_weight(const cuda_networks_form *form, int32_t l, bool bias,
+                                            const char *i, grt_text *s)
 {
     const grt_networks *n = form->networks;
     int32_t before = bias ? n->width[l] * n->width[l + 1] : 0;
@@ -262,7 +264,7 @@ static void cuda_networks_source_add_sums(const cuda_networks_form *form, int32_
                  n->width[l + 1]);
     if (n->bias[l]) {
         grt_text_add(s, "        const T b = ");
-        add_weight(form, l, true, "o", s);
+        cuda_networks_source_add_weight(form, l, true, "o", s);
         grt_text_add(s, ";\n");
     }
     grt_text_add(s, "#pragma unroll\n        for (int r = 0; r < R; r++)\n            h[r][o] = %s;\n    }\n",
@@ -277,7 +279,7 @@ static void add_product(const cuda_networks_form *form, int32_t l, const char *i
     snprintf(index, sizeof index, "(%s) * %d + o", i, width);
     grt_text_add(s,
                  "#pragma unroll\n        for (int o = 0; o < %d; o++) {\n            const T w = ", width);
-    add_weight(form, l, false, index, s);
+    cuda_networks_source_add_weight(form, l, false, index, s);
     grt_text_add(s, ";\n#pragma unroll\n            for (int r = 0; r < R; r++)\n"
                     "                h[r][o] += f[r] * w;\n        }\n");
 }
@@ -346,7 +348,7 @@ static void add_many(const cuda_networks_form *form, grt_text *s)
         "    E *staged = (E *)shared, *x = (E *)(shared + %d + threadIdx.y * %d);\n"
         "    T *between = (T *)x;\n    (void)staged, (void)between;\n",
         form->rows, CUDA_NETWORKS_LANES * MOST_WARPS, CUDA_NETWORKS_LANES,
-        form->staged ? weights_of(form) : 0, shared);
+        form->staged ? cuda_networks_source_weights_of(form) : 0, shared);
     if (form->staged)
         add_staging(form, s);
     add_copy(form, s);

@@ -78,8 +78,8 @@ __device__ __forceinline__ void multiply_stage(const uint4 *stage, int row, int 
 
 template <class F, bool SIGNED, bool SUMS>
 __global__ void __launch_bounds__(F::THREADS, F::RESIDENT)
-    multiply(const __grid_constant__ cuda_qgemm g, const __grid_constant__ view all, int columns,
-             bool in_eights)
+    cuda_qgemm_multiply(const __grid_constant__ cuda_qgemm g, const __grid_constant__ view all, int columns,
+                        bool in_eights)
 {
     __shared__ uint4 stages[F::AHEAD][F::STAGE];
     const view v = item_of(g, all);
@@ -128,7 +128,7 @@ template <class F, bool SIGNED, bool SUMS>
 void launch(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream_t stream)
 {
     const dim3 grid((unsigned)tiles_of<F>(g), (unsigned)g->items);
-    multiply<F, SIGNED, SUMS>
+    cuda_qgemm_multiply<F, SIGNED, SUMS>
         <<<grid, F::THREADS, 0, stream>>>(*g, v, (g->n + F::FILTERS - 1) / F::FILTERS, in_eights);
 }
 

@@ -217,7 +217,7 @@ __device__ __forceinline__ void store_bytes(const cuda_qgemm &g, const view &v, 
         *(uint2 *)((uint8_t *)v.y + at[1]) = lower;
 }
 
-template <class T> __device__ __forceinline__ float2 unpack(uint32_t word)
+template <class T> __device__ __forceinline__ float2 cuda_qgemm_tile_unpack(uint32_t word)
 {
     const T *pair = (const T *)&word;
     return make_float2(cuda_widen(pair[0]), cuda_widen(pair[1]));
@@ -242,7 +242,7 @@ __device__ __forceinline__ void store_halves(const cuda_qgemm &g, const view &v,
             exchange(word, quad);
 #pragma unroll
             for (int t = 0; t < F::TILES_N; t++) {
-                const float2 pair = unpack<T>(word[t]);
+                const float2 pair = cuda_qgemm_tile_unpack<T>(word[t]);
                 x[t][2 * k] += pair.x;
                 x[t][2 * k + 1] += pair.y;
             }

@@ -25,7 +25,7 @@ static bool has_type(const grt_kernel_node *node, int32_t i, grt_dtype_set types
     return grt_node_has(node, i) && grt_dtype_in(node->in[i].dtype, types);
 }
 
-static bool omitted_or(const grt_kernel_node *node, int32_t i, grt_dtype_set types)
+static bool cuda_qproduct_omitted_or(const grt_kernel_node *node, int32_t i, grt_dtype_set types)
 {
     return !grt_node_has(node, i) || has_type(node, i, types);
 }
@@ -45,14 +45,14 @@ bool cuda_qproduct_supports(const grt_kernel_node *node, grt_text *why)
         return false;
     bool fits = has_type(node, QP_X, BYTES) && has_type(node, QP_W, BYTES) &&
                 has_type(node, QP_X_SCALE, GRT_BIT(FLOAT)) && has_type(node, QP_W_SCALE, GRT_BIT(FLOAT)) &&
-                omitted_or(node, QP_BIAS, GRT_BIT(FLOAT) | GRT_BIT(INT32));
+                cuda_qproduct_omitted_or(node, QP_BIAS, GRT_BIT(FLOAT) | GRT_BIT(INT32));
     for (int32_t i : bytes)
-        fits = fits && omitted_or(node, i, BYTES);
+        fits = fits && cuda_qproduct_omitted_or(node, i, BYTES);
     for (int32_t i : floats)
-        fits = fits && omitted_or(node, i, GRT_BIT(FLOAT));
+        fits = fits && cuda_qproduct_omitted_or(node, i, GRT_BIT(FLOAT));
     const grt_dtype_set of_residual =
         grt_node_has(node, QP_Y_SCALE) ? BYTES : (grt_dtype_set)1 << node->out[0].dtype;
-    fits = fits && omitted_or(node, QP_RESIDUAL, of_residual);
+    fits = fits && cuda_qproduct_omitted_or(node, QP_RESIDUAL, of_residual);
     const bool after = grt_node_has(node, QP_RESIDUAL) && !grt_node_has(node, QP_SUM_SCALE);
     fits = fits &&
            (!after || (is_limit(act) && grt_node_has(node, QP_Y_SCALE)) || act.kind == GRT_ACT_NONE) &&
@@ -108,7 +108,7 @@ bool cuda_qproduct_is_constant(const grt_kernel_node *node)
 
 /* ---- the source ---- */
 
-static const void *data_of(const grt_tensor *const *in, int32_t n_in, int32_t i)
+static const void *cuda_qproduct_data_of(const grt_tensor *const *in, int32_t n_in, int32_t i)
 {
     return i < n_in && in[i] ? in[i]->data : NULL;
 }
@@ -126,18 +126,18 @@ static bool is_signed(const grt_tensor *const *in, int32_t n_in, int32_t i)
 cuda_qsource cuda_qproduct_source(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in)
 {
     cuda_qsource s = {};
-    const void *bias = data_of(in, n_in, QP_BIAS);
+    const void *bias = cuda_qproduct_data_of(in, n_in, QP_BIAS);
     const bool whole = bias && in[QP_BIAS]->dtype == GRT_DTYPE_INT32;
-    s.x_scale = (const float *)data_of(in, n_in, QP_X_SCALE);
-    s.w_scale = (const float *)data_of(in, n_in, QP_W_SCALE);
-    s.y_scale = (const float *)data_of(in, n_in, QP_Y_SCALE);
-    s.r_scale = (const float *)data_of(in, n_in, QP_R_SCALE);
-    s.sum_scale = (const float *)data_of(in, n_in, QP_SUM_SCALE);
-    s.x_zero = data_of(in, n_in, QP_X_ZERO);
-    s.w_zero = data_of(in, n_in, QP_W_ZERO);
-    s.y_zero = data_of(in, n_in, QP_Y_ZERO);
-    s.r_zero = data_of(in, n_in, QP_R_ZERO);
-    s.sum_zero = data_of(in, n_in, QP_SUM_ZERO);
+    s.x_scale = (const float *)cuda_qproduct_data_of(in, n_in, QP_X_SCALE);
+    s.w_scale = (const float *)cuda_qproduct_data_of(in, n_in, QP_W_SCALE);
+    s.y_scale = (const float *)cuda_qproduct_data_of(in, n_in, QP_Y_SCALE);
+    s.r_scale = (const float *)cuda_qproduct_data_of(in, n_in, QP_R_SCALE);
+    s.sum_scale = (const float *)cuda_qproduct_data_of(in, n_in, QP_SUM_SCALE);
+    s.x_zero = cuda_qproduct_data_of(in, n_in, QP_X_ZERO);
+    s.w_zero = cuda_qproduct_data_of(in, n_in, QP_W_ZERO);
+    s.y_zero = cuda_qproduct_data_of(in, n_in, QP_Y_ZERO);
+    s.r_zero = cuda_qproduct_data_of(in, n_in, QP_R_ZERO);
+    s.sum_zero = cuda_qproduct_data_of(in, n_in, QP_SUM_ZERO);
     s.bias = whole ? NULL : (const float *)bias;
     s.int_bias = whole ? (const int32_t *)bias : NULL;
     s.x_signed = is_signed(in, n_in, QP_X);
@@ -160,7 +160,7 @@ static __host__ __device__ int32_t level_at(const void *data, bool is_signed, in
     return is_signed ? ((const int8_t *)data)[i] : ((const uint8_t *)data)[i];
 }
 
-static __host__ __device__ int32_t weight_zero(const cuda_qsource &s, int64_t level)
+static __host__ __device__ int32_t cuda_qproduct_weight_zero(const cuda_qsource &s, int64_t level)
 {
     return level_at(s.w_zero, s.w_signed, s.w_zero_each ? level : 0) - (s.w_signed ? 0 : 128);
 }
@@ -175,7 +175,7 @@ grt_act cuda_qproduct_activation(const grt_op_desc *desc, grt_dtype y)
 bool cuda_qproduct_has_zeros(const cuda_qsource *source)
 {
     for (int64_t i = 0; i < (source->w_zero_each ? source->levels : 1); i++)
-        if (weight_zero(*source, i) != 0)
+        if (cuda_qproduct_weight_zero(*source, i) != 0)
             return true;
     return false;
 }
@@ -183,8 +183,8 @@ bool cuda_qproduct_has_zeros(const cuda_qsource *source)
 /* ---- filling ---- */
 
 /* Limits of what is rounded to a type with this scale and zero point, behind an activation. */
-static __host__ __device__ void set_limits(grt_act act, float scale, int32_t zero, bool of_signed, float *low,
-                                           float *high)
+static __host__ __device__ void cuda_qproduct_set_limits(grt_act act, float scale, int32_t zero,
+                                                         bool of_signed, float *low, float *high)
 {
     const float least = (float)((of_signed ? -128 : 0) - zero),
                 most = (float)((of_signed ? 127 : 255) - zero);
@@ -208,8 +208,8 @@ static __host__ __device__ void fill_head(const cuda_qsource &s, cuda_qhead *hea
     h.r_scale = (s.r_scale ? *s.r_scale : 1.0f) / sum_scale;
     h.y_scale = y_scale / sum_scale;
     h.y_unit = s.in_units ? 1.0f : y_scale;
-    set_limits(s.act, y_scale, h.y_zero, s.y_signed, &h.low, &h.high);
-    set_limits(s.sum_act, sum_scale, h.sum_zero, s.sum_signed, &h.sum_low, &h.sum_high);
+    cuda_qproduct_set_limits(s.act, y_scale, h.y_zero, s.y_signed, &h.low, &h.high);
+    cuda_qproduct_set_limits(s.sum_act, sum_scale, h.sum_zero, s.sum_signed, &h.sum_low, &h.sum_high);
     for (int i = 0; i < CUDA_QCHUNK; i++)
         h.outside[i] = (uint8_t)h.x_zero;
     *head = h;
@@ -221,7 +221,7 @@ static __host__ __device__ void fill_column(const cuda_qsource &s, const int32_t
     const int64_t level = j % s.levels;
     const float y_scale = s.in_units ? *s.y_scale : 1.0f;
     const uint32_t x_zero = (uint32_t)level_at(s.x_zero, s.x_signed, 0),
-                   w_zero = (uint32_t)weight_zero(s, level), sum = sums ? (uint32_t)sums[j] : 0;
+                   w_zero = (uint32_t)cuda_qproduct_weight_zero(s, level), sum = sums ? (uint32_t)sums[j] : 0;
     uint32_t o = x_zero * (sum - (uint32_t)s.depth * w_zero) - w_zero * (uint32_t)s.filled * x_zero;
     if (!sums)
         o = 0;
@@ -233,21 +233,22 @@ static __host__ __device__ void fill_column(const cuda_qsource &s, const int32_t
     bias[j] = s.bias ? s.bias[level] / y_scale : 0.0f;
 }
 
-static int64_t padded(int64_t columns)
+static int64_t cuda_qproduct_padded(int64_t columns)
 {
     return (columns + 15) / 16 * 16;
 }
 
 size_t cuda_qfinish_bytes(int64_t columns)
 {
-    return sizeof(cuda_qhead) + 4 * (size_t)padded(columns) * sizeof(float);
+    return sizeof(cuda_qhead) + 4 * (size_t)cuda_qproduct_padded(columns) * sizeof(float);
 }
 
 cuda_qfinish cuda_qfinish_at(const void *memory, int64_t columns)
 {
     const int32_t *ints = (const int32_t *)((const char *)memory + sizeof(cuda_qhead));
-    const float *floats = (const float *)(ints + 2 * padded(columns));
-    return {(const cuda_qhead *)memory, ints, ints + padded(columns), floats, floats + padded(columns)};
+    const float *floats = (const float *)(ints + 2 * cuda_qproduct_padded(columns));
+    return {(const cuda_qhead *)memory, ints, ints + cuda_qproduct_padded(columns), floats,
+            floats + cuda_qproduct_padded(columns)};
 }
 
 void cuda_qfinish_fill(const cuda_qsource *source, const int32_t *sums, void *memory)

@@ -63,7 +63,7 @@ static cuda_shared_object *find_or_add(cuda_shared_objects *objects, const char 
 }
 
 /* With the lock held; what is to be released then, without it, or NULL. */
-static cuda_shared_object *leave(cuda_shared_objects *objects, cuda_shared_object *o)
+static cuda_shared_object *cuda_shared_objects_leave(cuda_shared_objects *objects, cuda_shared_object *o)
 {
     if (--o->users)
         return NULL;
@@ -109,7 +109,7 @@ grt_status cuda_shared_object_take(cuda_shared_objects *objects, const char *key
         if (status == GRT_OK)
             *out_object = o;
         else
-            left = leave(objects, o);
+            left = cuda_shared_objects_leave(objects, o);
     }
     pthread_mutex_unlock(&objects->lock);
     release(left);
@@ -124,7 +124,7 @@ void *cuda_shared_object_data(const cuda_shared_object *object)
 void cuda_shared_object_give(cuda_shared_objects *objects, cuda_shared_object *object)
 {
     pthread_mutex_lock(&objects->lock);
-    cuda_shared_object *left = leave(objects, object);
+    cuda_shared_object *left = cuda_shared_objects_leave(objects, object);
     pthread_mutex_unlock(&objects->lock);
     release(left);
 }

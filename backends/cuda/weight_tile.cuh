@@ -364,7 +364,8 @@ __global__ void weight_add_kernel(const __grid_constant__ cuda_weight_product p,
 
 /* ---- launches ---- */
 
-template <class F> grt_status launch_form(const cuda_weight_product *p, int splits, cudaStream_t stream)
+template <class F>
+grt_status cuda_weight_tile_launch_form(const cuda_weight_product *p, int splits, cudaStream_t stream)
 {
     const dim3 grid((unsigned)((p->tiles_n + F::TILES - 1) / F::TILES),
                     (unsigned)((p->m + F::ROWS - 1) / F::ROWS), (unsigned)splits);
@@ -383,7 +384,7 @@ template <class F>
 grt_status use_form(const cuda_weight_product *p, const cuda_weight_choice *choice, cudaStream_t stream)
 {
     if (p)
-        return launch_form<F>(p, choice->splits, stream);
+        return cuda_weight_tile_launch_form<F>(p, choice->splits, stream);
     CUDA_TRY(
         cudaFuncSetAttribute(weight_kernel<F>, cudaFuncAttributeMaxDynamicSharedMemorySize, F::SHARED_BYTES));
     return GRT_OK;

@@ -154,7 +154,7 @@ static grt_status take_operands(attend *a)
 
 /* The projection's bias, of queries, keys and values one behind the other; keys that come from a cache have
  * theirs. */
-static grt_status add_bias(attend *a, int32_t index)
+static grt_status contrib_attention_add_bias(attend *a, int32_t index)
 {
     ir_node *node = a->node;
     ir_value *bias = ir_in(node, index);
@@ -186,7 +186,7 @@ static grt_status attend_apart(ir_node *node, const operands *at)
     attend a;
     GRT_TRY(attend_begin(node, &a));
     GRT_TRY(take_operands(&a));
-    GRT_TRY(add_bias(&a, at->bias));
+    GRT_TRY(contrib_attention_add_bias(&a, at->bias));
     if (a.split)
         a.q = attend_heads(node, a.q, a.q_heads);
     a.past_k = a.split ? NULL : ir_in(node, at->past_key);

@@ -55,7 +55,7 @@ typedef struct grouped {
     kv_window window;
 } grouped;
 
-static bool is_quantised(const ir_node *node, const char *type)
+static bool contrib_group_query_is_quantised(const ir_node *node, const char *type)
 {
     return strcmp(grt_attr_string(&node->desc, type, "NONE"), "NONE") != 0;
 }
@@ -68,7 +68,7 @@ static grt_status contrib_group_query_check_window(const ir_node *node)
     if (ir_in(node, BIAS))
         return foreign_unsupported(node,
                                    "attention_bias together with sliding_window_cache is not supported");
-    if (is_quantised(node, "k_quant_type") || grt_attr_int(&node->desc, "qk_output", 0))
+    if (contrib_group_query_is_quantised(node, "k_quant_type") || grt_attr_int(&node->desc, "qk_output", 0))
         return foreign_unsupported(
             node, "quantised caches and qk_output are not supported together with sliding_window_cache");
     return foreign_need(node, PAST_KEY, "past_key, which sliding_window_cache needs");
@@ -78,9 +78,10 @@ static grt_status check_grouped(const ir_node *node)
 {
     const int64_t bits = grt_attr_int(&node->desc, "kv_cache_bit_width", 0),
                   qk = grt_attr_int(&node->desc, "qk_output", 0);
-    if (is_quantised(node, "k_quant_type") != is_quantised(node, "v_quant_type"))
+    if (contrib_group_query_is_quantised(node, "k_quant_type") !=
+        contrib_group_query_is_quantised(node, "v_quant_type"))
         return foreign_unsupported(node, "only one of the caches is quantised");
-    if (is_quantised(node, "k_quant_type")) {
+    if (contrib_group_query_is_quantised(node, "k_quant_type")) {
         GRT_TRY(foreign_need(node, K_SCALE, "k_scale"));
         GRT_TRY(foreign_need(node, V_SCALE, "v_scale"));
         if (bits != 8)
@@ -307,7 +308,7 @@ static void fill_caches(grouped *g, ir_value **out_key, ir_value **out_value)
 {
     attend *a = &g->a;
     ir_node *node = a->node;
-    if (!is_quantised(node, "k_quant_type")) {
+    if (!contrib_group_query_is_quantised(node, "k_quant_type")) {
         *out_key = a->k = cached(g, ir_in(node, PAST_KEY), a->k);
         *out_value = a->v = cached(g, ir_in(node, PAST_VALUE), a->v);
         return;

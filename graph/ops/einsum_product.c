@@ -26,7 +26,7 @@ typedef struct product {
 } product;
 
 /* The axis that has this label, or -1. */
-static int32_t axis_of(const axes *a, int8_t label)
+static int32_t einsum_product_axis_of(const axes *a, int8_t label)
 {
     for (int32_t k = 0; k < a->rank; k++)
         if (a->labels[k] == label)
@@ -40,7 +40,7 @@ static bool note_sizes(product *p, const axes *a)
     const grt_dims *dims = p->before->graph->module->dims;
     for (int32_t k = 0; k < a->rank; k++) {
         grt_dim *size = &p->sizes[a->labels[k]];
-        if (axis_of(a, a->labels[k]) != k || grt_dim_equals(dims, a->value->type.dims[k], 0))
+        if (einsum_product_axis_of(a, a->labels[k]) != k || grt_dim_equals(dims, a->value->type.dims[k], 0))
             return false;
         if (*size != GRT_DIM_NONE && *size != a->value->type.dims[k])
             return false;
@@ -81,7 +81,8 @@ static bool assign_roles(product *p)
 {
     for (int32_t k = p->out.rank - 1; k >= 0; k--) {
         const int8_t label = p->out.labels[k];
-        const bool left = axis_of(&p->left, label) >= 0, right = axis_of(&p->right, label) >= 0;
+        const bool left = einsum_product_axis_of(&p->left, label) >= 0,
+                   right = einsum_product_axis_of(&p->right, label) >= 0;
         if (left && right)
             continue;
         if (left) {
@@ -93,18 +94,19 @@ static bool assign_roles(product *p)
     }
     for (int32_t k = 0; k < p->out.rank; k++) {
         const int8_t label = p->out.labels[k];
-        const bool left = axis_of(&p->left, label) >= 0, right = axis_of(&p->right, label) >= 0;
+        const bool left = einsum_product_axis_of(&p->left, label) >= 0,
+                   right = einsum_product_axis_of(&p->right, label) >= 0;
         add_label(p, left && right ? BATCH : left ? ROW : COLUMN, label);
     }
     for (int32_t k = 0; k < p->left.rank; k++)
-        if (axis_of(&p->out, p->left.labels[k]) < 0)
+        if (einsum_product_axis_of(&p->out, p->left.labels[k]) < 0)
             add_label(p, SUMMED, p->left.labels[k]);
     return p->n[SUMMED] > 0 && p->n[BATCH] + p->n[ROW] + p->n[SUMMED] == p->left.rank &&
            p->n[BATCH] + p->n[COLUMN] + p->n[SUMMED] == p->right.rank;
 }
 
 /* A node in front of the Einsum. NULL where it cannot be made. */
-static ir_node *put(const product *p, const char *op, ir_value *a, ir_value *b)
+static ir_node *einsum_product_put(const product *p, const char *op, ir_value *a, ir_value *b)
 {
     ir_value *const in[] = {a, b};
     return ir_node_create(p->before->graph, p->before, "", op, p->before->desc.name, b ? 2 : 1, in, 1);
@@ -115,12 +117,12 @@ static ir_value *typed(ir_node *node)
     return node && op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
 }
 
-static ir_value *transposed(const product *p, ir_value *x, const int64_t *perm)
+static ir_value *einsum_product_transposed(const product *p, ir_value *x, const int64_t *perm)
 {
     bool moves = false;
     for (int32_t k = 0; k < x->type.rank; k++)
         moves |= perm[k] != k;
-    ir_node *node = moves ? put(p, "Transpose", x, NULL) : NULL;
+    ir_node *node = moves ? einsum_product_put(p, "Transpose", x, NULL) : NULL;
     if (node)
         ir_attr_set_ints(node, "perm", perm, (size_t)x->type.rank);
     return moves ? typed(node) : x;
@@ -182,7 +184,7 @@ static bool add_apart(const product *p, role r, shape *s)
 static ir_value *reshaped(const product *p, ir_value *x, const shape *s)
 {
     ir_value *dims = ir_constant_ints(p->before->graph, "", s->dims, s->rank);
-    return dims ? typed(put(p, "Reshape", x, dims)) : NULL;
+    return dims ? typed(einsum_product_put(p, "Reshape", x, dims)) : NULL;
 }
 
 /* Rows of a product without a batch may have many dims, or be one. */
@@ -199,8 +201,8 @@ static ir_value *arranged(const product *p, const axes *a, role first, role seco
     int32_t n = 0;
     for (int i = 0; i < 3; i++)
         for (int32_t k = 0; k < p->n[order[i]]; k++)
-            perm[n++] = axis_of(a, p->labels[order[i]][k]);
-    ir_value *x = transposed(p, a->value, perm);
+            perm[n++] = einsum_product_axis_of(a, p->labels[order[i]][k]);
+    ir_value *x = einsum_product_transposed(p, a->value, perm);
     if (!x || !(is_joined(p, first) || is_joined(p, second)))
         return x;
     shape s = {0};
@@ -211,7 +213,7 @@ static ir_value *arranged(const product *p, const axes *a, role first, role seco
 }
 
 /* [batch..., rows, columns] as the output has its labels. */
-static ir_value *finished(const product *p, ir_value *y)
+static ir_value *einsum_product_finished(const product *p, ir_value *y)
 {
     const role order[] = {BATCH, ROW, COLUMN};
     int8_t labels[GRT_MAX_RANK];
@@ -231,7 +233,7 @@ static ir_value *finished(const product *p, ir_value *y)
         for (int32_t i = 0; i < n; i++)
             if (labels[i] == p->out.labels[k])
                 perm[k] = i;
-    return y && y->type.rank == n ? transposed(p, y, perm) : NULL;
+    return y && y->type.rank == n ? einsum_product_transposed(p, y, perm) : NULL;
 }
 
 static bool same_type(const ir_type *a, const ir_type *b)
@@ -254,7 +256,8 @@ grt_status einsum_to_product(ir_node *node, bool *out_done)
     ir_node *const last = node->prev;
     ir_value *left = arranged(&p, &p.left, ROW, SUMMED);
     ir_value *right = left ? arranged(&p, &p.right, SUMMED, COLUMN) : NULL;
-    ir_value *y = right ? finished(&p, typed(put(&p, "MatMul", left, right))) : NULL;
+    ir_value *y =
+        right ? einsum_product_finished(&p, typed(einsum_product_put(&p, "MatMul", left, right))) : NULL;
     if (y && same_type(&y->type, &node->out[0]->type)) {
         ir_value_replace(node->out[0], y);
         ir_node_remove(node);

@@ -241,7 +241,7 @@ grt_status foreign_refuse_output(const ir_node *node, int32_t i, const char *wha
 }
 
 /* The value that the rest of the model knows stays; `made`'s node makes it from now on, in its place. */
-static void hand_over(ir_node *node, int32_t i, ir_value *made)
+static void foreign_hand_over(ir_node *node, int32_t i, ir_value *made)
 {
     ir_value *known = node->out[i];
     ir_node *maker = made->producer;
@@ -279,7 +279,7 @@ grt_status foreign_done(ir_node *node, int32_t n, ir_value *const *values)
         return grt_fail_memory(0);
     for (int32_t i = 0; i < n && i < node->n_out; i++)
         if (node->out[i] && made[i])
-            hand_over(node, i, made[i]);
+            foreign_hand_over(node, i, made[i]);
     if (grt_arena_failed(arena))
         return grt_fail_memory(0);
     ir_node_remove(node);

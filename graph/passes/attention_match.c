@@ -190,7 +190,7 @@ static const char *add_term(attention_match *m, attention_term term, const ir_ty
 }
 
 /* Follows the scores back to their product. */
-static ir_node *find_product(attention_match *m, ir_value *scores)
+static ir_node *attention_match_find_product(attention_match *m, ir_value *scores)
 {
     m->scale = 1;
     for (int step = 0; step < MOST_STEPS; step++) {
@@ -305,7 +305,7 @@ bool attention_find(ir_node *last, attention_match *m)
         m->why = "the weights behind the softmax have another reader";
     if (m->why)
         return false;
-    ir_node *product = find_product(m, ir_in(softmax, 0));
+    ir_node *product = attention_match_find_product(m, ir_in(softmax, 0));
     ir_value *queries = product ? queries_of(m, product) : NULL;
     if (!queries)
         return false;

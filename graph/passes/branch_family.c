@@ -221,7 +221,7 @@ static bool is_added_on(const ir_node *add)
 
 /* The input of an Add that goes on with its chain; -1: both are terms. So they are if they have one form,
  * where forms are known: terms may be sums themselves. */
-static int32_t goes_on(const families *f, const ir_node *add)
+static int32_t branch_family_goes_on(const families *f, const ir_node *add)
 {
     const ir_value *a = ir_in(add, 0), *b = ir_in(add, 1);
     if (f->forms.table && form_of(&f->forms, a)->hash == form_of(&f->forms, b)->hash)
@@ -239,7 +239,7 @@ static int32_t terms_of(const families *f, const ir_node *last, ir_value **out_t
 {
     int32_t n = 0;
     for (const ir_node *add = last, *before; add; add = before) {
-        const int32_t on = goes_on(f, add);
+        const int32_t on = branch_family_goes_on(f, add);
         before = on >= 0 ? ir_in(add, on)->producer : NULL;
         for (int32_t i = 1; i >= 0; i--) {
             if (i == on)
@@ -270,7 +270,7 @@ static void collect_chain(families *f, ir_node *add)
     terms_of(f, add, terms);
     const uint64_t hash = form_of(&f->forms, terms[n - 2])->hash;
     for (; n > 2 && form_of(&f->forms, terms[0])->hash != hash; terms++, n--)
-        add = ir_in(add, goes_on(f, add))->producer;
+        add = ir_in(add, branch_family_goes_on(f, add))->producer;
     if (form_of(&f->forms, terms[n - 1])->hash != hash)
         start = terms[--n];
     if (n < FORM_LEAST || !are_of_form(f, terms, n, hash))

@@ -23,7 +23,7 @@ static const ir_value *weights_of(const ir_node *node)
     return ir_in(node, is_quantised(node) ? QIN_W : 1);
 }
 
-static ir_value *bias_of(const ir_node *node)
+static ir_value *merge_projections_bias_of(const ir_node *node)
 {
     return ir_in(node, is_quantised(node) ? QIN_BIAS : BIAS);
 }
@@ -82,7 +82,8 @@ static bool merge_projections_fits(const ir_node *node, ir_node *const *parts)
                   kv_heads = grt_attr_int(&node->desc, "kv_num_heads", 0);
     const grt_tensor *w[PARTS];
     for (int i = 0; i < PARTS; i++) {
-        const ir_value *bias = bias_of(parts[i]), *first = bias_of(parts[0]);
+        const ir_value *bias = merge_projections_bias_of(parts[i]),
+                       *first = merge_projections_bias_of(parts[0]);
         w[i] = weights_of(parts[i])->type.data;
         if (is_quantised(parts[i]) != is_quantised(parts[0]) || ir_in(parts[i], 0) != ir_in(parts[0], 0) ||
             !bias != !first || (bias && bias->type.dtype != first->type.dtype) ||

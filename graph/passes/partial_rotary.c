@@ -32,7 +32,7 @@ static ir_value *unexchanged(ir_value *value, bool *exchanged)
     return ir_in(transpose, 0);
 }
 
-static bool one_int(const ir_value *value, int64_t *out)
+static bool partial_rotary_one_int(const ir_value *value, int64_t *out)
 {
     const int64_t *v;
     int64_t n;
@@ -48,9 +48,9 @@ static bool read_part(ir_value *value, part *p)
     value = unexchanged(value, &p->exchanged);
     const ir_node *slice = value->n_uses == 1 ? rewrite_producer(value, "Slice") : NULL;
     p->source = slice ? ir_in(slice, 0) : NULL;
-    if (!p->source || p->source->type.rank != HEADS || !one_int(ir_in(slice, 1), &p->from) ||
-        !one_int(ir_in(slice, 2), &p->to) || !one_int(ir_in(slice, 3), &axis) ||
-        (ir_in(slice, 4) && !one_int(ir_in(slice, 4), &step)) || step != 1 ||
+    if (!p->source || p->source->type.rank != HEADS || !partial_rotary_one_int(ir_in(slice, 1), &p->from) ||
+        !partial_rotary_one_int(ir_in(slice, 2), &p->to) || !partial_rotary_one_int(ir_in(slice, 3), &axis) ||
+        (ir_in(slice, 4) && !partial_rotary_one_int(ir_in(slice, 4), &step)) || step != 1 ||
         grt_axis(axis, HEADS) != HEADS - 1 ||
         !grt_dim_is_const(slice->graph->module->dims, p->source->type.dims[HEADS - 1], &size))
         return false;
@@ -76,7 +76,7 @@ static ir_node *rotation_of(ir_value *value, part *p)
     return read_part(join ? ir_in(join, 0) : x, p) ? rotary : NULL;
 }
 
-static ir_value *put(ir_node *before, const char *op, int32_t n, ir_value *const *in)
+static ir_value *partial_rotary_put(ir_node *before, const char *op, int32_t n, ir_value *const *in)
 {
     for (int32_t i = 0; i < n; i++)
         if (!in[i])
@@ -85,7 +85,7 @@ static ir_value *put(ir_node *before, const char *op, int32_t n, ir_value *const
     return node && op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
 }
 
-static ir_value *ints(ir_node *before, const int64_t *v, int64_t n)
+static ir_value *partial_rotary_ints(ir_node *before, const int64_t *v, int64_t n)
 {
     return ir_constant_ints(before->graph, before->desc.name, v, n);
 }
@@ -101,10 +101,13 @@ static ir_value *rotated(pass_context *context, ir_node *before, const ir_node *
         return NULL;
     ir_value *x = p->source;
     if (p->from || !grt_dim_equals(dims, x->type.dims[HEADS - 1], size))
-        x = put(before, "Slice", 4,
-                (ir_value *[]){x, ints(before, &p->from, 1), ints(before, (int64_t[]){p->from + size}, 1),
-                               ints(before, (int64_t[]){HEADS - 1}, 1)});
-    x = put(before, "Reshape", 2, (ir_value *[]){x, ints(before, (int64_t[]){0, 0, heads * size}, 3)});
+        x = partial_rotary_put(before, "Slice", 4,
+                               (ir_value *[]){x, partial_rotary_ints(before, &p->from, 1),
+                                              partial_rotary_ints(before, (int64_t[]){p->from + size}, 1),
+                                              partial_rotary_ints(before, (int64_t[]){HEADS - 1}, 1)});
+    x = partial_rotary_put(
+        before, "Reshape", 2,
+        (ir_value *[]){x, partial_rotary_ints(before, (int64_t[]){0, 0, heads * size}, 3)});
     ir_value *in[] = {x, ir_in(rotary, 1), ir_in(rotary, 2), ir_in(rotary, 3)};
     ir_node *node = x ? ir_node_create(before->graph, before, "", "RotaryEmbedding", before->desc.name,
                                        in[3] ? 4 : 3, in, 1)
@@ -116,8 +119,9 @@ static ir_value *rotated(pass_context *context, ir_node *before, const ir_node *
     ir_attr_set_int(node, "rotary_embedding_dim", width);
     if (op_infer_node(node) != GRT_OK || !rewrite_supported(context, node, NULL))
         return NULL;
-    ir_value *y = put(before, "Reshape", 2,
-                      (ir_value *[]){node->out[0], ints(before, (int64_t[]){0, 0, heads, size}, 4)});
+    ir_value *y = partial_rotary_put(
+        before, "Reshape", 2,
+        (ir_value *[]){node->out[0], partial_rotary_ints(before, (int64_t[]){0, 0, heads, size}, 4)});
     ir_node *back =
         y ? ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &y, 1) : NULL;
     if (!back)
@@ -147,7 +151,7 @@ static void join(pass_context *context, ir_node *concat)
         ir_node_remove(concat->prev);
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status partial_rotary_visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
         join(context, node);
@@ -156,5 +160,5 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_partial_rotary(pass_context *context)
 {
-    return rewrite_each_graph(context, visit);
+    return rewrite_each_graph(context, partial_rotary_visit);
 }

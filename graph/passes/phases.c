@@ -35,7 +35,7 @@ static bool is_plain(const ir_node *node)
            attr_at(node, "dilations", 1, 1) == 1;
 }
 
-static int64_t floor_div(int64_t a, int64_t b)
+static int64_t phases_floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b < 0);
 }
@@ -58,8 +58,8 @@ static bool read_dim(phases *p, int32_t d, bool single)
     if (results != block || (d && block != p->block))
         return false;
     p->block = block;
-    const int64_t first = -floor_div(p->kernel[d] - 1 - p->pad[d], p->stride),
-                  last = floor_div(block - 1 + p->pad[d], p->stride);
+    const int64_t first = -phases_floor_div(p->kernel[d] - 1 - p->pad[d], p->stride),
+                  last = phases_floor_div(block - 1 + p->pad[d], p->stride);
     p->reach[d] = single ? 0 : last > -first ? last : -first;
     return true;
 }
@@ -102,7 +102,7 @@ static int64_t tap(const phases *p, int32_t d, int64_t r, int64_t offset)
     return k >= 0 && k < p->kernel[d] ? k : -1;
 }
 
-static ir_value *make_weights(const phases *p, ir_graph *graph)
+static ir_value *phases_make_weights(const phases *p, ir_graph *graph)
 {
     const int64_t in = p->w->dims[0], out = p->w->dims[1], b = p->block;
     const int64_t dims[RANK] = {b * b * out, in, 2 * p->reach[0] + 1, 2 * p->reach[1] + 1};
@@ -139,7 +139,7 @@ static ir_value *make_bias(const phases *p, ir_graph *graph)
 
 /* ---- nodes ---- */
 
-static ir_value *made(ir_node *node)
+static ir_value *phases_made(ir_node *node)
 {
     return node && op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
 }
@@ -147,7 +147,7 @@ static ir_value *made(ir_node *node)
 static ir_value *make_conv(const phases *p, ir_node *before)
 {
     ir_graph *graph = before->graph;
-    ir_value *in[] = {ir_in(p->node, 0), make_weights(p, graph), p->bias ? make_bias(p, graph) : NULL};
+    ir_value *in[] = {ir_in(p->node, 0), phases_make_weights(p, graph), p->bias ? make_bias(p, graph) : NULL};
     if (!in[1] || (p->bias && !in[2]))
         return NULL;
     ir_node *conv =
@@ -157,11 +157,11 @@ static ir_value *make_conv(const phases *p, ir_node *before)
     ir_attr_set_ints(conv, "pads", (int64_t[]){p->reach[0], p->reach[1], p->reach[0], p->reach[1]},
                      2 * PLANE);
     ir_attr_set_ints(conv, "kernel_shape", (int64_t[]){2 * p->reach[0] + 1, 2 * p->reach[1] + 1}, PLANE);
-    return made(conv);
+    return phases_made(conv);
 }
 
 /* An activation is the same before elements move, where the convolution can take it over. */
-static ir_node *activation_of(ir_value *value)
+static ir_node *phases_activation_of(ir_value *value)
 {
     ir_node *user = rewrite_only_user(value);
     if (!user || !user->row || !(user->row->flags & OP_POINTWISE) || user->n_out != 1 ||
@@ -173,7 +173,7 @@ static ir_node *activation_of(ir_value *value)
     return user;
 }
 
-static ir_value *activate(const ir_node *act, ir_node *before, ir_value *x)
+static ir_value *phases_activate(const ir_node *act, ir_node *before, ir_value *x)
 {
     enum { MOST = 3 };
     ir_value *in[MOST] = {x};
@@ -185,7 +185,7 @@ static ir_value *activate(const ir_node *act, ir_node *before, ir_value *x)
                                    act->n_in, in, 1);
     if (node)
         ir_attrs_copy(node, act);
-    return made(node);
+    return phases_made(node);
 }
 
 static ir_value *spread(const phases *p, ir_node *before, ir_value *x)
@@ -194,7 +194,7 @@ static ir_value *spread(const phases *p, ir_node *before, ir_value *x)
     if (!node)
         return NULL;
     ir_attr_set_int(node, "blocksize", p->block);
-    return made(node);
+    return phases_made(node);
 }
 
 /* The last node that took the place of this one, or the node itself. */
@@ -203,10 +203,10 @@ static ir_node *split(pass_context *context, ir_node *node)
     phases p;
     if (!read_phases(node, &p))
         return node;
-    ir_node *act = activation_of(node->out[0]), *last = act ? act : node, *const previous = last->prev;
+    ir_node *act = phases_activation_of(node->out[0]), *last = act ? act : node, *const previous = last->prev;
     ir_value *y = make_conv(&p, last);
     if (y && act)
-        y = activate(act, last, y);
+        y = phases_activate(act, last, y);
     y = y ? spread(&p, last, y) : NULL;
     if (y && rewrite_same_shape(&y->type, &last->out[0]->type) && rewrite_replace_node(last, y)) {
         if (act)
@@ -219,7 +219,7 @@ static ir_node *split(pass_context *context, ir_node *node)
     return node;
 }
 
-static grt_status visit(pass_context *context, ir_graph *graph)
+static grt_status phases_visit(pass_context *context, ir_graph *graph)
 {
     for (ir_node *node = graph->first; node; node = node->next)
         node = split(context, node);
@@ -228,5 +228,5 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_phases(pass_context *context)
 {
-    return context->target->traits->splits_phases ? rewrite_each_graph(context, visit) : GRT_OK;
+    return context->target->traits->splits_phases ? rewrite_each_graph(context, phases_visit) : GRT_OK;
 }

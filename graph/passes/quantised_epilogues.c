@@ -17,7 +17,7 @@ static bool is_open_product(const ir_node *node)
 }
 
 /* What the attribute says for a function of one input; NULL: no step applies it. */
-static const char *activation_of(const ir_node *node, float *params)
+static const char *quantised_epilogue_activation_of(const ir_node *node, float *params)
 {
     const int32_t function = node && node->n_in == 1 ? grt_pointwise_function_of(&node->desc) : -1;
     const char *name = function < 0 ? NULL : grt_act_name_of(function);
@@ -31,7 +31,7 @@ static void take_activation(pass_context *context, ir_node *product)
     float params[PW_MAX_PARAMS] = {0};
     ir_value *in[QIN_COUNT] = {NULL};
     ir_node *act = rewrite_only_user(product->out[0]);
-    const char *name = activation_of(act, params);
+    const char *name = quantised_epilogue_activation_of(act, params);
     ir_node *last = name ? rewrite_only_user(act->out[0]) : NULL;
     quantity y;
     if (!last || ir_in(last, 0) != act->out[0] || !quantised_read_target(last, &y))
@@ -66,7 +66,7 @@ static ir_node *summand_of(const ir_node *add, int32_t i)
     return node;
 }
 
-static bool take_residual(pass_context *context, ir_node *add, int32_t i)
+static bool quantised_epilogue_take_residual(pass_context *context, ir_node *add, int32_t i)
 {
     ir_value *in[QIN_RESIDUAL + 1] = {NULL}, *other = ir_in(add, 1 - i);
     ir_node *product = summand_of(add, i);
@@ -90,18 +90,19 @@ static bool take_residual(pass_context *context, ir_node *add, int32_t i)
     return false;
 }
 
-static grt_status take_followers(pass_context *context, ir_graph *graph)
+static grt_status quantised_epilogue_take_followers(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
         if (node->n_out == 1 && node->out[0] && is_open_product(node))
             take_activation(context, node);
     IR_FOR_EACH_NODE (node, graph)
-        if (rewrite_is(node, "Add") && node->out[0]->n_uses && !take_residual(context, node, 0))
-            take_residual(context, node, 1);
+        if (rewrite_is(node, "Add") && node->out[0]->n_uses &&
+            !quantised_epilogue_take_residual(context, node, 0))
+            quantised_epilogue_take_residual(context, node, 1);
     return GRT_OK;
 }
 
 grt_status pass_quantised_epilogues(pass_context *context)
 {
-    return rewrite_each_graph(context, take_followers);
+    return rewrite_each_graph(context, quantised_epilogue_take_followers);
 }

@@ -92,7 +92,7 @@ static bool is_bias(const ir_value *value, const ir_type *y, grt_dtype dtype)
 }
 
 /* The Add of a constant vector that is the only user of `y`; NULL: there is none. */
-static ir_node *bias_of(const ir_value *y, grt_dtype dtype, ir_value **out_bias)
+static ir_node *quantised_integer_bias_of(const ir_value *y, grt_dtype dtype, ir_value **out_bias)
 {
     ir_node *add = rewrite_only_user(y);
     ir_value *other = rewrite_is(add, "Add") ? ir_in(add, ir_in(add, 0) == y ? 1 : 0) : NULL;
@@ -105,7 +105,7 @@ static ir_node *bias_of(const ir_value *y, grt_dtype dtype, ir_value **out_bias)
 static bool read_scaled(const ir_node *node, const ir_value *w, bool conv, scaled *s)
 {
     const ir_value *sums = node->out[0];
-    ir_node *add = conv ? NULL : bias_of(sums, GRT_DTYPE_INT32, &s->bias);
+    ir_node *add = conv ? NULL : quantised_integer_bias_of(sums, GRT_DTYPE_INT32, &s->bias);
     ir_node *cast = rewrite_only_user(add ? add->out[0] : sums);
     ir_node *mul = rewrite_is(cast, "Cast") ? rewrite_only_user(cast->out[0]) : NULL;
     if (!rewrite_is(mul, "Mul") || cast->out[0]->type.dtype != GRT_DTYPE_FLOAT ||
@@ -113,7 +113,7 @@ static bool read_scaled(const ir_node *node, const ir_value *w, bool conv, scale
         !rewrite_same_shape(&mul->out[0]->type, &sums->type))
         return false;
     s->last = mul;
-    add = conv || s->bias ? NULL : bias_of(mul->out[0], GRT_DTYPE_FLOAT, &s->bias);
+    add = conv || s->bias ? NULL : quantised_integer_bias_of(mul->out[0], GRT_DTYPE_FLOAT, &s->bias);
     s->last = add ? add : mul;
     ir_node *q = rewrite_only_user(s->last->out[0]);
     if (q && ir_in(q, 0) == s->last->out[0] && quantised_read_target(q, &s->y))

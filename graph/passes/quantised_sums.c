@@ -9,7 +9,7 @@
 enum { A, B = 3, SUM_SCALE = 6, SUM_ZERO };
 
 /* The product that makes `value` for the sum alone; NULL: there is none. */
-static ir_node *product_of(const ir_value *value)
+static ir_node *quantised_sums_product_of(const ir_value *value)
 {
     ir_node *node = value ? value->producer : NULL;
     if (!node || value->n_uses != 1 || strcmp(node->desc.domain, "graphrt") != 0 ||
@@ -32,7 +32,7 @@ static void copy_activation(ir_node *to, const ir_node *sum)
 static bool take_sum(pass_context *context, ir_node *sum, int32_t at)
 {
     const int32_t other = at == A ? B : A;
-    ir_node *product = product_of(ir_in(sum, at));
+    ir_node *product = quantised_sums_product_of(ir_in(sum, at));
     ir_value *in[QIN_COUNT] = {NULL};
     if (!product || !rewrite_same_shape(&ir_in(sum, A)->type, &ir_in(sum, B)->type))
         return false;

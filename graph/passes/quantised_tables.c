@@ -36,7 +36,7 @@ typedef struct unary {
     bool constant[2];
 } unary;
 
-static bool add_operand(unary *u, int32_t i, ir_value *value)
+static bool quantised_tables_add_operand(unary *u, int32_t i, ir_value *value)
 {
     u->constant[i] = is_single_byte(value);
     if (u->constant[i])
@@ -52,13 +52,15 @@ static bool read_unary(const ir_node *node, unary *out)
 {
     *out = (unary){.root = NULL};
     if (is_op(node, "QTable"))
-        return ir_in(node, 1)->type.data && add_operand(out, 0, ir_in(node, 0)) && out->tables[0];
+        return ir_in(node, 1)->type.data && quantised_tables_add_operand(out, 0, ir_in(node, 0)) &&
+               out->tables[0];
     if ((!is_op(node, "QAdd") && !is_op(node, "QMul")) || node->n_in != QADD_INPUTS)
         return false;
     for (int32_t i = 0; i < QADD_INPUTS; i++)
         if (i != 0 && i != QADD_B && (!ir_in(node, i) || !ir_in(node, i)->type.data))
             return false;
-    return add_operand(out, 0, ir_in(node, 0)) && add_operand(out, 1, ir_in(node, QADD_B)) && out->root &&
+    return quantised_tables_add_operand(out, 0, ir_in(node, 0)) &&
+           quantised_tables_add_operand(out, 1, ir_in(node, QADD_B)) && out->root &&
            rewrite_same_shape(&out->root->type, &node->out[0]->type);
 }
 
@@ -84,7 +86,7 @@ static grt_status evaluate_unary(pass_context *context, const ir_node *node, con
     return context->target->evaluate(context->target, &node->desc, in, node->n_in, out, 1, WORKSPACE);
 }
 
-static grt_status join(pass_context *context, ir_node *node, const unary *u)
+static grt_status quantised_tables_join(pass_context *context, ir_node *node, const unary *u)
 {
     grt_value table;
     memset(&table, 0, sizeof table);
@@ -111,7 +113,7 @@ grt_status quantised_tables(pass_context *context, ir_graph *graph)
     IR_FOR_EACH_NODE (node, graph) {
         unary u;
         if (node->n_out == 1 && node->out[0] && node->out[0]->n_uses && read_unary(node, &u))
-            GRT_TRY(join(context, node, &u));
+            GRT_TRY(quantised_tables_join(context, node, &u));
     }
     return GRT_OK;
 }

@@ -36,7 +36,7 @@ static bool is_pixel_conv(const ir_node *node)
            all_are(node, "pads", 0);
 }
 
-static bool is_move(const ir_node *node)
+static bool tokens_is_move(const ir_node *node)
 {
     static const char *const moves[] = {"Reshape", "Transpose", "Slice",    "Split", "Squeeze",
                                         "Flatten", "Unsqueeze", "Identity", "Cast",  NULL};
@@ -62,7 +62,7 @@ static bool meets_another(const ir_value *value, int depth)
             continue;
         if (rewrite_is(node, "MatMul") && !ir_in(node, 0)->type.data && !ir_in(node, 1)->type.data)
             return true;
-        if (depth == DEEPEST || use->index != 0 || !(is_move(node) || is_scaled(node)))
+        if (depth == DEEPEST || use->index != 0 || !(tokens_is_move(node) || is_scaled(node)))
             continue;
         for (int32_t i = 0; i < node->n_out; i++)
             if (node->out[i] && meets_another(node->out[i], depth + 1))
@@ -133,7 +133,7 @@ static void as_product(pass_context *context, ir_node *conv)
 
 /* ---- weights of attention on the right ---- */
 
-static bool swaps_last_two(const ir_node *transpose)
+static bool tokens_swaps_last_two(const ir_node *transpose)
 {
     size_t n;
     const int64_t *perm = grt_attr_ints(&transpose->desc, "perm", &n);
@@ -151,7 +151,7 @@ static ir_value *right_weights(const ir_node *product)
 {
     const ir_node *transpose =
         rewrite_is(product, "MatMul") ? rewrite_producer(ir_in(product, 1), "Transpose") : NULL;
-    ir_value *weights = transpose && swaps_last_two(transpose) ? ir_in(transpose, 0) : NULL;
+    ir_value *weights = transpose && tokens_swaps_last_two(transpose) ? ir_in(transpose, 0) : NULL;
     const ir_node *cast = rewrite_producer(weights, "Cast");
     return rewrite_producer(cast ? ir_in(cast, 0) : weights, "Softmax") &&
                    ir_in(product, 0)->type.rank == weights->type.rank

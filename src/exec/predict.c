@@ -24,7 +24,7 @@ static const grt_input_shape *find_shape(const grt_memory_options *options, cons
 }
 
 /* The size that the shapes give a symbol; 1 if they say nothing of it. */
-static int64_t size_of_symbol(const grt_plan *plan, const grt_memory_options *options, int64_t symbol)
+static int64_t predict_size_of_symbol(const grt_plan *plan, const grt_memory_options *options, int64_t symbol)
 {
     const grt_plan_body *body = &plan->bodies[0];
     for (int32_t i = 0; i < body->n_inputs; i++) {
@@ -41,7 +41,7 @@ static int64_t size_of_dim(const grt_plan *plan, const grt_memory_options *optio
 {
     const grt_dim_expr *e = &plan->dims[dim];
     return e->op == GRT_DIM_CONST    ? e->value
-           : e->op == GRT_DIM_SYMBOL ? size_of_symbol(plan, options, e->value)
+           : e->op == GRT_DIM_SYMBOL ? predict_size_of_symbol(plan, options, e->value)
                                      : 1;
 }
 

@@ -74,7 +74,7 @@ static void take_pointers(grt_frame *frame)
         *theirs++ = bound->outputs[i].data;
 }
 
-static grt_status enqueue(grt_frame *frame)
+static grt_status round_trip_enqueue(grt_frame *frame)
 {
     void *stream = frame->executor->stream;
     grt_frame_set_stream(frame, stream);
@@ -84,13 +84,13 @@ static grt_status enqueue(grt_frame *frame)
 }
 
 /* A failure is no error: the run goes another way. */
-static void capture(grt_frame *frame, void **out_graph)
+static void round_trip_capture(grt_frame *frame, void **out_graph)
 {
     grt_device *device = grt_executor_device(frame->executor);
     void *stream = frame->executor->stream;
     grt_status status = grt_device_graph_begin(device, stream);
     if (status == GRT_OK) {
-        status = enqueue(frame);
+        status = round_trip_enqueue(frame);
         const grt_status ended = grt_device_graph_end(device, stream, out_graph);
         status = status == GRT_OK ? ended : status;
     }
@@ -111,7 +111,7 @@ grt_status grt_round_trip_run(grt_frame *frame, bool *out_done)
     take_pointers(frame);
     grt_graph_set *set = grt_replay_find(&frame->trips, device);
     if (set->ran && !set->graphs[0] && frame->trips.failures[0] < GRT_MAX_CAPTURES)
-        capture(frame, &set->graphs[0]);
+        round_trip_capture(frame, &set->graphs[0]);
     set->ran = true;
     if (!set->graphs[0])
         return GRT_OK;

@@ -272,7 +272,7 @@ static cudaError_t cuda_attention_prepare(const attention_shape *s, grt_dtype dt
 
 /* The maximum, not what this shape needs: the limit belongs to the function and is shared by all shapes of
  * the process. */
-static cudaError_t allow_shared(const void *kernel, const struct cudaDeviceProp *prop)
+static cudaError_t cuda_attention_allow_shared(const void *kernel, const struct cudaDeviceProp *prop)
 {
     struct cudaFuncAttributes has;
     const cudaError_t error = cudaFuncGetAttributes(&has, kernel);
@@ -309,7 +309,7 @@ static grt_status cuda_attention_reshape(grt_reshape *r)
     if (status == GRT_OK && s->shared_bytes > 48 * 1024)
         CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T,
                         cuda_attention_with_kernel<T>(s->v_size, [&](auto kernel) {
-                            error = allow_shared((const void *)kernel, &device->prop);
+                            error = cuda_attention_allow_shared((const void *)kernel, &device->prop);
                         }));
     if (status == GRT_OK && error == cudaSuccess) {
         attention_choose(s, r->in[ATTENTION_Q]->dtype, ((const attention_state *)r->state)->tf32,

@@ -64,7 +64,7 @@ int32_t byte_at(const grt_tensor *t, int64_t i)
 }
 
 /* [channels, 1, window] to [window, channels], less the zero points. */
-void spread_taps(const grt_kernel_node *node, const qconv_state *state, int16_t *to)
+void cuda_qconv_spread_taps(const grt_kernel_node *node, const qconv_state *state, int16_t *to)
 {
     const grt_tensor *w = &node->in[QP_W],
                      *zero = grt_node_has(node, QP_W_ZERO) ? &node->in[QP_W_ZERO] : NULL;
@@ -88,7 +88,7 @@ cuda_qrows filter_rows(const qconv_state *state)
     return {{1, state->filters, state->taps / state->columns}, width, {0, depth, width, 1}};
 }
 
-size_t weight_bytes(const qconv_state *state)
+size_t cuda_qconv_weight_bytes(const qconv_state *state)
 {
     return state->depthwise ? sizeof(int16_t) * (size_t)(state->filters * state->taps)
                             : (size_t)(state->filters * (state->taps / state->columns) *
@@ -145,12 +145,12 @@ grt_status pack_filters(const qconv_state *state, const grt_tensor *w, void *pac
 grt_status upload_filters(const grt_kernel_node *node, qconv_state *state)
 {
     const grt_tensor *w = &node->in[QP_W];
-    const size_t bytes = weight_bytes(state), sum_bytes = sizeof(int32_t) * (size_t)state->filters;
+    const size_t bytes = cuda_qconv_weight_bytes(state), sum_bytes = sizeof(int32_t) * (size_t)state->filters;
     void *packed = calloc(1, bytes);
     int32_t *sums = (int32_t *)calloc(1, sum_bytes);
     grt_status status = packed && sums ? GRT_OK : grt_fail_memory(bytes);
     if (status == GRT_OK && state->depthwise)
-        spread_taps(node, state, (int16_t *)packed);
+        cuda_qconv_spread_taps(node, state, (int16_t *)packed);
     else if (status == GRT_OK)
         status = pack_filters(state, w, packed, sums);
     if (status == GRT_OK)
@@ -191,7 +191,7 @@ grt_status create_qconv(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-bool fits_filters(const grt_kernel_node *node, int64_t filters)
+bool cuda_qconv_fits_filters(const grt_kernel_node *node, int64_t filters)
 {
     const grt_tensor *zero = &node->in[QP_W_ZERO];
     if (!grt_node_has(node, QP_W_ZERO))
@@ -207,7 +207,7 @@ bool supports_qconv(const grt_kernel_node *node, grt_text *why)
         return false;
     const bool plain = grt_node_has(node, QP_RESIDUAL) && !grt_node_has(node, QP_Y_SCALE);
     const bool fits = !plain && w->data && (w->rank == 3 || w->rank == 4) && grt_tensor_elements(w) > 0 &&
-                      groups > 0 && w->dims[0] % groups == 0 && fits_filters(node, w->dims[0]);
+                      groups > 0 && w->dims[0] % groups == 0 && cuda_qconv_fits_filters(node, w->dims[0]);
     if (!fits && why)
         grt_text_add(why, "constant weights with one or two spatial dims are needed, with one constant zero "
                           "point or one for each filter, and no residual of a result that is not quantised");
@@ -242,7 +242,7 @@ template <class S> void set_window(const cpu_window *w, S *to)
     }
 }
 
-void describe_depthwise(const grt_reshape *r, const cpu_window *w, qconv_shape *s)
+void cuda_qconv_describe_depthwise(const grt_reshape *r, const cpu_window *w, qconv_shape *s)
 {
     const qconv_state *state = (const qconv_state *)r->state;
     cuda_qdepthwise *d = &s->d;
@@ -280,7 +280,7 @@ void describe_lines(const grt_reshape *r, cuda_qgemm *g, qconv_shape *s)
     g->begin[1] = 0;
 }
 
-void describe_product(const grt_reshape *r, const cpu_window *w, qconv_shape *s)
+void cuda_qconv_describe_product(const grt_reshape *r, const cpu_window *w, qconv_shape *s)
 {
     const qconv_state *state = (const qconv_state *)r->state;
     cuda_qgemm *g = &s->g;
@@ -345,10 +345,10 @@ grt_status describe_qconv(grt_reshape *r, qconv_shape *s)
     s->g.residual = s->d.residual = residual ? residual->dtype : GRT_DTYPE_NONE;
     s->g.act = s->d.act = cuda_qproduct_activation(r->desc, y->dtype);
     if (state->depthwise) {
-        describe_depthwise(r, &window, s);
+        cuda_qconv_describe_depthwise(r, &window, s);
         return GRT_OK;
     }
-    describe_product(r, &window, s);
+    cuda_qconv_describe_product(r, &window, s);
     return cuda_qgemm_fits(&s->g) ? GRT_OK
                                   : grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "the image is too large");
 }

@@ -27,7 +27,7 @@ struct qmatmul_shape {
     size_t sums_at, x_at, w_at;
 };
 
-size_t aligned_bytes(size_t bytes)
+size_t cuda_qmatmul_aligned_bytes(size_t bytes)
 {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -54,8 +54,8 @@ cuda_qrows column_rows(const grt_tensor *w, bool transposed)
     return {{matrices, n, 1}, k, {k * n, transposed ? k : 1, 0, transposed ? 1 : n}};
 }
 
-cuda_qsource source_of(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
-                       const cuda_qrows *w)
+cuda_qsource cuda_qmatmul_source_of(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
+                                    const cuda_qrows *w)
 {
     cuda_qsource s = cuda_qproduct_source(desc, in, n_in);
     s.levels = w->count[1];
@@ -65,27 +65,27 @@ cuda_qsource source_of(const grt_op_desc *desc, const grt_tensor *const *in, int
     return s;
 }
 
-grt_status upload_bytes(grt_device *device, const void *host, size_t bytes, void **out_data)
+grt_status cuda_qmatmul_upload_bytes(grt_device *device, const void *host, size_t bytes, void **out_data)
 {
     GRT_TRY(cuda_alloc(device, bytes, out_data));
     return cuda_upload_now(device, *out_data, host, bytes);
 }
 
-grt_status upload_finish(const grt_kernel_node *node, const cuda_qsource *source, const int32_t *sums,
-                         qmatmul_state *state)
+grt_status cuda_qmatmul_upload_finish(const grt_kernel_node *node, const cuda_qsource *source,
+                                      const int32_t *sums, qmatmul_state *state)
 {
     const size_t bytes = cuda_qfinish_bytes(source->columns);
     void *memory = calloc(1, bytes);
     if (!memory)
         return grt_fail_memory(bytes);
     cuda_qfinish_fill(source, sums, memory);
-    const grt_status status = upload_bytes(node->device, memory, bytes, &state->finish);
+    const grt_status status = cuda_qmatmul_upload_bytes(node->device, memory, bytes, &state->finish);
     free(memory);
     return status;
 }
 
-grt_status upload_weights(const grt_kernel_node *node, const cuda_qrows *rows, const cuda_qsource *source,
-                          qmatmul_state *state)
+grt_status cuda_qmatmul_upload_weights(const grt_kernel_node *node, const cuda_qrows *rows,
+                                       const cuda_qsource *source, qmatmul_state *state)
 {
     const grt_tensor *w = &node->in[QP_W];
     const int64_t columns = rows->count[0] * rows->count[1];
@@ -96,12 +96,12 @@ grt_status upload_weights(const grt_kernel_node *node, const cuda_qrows *rows, c
     grt_status status = packed && sums ? GRT_OK : grt_fail_memory(bytes);
     if (status == GRT_OK) {
         cuda_qweights_pack(rows, w->data, w->dtype == GRT_DTYPE_INT8, packed, sums);
-        status = upload_bytes(node->device, packed, bytes, &state->weights);
+        status = cuda_qmatmul_upload_bytes(node->device, packed, bytes, &state->weights);
     }
     if (status == GRT_OK)
-        status = upload_bytes(node->device, sums, sum_bytes, &state->sums);
+        status = cuda_qmatmul_upload_bytes(node->device, sums, sum_bytes, &state->sums);
     if (status == GRT_OK && cuda_qproduct_is_constant(node))
-        status = upload_finish(node, source, sums, state);
+        status = cuda_qmatmul_upload_finish(node, source, sums, state);
     free(packed);
     free(sums);
     return status;
@@ -115,12 +115,13 @@ grt_status create_constant(const grt_kernel_node *node, qmatmul_state *state)
     for (int32_t i = 0; i < n_in; i++)
         in[i] = grt_node_has(node, i) ? &node->in[i] : NULL;
     const cuda_qrows rows = column_rows(w, state->trans_b);
-    const cuda_qsource source = source_of(node->desc, in, n_in, &rows);
+    const cuda_qsource source = cuda_qmatmul_source_of(node->desc, in, n_in, &rows);
     state->is_constant = true;
     state->columns = source.columns;
     state->has_zeros =
         (grt_node_has(node, QP_W_ZERO) && !node->in[QP_W_ZERO].data) || cuda_qproduct_has_zeros(&source);
-    return cuda_is_described(node->device) ? GRT_OK : upload_weights(node, &rows, &source, state);
+    return cuda_is_described(node->device) ? GRT_OK
+                                           : cuda_qmatmul_upload_weights(node, &rows, &source, state);
 }
 
 grt_status create_qmatmul(const grt_kernel_node *node, void **out_state)
@@ -211,9 +212,10 @@ grt_status describe_qmatmul(grt_reshape *r, qmatmul_shape *s)
     s->copied = s->k % CUDA_QCHUNK != 0;
     if (!cuda_qgemm_fits(g))
         return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "the matrices are too large");
-    const size_t finish = aligned_bytes(cuda_qfinish_bytes(s->columns)),
-                 sums = aligned_bytes((size_t)s->columns * sizeof(int32_t)),
-                 x = s->copied ? aligned_bytes((size_t)(s->x_rows.count[0] * s->x_rows.count[1] * g->x_pixel))
+    const size_t finish = cuda_qmatmul_aligned_bytes(cuda_qfinish_bytes(s->columns)),
+                 sums = cuda_qmatmul_aligned_bytes((size_t)s->columns * sizeof(int32_t)),
+                 x = s->copied ? cuda_qmatmul_aligned_bytes(
+                                     (size_t)(s->x_rows.count[0] * s->x_rows.count[1] * g->x_pixel))
                                : 0,
                  w = state->is_constant ? 0 : (size_t)(s->columns * g->x_pixel);
     s->sums_at = finish;
@@ -253,7 +255,7 @@ grt_status prepare_weights(const grt_run *r, const void **out_weights, cuda_qfin
                                       room + s->w_at, (int32_t *)(room + s->sums_at), cuda_stream(r)));
     }
     if (!state->finish) {
-        const cuda_qsource source = source_of(r->desc, r->in, r->n_in, &s->w_rows);
+        const cuda_qsource source = cuda_qmatmul_source_of(r->desc, r->in, r->n_in, &s->w_rows);
         GRT_TRY(cuda_qfinish_enqueue(&source, sums, room, cuda_stream(r)));
     }
     *out_finish = cuda_qfinish_at(state->finish ? state->finish : room, s->columns);

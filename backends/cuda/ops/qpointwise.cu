@@ -103,7 +103,7 @@ bool is_wide(const void *data)
     return cuda_aligned(data, EACH);
 }
 
-grt_status run_binary(const grt_run *r)
+grt_status cuda_qpointwise_run_binary(const grt_run *r)
 {
     const grt_tensor *const *in = r->in;
     binary q = {};
@@ -197,7 +197,7 @@ grt_status reshape_table(grt_reshape *r)
                        (long long)n);
 }
 
-grt_status run_table(const grt_run *r)
+grt_status cuda_qpointwise_run_table(const grt_run *r)
 {
     const uint8_t *x = (const uint8_t *)r->in[0]->data, *table = (const uint8_t *)r->in[1]->data;
     uint8_t *y = (uint8_t *)r->out[0]->data;
@@ -211,8 +211,9 @@ grt_status run_table(const grt_run *r)
     return GRT_OK;
 }
 
-#define BINARY \
-    .flags = GRT_KERNEL_IN_PLACE(A), .supports = supports_binary, .reshape = reshape_binary, .run = run_binary
+#define BINARY                                                                               \
+    .flags = GRT_KERNEL_IN_PLACE(A), .supports = supports_binary, .reshape = reshape_binary, \
+    .run = cuda_qpointwise_run_binary
 
 const grt_kernel_row rows[] = {
     {.domain = "graphrt", .op = "QAdd", BINARY},
@@ -222,7 +223,7 @@ const grt_kernel_row rows[] = {
      .types = {BYTES, BYTES},
      .flags = GRT_KERNEL_IN_PLACE(0),
      .reshape = reshape_table,
-     .run = run_table},
+     .run = cuda_qpointwise_run_table},
 };
 
 } // namespace

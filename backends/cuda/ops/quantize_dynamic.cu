@@ -94,7 +94,7 @@ grt_status reshape_dynamic(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status run_dynamic(const grt_run *r)
+grt_status cuda_quantize_dynamic_run_dynamic(const grt_run *r)
 {
     const float *x = (const float *)r->in[0]->data;
     uint8_t *y = (uint8_t *)r->out[0]->data;
@@ -118,7 +118,7 @@ const grt_kernel_row rows[] = {
      .op = "DynamicQuantizeLinear",
      .types = {GRT_BIT(FLOAT)},
      .reshape = reshape_dynamic,
-     .run = run_dynamic},
+     .run = cuda_quantize_dynamic_run_dynamic},
 };
 
 } // namespace

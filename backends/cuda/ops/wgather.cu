@@ -15,8 +15,8 @@ struct gather_scales {
     bool one_zero;
 };
 
-bool read_scales(const grt_op_desc *desc, const grt_tensor *w, const grt_tensor *scale,
-                 const grt_tensor *zero, gather_scales *out)
+bool cuda_wgather_read_scales(const grt_op_desc *desc, const grt_tensor *w, const grt_tensor *scale,
+                              const grt_tensor *zero, gather_scales *out)
 {
     const int64_t block = grt_attr_int(desc, "block_size", 0),
                   axis = grt_axis(grt_attr_int(desc, "axis", 1), 2), n = grt_tensor_elements(scale),
@@ -50,7 +50,7 @@ bool supports_wgather(const grt_kernel_node *node, grt_text *why)
                       grt_dtype_in(node->in[W].dtype, numbers) && node->in[W].rank == 2 &&
                       grt_dtype_in(node->in[SCALE].dtype, scales) && node->in[SCALE].rank >= 0 &&
                       (!zero || zero->dtype == node->in[W].dtype) &&
-                      read_scales(node->desc, &node->in[W], &node->in[SCALE], zero, &read);
+                      cuda_wgather_read_scales(node->desc, &node->in[W], &node->in[SCALE], zero, &read);
     if (!fits && why)
         grt_text_add(why, "a matrix of 4 or 8 bits is needed, with scales for all, for each row, for each "
                           "column or for blocks of a row");
@@ -62,7 +62,7 @@ grt_status reshape_wgather(grt_reshape *r)
     gather_scales *s;
     GRT_TRY(cuda_state(&s));
     r->shape = s;
-    return read_scales(r->desc, r->in[W], r->in[SCALE], r->n_in > ZERO ? r->in[ZERO] : NULL, s)
+    return cuda_wgather_read_scales(r->desc, r->in[W], r->in[SCALE], r->n_in > ZERO ? r->in[ZERO] : NULL, s)
                ? GRT_OK
                : grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                              "the weights, scales and zero points do not fit");

@@ -106,7 +106,7 @@ static grt_status put_weights(const grt_kernel_node *node, wmatmul_state *state)
     return status;
 }
 
-static float scale_at(const grt_tensor *t, int64_t i)
+static float cuda_wmatmul_scale_at(const grt_tensor *t, int64_t i)
 {
     const uint16_t *narrow = t->data;
     return t->dtype == GRT_DTYPE_FLOAT16    ? grt_half_to_float(narrow[i])
@@ -123,17 +123,17 @@ static grt_status put_row_scales(const grt_kernel_node *node, wmatmul_state *sta
     if (!rows)
         return grt_fail_memory((size_t)k * sizeof *rows);
     for (int64_t i = 0; i < k; i++)
-        largest = fmaxf(largest, fabsf(scale_at(&node->in[SCALE], i)));
+        largest = fmaxf(largest, fabsf(cuda_wmatmul_scale_at(&node->in[SCALE], i)));
     largest = largest > 0 && isfinite(largest) ? largest : 1;
     for (int64_t i = 0; i < k; i++)
-        rows[i] = scale_at(&node->in[SCALE], i) / largest;
+        rows[i] = cuda_wmatmul_scale_at(&node->in[SCALE], i) / largest;
     *out_largest = largest;
     const grt_status status = upload_copy(node->device, rows, (size_t)k * sizeof *rows, &state->row_scales);
     free(rows);
     return status;
 }
 
-static grt_status put_scales(const grt_kernel_node *node, wmatmul_state *state)
+static grt_status cuda_wmatmul_put_scales(const grt_kernel_node *node, wmatmul_state *state)
 {
     const grt_tensor *scale = &node->in[SCALE];
     const void *from = scale->data;
@@ -189,7 +189,7 @@ static grt_status fill_state(const grt_kernel_node *node, wmatmul_state *state)
     if (cuda_is_described(node->device))
         return GRT_OK;
     GRT_TRY(put_weights(node, state));
-    GRT_TRY(put_scales(node, state));
+    GRT_TRY(cuda_wmatmul_put_scales(node, state));
     return put_zeros(node, state);
 }
 
