@@ -5,6 +5,7 @@
 #include "backends/cuda/qgemm.h"
 
 #include "backends/cuda/qgemm_tile.cuh"
+#include "backends/cuda/qgemm_warpgroup.h"
 
 namespace
 {
@@ -158,6 +159,8 @@ grt_status cuda_qgemm_enqueue(const cuda_qgemm *g, const void *x, const void *w,
     const bool in_eights = g->y_channel == 1 && together % 8 == 0 &&
                            (g->y_size == 1 || ((uintptr_t)y | (uintptr_t)residual) % 16 == 0) &&
                            (g->y != GRT_DTYPE_FLOAT || g->residual == GRT_DTYPE_NONE);
+    if (g->has_warpgroups && cuda_qgemm_warpgroup_fits(g))
+        return cuda_qgemm_warpgroup_enqueue(g, x, w, residual, finish, y, in_eights, stream);
     const int64_t enough = 2 * (int64_t)g->multiprocessors;
     const bool many = tiles_of<narrow>(g) * g->items >= enough;
     /* Short sums wait for memory most of the time: more blocks hide that. */

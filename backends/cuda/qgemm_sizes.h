@@ -22,6 +22,7 @@ struct cuda_qgemm {
     int64_t dims[GRT_MAX_RANK], x_strides[GRT_MAX_RANK], w_strides[GRT_MAX_RANK];
     int64_t x_item, y_item; /* x: bytes for a step of x_strides */
     int multiprocessors;
+    bool has_warpgroups; /* compute capability 9.0: wgmma */
 };
 
 #endif

@@ -307,7 +307,9 @@ void cuda_qconv_describe_product(const grt_reshape *r, const cpu_window *w, qcon
     g->dims[0] = state->groups;
     g->x_strides[0] = g->w_strides[0] = 1;
     g->sums_rows = state->has_zeros;
-    g->multiprocessors = ((const cuda_device *)r->device)->prop.multiProcessorCount;
+    const struct cudaDeviceProp *device = &((const cuda_device *)r->device)->prop;
+    g->multiprocessors = device->multiProcessorCount;
+    g->has_warpgroups = device->major == 9 && device->minor == 0;
     s->copied = !state->unfolds && (!state->last || row != state->per_group);
     s->rows = {{images, w->in_pixels, state->groups},
                state->per_group,

@@ -207,7 +207,9 @@ grt_status describe_qmatmul(grt_reshape *r, qmatmul_shape *s)
     g->in[0] = g->out[0] = 1;
     for (int i = 0; i < 2; i++)
         g->kernel[i] = g->stride[i] = g->dilation[i] = 1;
-    g->multiprocessors = ((const cuda_device *)r->device)->prop.multiProcessorCount;
+    const struct cudaDeviceProp *device = &((const cuda_device *)r->device)->prop;
+    g->multiprocessors = device->multiProcessorCount;
+    g->has_warpgroups = device->major == 9 && device->minor == 0;
     GRT_TRY(fit_matrices(r, s));
     s->copied = s->k % CUDA_QCHUNK != 0;
     if (!cuda_qgemm_fits(g))
