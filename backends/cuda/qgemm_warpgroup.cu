@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(panels::THREADS, 2)
     }
 }
 
-int64_t tiles_of(const cuda_qgemm *g)
+int64_t warpgroup_tiles_of(const cuda_qgemm *g)
 {
     const int64_t pixels = (int64_t)g->images * g->out[0] * g->out[1];
     return ((pixels + panels::PIXELS - 1) / panels::PIXELS) *
@@ -130,7 +130,7 @@ int64_t tiles_of(const cuda_qgemm *g)
 template <bool SIGNED>
 grt_status launch(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream_t stream)
 {
-    const dim3 grid((unsigned)tiles_of(g), (unsigned)g->items);
+    const dim3 grid((unsigned)warpgroup_tiles_of(g), (unsigned)g->items);
     CUDA_TRY(cudaFuncSetAttribute(multiply_warpgroups<SIGNED>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   panels::BYTES));
     multiply_warpgroups<SIGNED><<<grid, panels::THREADS, panels::BYTES, stream>>>(
@@ -144,8 +144,8 @@ grt_status launch(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream
 bool cuda_qgemm_warpgroup_fits(const cuda_qgemm *g)
 {
     const int64_t depth = (int64_t)g->kernel[0] * g->kernel[1] * g->chunks;
-    return !g->sums_rows && g->n >= 96 && depth >= 2 * panels::CHUNKS && tiles_of(g) < INT32_MAX &&
-           tiles_of(g) * g->items >= g->multiprocessors;
+    return !g->sums_rows && g->n >= 96 && depth >= 2 * panels::CHUNKS && warpgroup_tiles_of(g) < INT32_MAX &&
+           warpgroup_tiles_of(g) * g->items >= g->multiprocessors;
 }
 
 grt_status cuda_qgemm_warpgroup_enqueue(const cuda_qgemm *g, const void *x, const void *w,

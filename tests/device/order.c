@@ -186,6 +186,7 @@ bool callers_graph_after_other_sizes(const char *path)
         CUDA(cudaMemset(garbage[k], 0x7f, sizeof host));
     }
     CUDA(cudaMemset(y, 0, sizeof host));
+    CUDA(cudaDeviceSynchronize()); /* the stream does not wait for the default one's work */
     CUDA(cudaGraphLaunch(launchable, stream));
     CUDA(cudaStreamSynchronize(stream));
     CUDA(cudaMemcpy(found, y, sizeof found, cudaMemcpyDeviceToHost));
