@@ -87,9 +87,18 @@ void cuda_networks_form_of(const grt_networks *networks, grt_dtype dtype, int64_
         size_many(out_form);
 }
 
+/* Of a block. The compiler gives a thread registers by it: wide layers of many rows want as many as there
+ * are. */
 static int32_t most_warps(const cuda_networks_form *form)
 {
-    return form->few ? widest_result(form->networks, form->networks->n_layers) : MOST_WARPS;
+    int32_t warps = 1;
+    if (form->few)
+        return widest_result(form->networks, form->networks->n_layers);
+    if (form->staged)
+        return MOST_WARPS;
+    while (2 * warps <= MOST_WARPS && 2 * warps * form->rows * shared_of(form) <= MOST_SHARED)
+        warps *= 2;
+    return warps;
 }
 
 /* Blocks that keep their weights are as large as two of them fit a multiprocessor: one computes while the

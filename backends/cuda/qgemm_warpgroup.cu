@@ -128,7 +128,7 @@ int64_t warpgroup_tiles_of(const cuda_qgemm *g)
 }
 
 template <bool SIGNED>
-grt_status launch(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream_t stream)
+grt_status warpgroup_launch(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream_t stream)
 {
     const dim3 grid((unsigned)warpgroup_tiles_of(g), (unsigned)g->items);
     CUDA_TRY(cudaFuncSetAttribute(multiply_warpgroups<SIGNED>, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -153,5 +153,6 @@ grt_status cuda_qgemm_warpgroup_enqueue(const cuda_qgemm *g, const void *x, cons
                                         bool in_eights, cudaStream_t stream)
 {
     const view v = {(const uint8_t *)x, (const uint8_t *)w, (const uint8_t *)residual, y, *finish};
-    return g->x_signed ? launch<true>(g, v, in_eights, stream) : launch<false>(g, v, in_eights, stream);
+    return g->x_signed ? warpgroup_launch<true>(g, v, in_eights, stream)
+                       : warpgroup_launch<false>(g, v, in_eights, stream);
 }

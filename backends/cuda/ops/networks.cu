@@ -67,10 +67,13 @@ __global__ void plain_kernel(const __grid_constant__ layers all, const T *x, T *
 
 /* ---- kernel life ---- */
 
-/* As much as a block can have: other shapes use the same kernel. Without this it is 48 KiB. */
+enum { GRANTED_SHARED = 48 << 10 }; /* bytes of shared memory that every kernel may ask for */
+
+/* As much as a block can have: other shapes use the same kernel. What has enough is left alone, as the
+ * first-level cache, from which it reads its weights, may be the smaller for it. */
 grt_status allow_shared(const cuda_device *device, const shape *sh)
 {
-    if (!sh->generated || !sh->grid.shared)
+    if (!sh->generated || sh->grid.shared <= GRANTED_SHARED)
         return GRT_OK;
     CUDA_TRY(cudaKernelSetAttributeForDevice(sh->generated, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                              (int)device->prop.sharedMemPerBlockOptin, device->base.index));
