@@ -56,7 +56,7 @@ for my $file (@ARGV) {
         my @words = words_of(join ' ', map { s/^\s+|\s+$//gr } substr($block[0], length $first), @block[1 .. $#block]);
         my @filled = fill($first, $rest, @words);
         push @out, @filled;
-        next if "@filled" eq "@block";
+        next if join("\n", @filled) eq join("\n", @block);
         $changed = 1;
         print "$file: a line of prose has more than $WIDTH columns: $filled[0]\n" if $check;
     }
