@@ -12,15 +12,14 @@ static const spread_size sizes[] = {
     [CUDA_WEIGHT_ROWS_16] = {16, 4, 4, 2},  [CUDA_WEIGHT_ROWS_32] = {32, 16, 1, 1},
     [CUDA_WEIGHT_ROWS_64] = {64, 16, 1, 1}, [CUDA_WEIGHT_ROWS_128] = {128, 8, 1, 1}};
 
-/* Wide tiles read x less often, and narrow ones leave no processor without one. */
-static cuda_weight_spread spread_of(int64_t m, int64_t tiles_n, int processors)
+static cuda_weight_spread spread_of(int64_t m)
 {
-    return m <= 2 && tiles_n / 4 < processors ? CUDA_WEIGHT_ROWS_8
-           : m <= 8                           ? CUDA_WEIGHT_ROWS_8_WIDE
-           : m <= 16                          ? CUDA_WEIGHT_ROWS_16
-           : m <= 32                          ? CUDA_WEIGHT_ROWS_32
-           : m <= 64                          ? CUDA_WEIGHT_ROWS_64
-                                              : CUDA_WEIGHT_ROWS_128;
+    return m <= 2    ? CUDA_WEIGHT_ROWS_8
+           : m <= 8  ? CUDA_WEIGHT_ROWS_8_WIDE
+           : m <= 16 ? CUDA_WEIGHT_ROWS_16
+           : m <= 32 ? CUDA_WEIGHT_ROWS_32
+           : m <= 64 ? CUDA_WEIGHT_ROWS_64
+                     : CUDA_WEIGHT_ROWS_128;
 }
 
 /* Microseconds on one processor of an H100: whichever takes longer, weights from memory or products. */
@@ -45,7 +44,7 @@ cuda_weight_choice cuda_weight_choose(int64_t m, int64_t tiles_n, int64_t tiles_
                                       int processors)
 {
     enum { MOST = 16 };
-    cuda_weight_choice choice = {.spread = spread_of(m, tiles_n, processors)};
+    cuda_weight_choice choice = {.spread = spread_of(m)};
     spread_size s = sizes[choice.spread];
     if (wide && s.rows > 32)
         s.rows /= 2;

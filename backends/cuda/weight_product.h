@@ -23,7 +23,6 @@ typedef struct cuda_weight_product {
     float *partial; /* [splits][m][n], where there are several */
     int m, n, k, block, padded_block, blocks, tiles_n, tiles_k;
     int block_shift; /* of a tile of k, 1 << block_shift steps of 16 rows share a scale: 0, 1 or 2 */
-    int block_log;   /* of padded_block, a power of two; else -1 */
     int split_tiles; /* tiles of k that a block of threads adds up */
     int zero;
     bool wide_scales; /* float32; else x's type */

@@ -267,13 +267,12 @@ static grt_status run_wmatmul(const grt_run *r)
         .split_tiles = choice->split_tiles,
         .zero = state->zero,
         .wide_scales = state->wide_scales,
-        .bias_dtype = (int)(bias ? bias->dtype : GRT_DTYPE_NONE),
+        .bias_dtype = bias ? bias->dtype : GRT_DTYPE_NONE,
         .act = state->act,
     };
     if (p.m == 0)
         return GRT_OK;
     p.block_shift = p.blocks == 1 || p.padded_block % 64 == 0 ? 2 : p.padded_block % 32 == 0 ? 1 : 0;
-    p.block_log = (p.padded_block & (p.padded_block - 1)) == 0 ? __builtin_ctz((unsigned)p.padded_block) : -1;
     p.in_pieces = (p.blocks == 1 || p.block == p.padded_block) && !p.row_scale &&
                   (size_t)p.k * grt_dtype_size(x->dtype) % 16 == 0 && ((uintptr_t)p.x & 15) == 0;
     return use_product(x->dtype, &p, state->numbers, choice, r->stream);
