@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
-HEADERS = ["graphrt", "memory", "pool", "state", "trace", "weights", "quantize"]
+HEADERS = ["graphrt", *sorted(path.stem for path in (TOP / "include/graphrt").glob("*.h") if path.stem != "graphrt")]
 MODULES = {"graphrt": ["_core.pyi", "_pool.py", "_inspect.py", "_types.py"], "graphrt.ort": ["ort.py"], "graphrt.backend": ["backend.py"],
            "graphrt.ray": ["ray.py"]}
 

@@ -11,6 +11,14 @@ static grt_status bad_entry(const grt_op_desc *desc, const char *what, int64_t k
                        (long long)k, (long long)value, rank);
 }
 
+static grt_status bad_dim(const grt_op_desc *desc, int32_t axis, int64_t found, int64_t expected)
+{
+    return grt_fail_op(
+        desc, GRT_STATUS_INVALID_ARGUMENT,
+        "dim %d of the output is %lld where that of the input is %lld, and axes does not name it", (int)axis,
+        (long long)found, (long long)expected);
+}
+
 static int64_t slice_index_at(const grt_tensor *t, int64_t k)
 {
     return t->dtype == GRT_DTYPE_INT64 ? ((const int64_t *)t->data)[k] : ((const int32_t *)t->data)[k];
@@ -23,15 +31,16 @@ static int64_t clamp_start(int64_t start, int64_t dim, int64_t step)
     return start > high ? high : start;
 }
 
-/* Entry k of starts, axes and steps. */
+/* Entry k of starts, axes and steps. named: one bit for each axis that an entry has been for. */
 static grt_status take_entry(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in, int64_t k,
-                             const grt_tensor *out, grt_slice *slice)
+                             const grt_tensor *out, uint32_t *named, grt_slice *slice)
 {
     const grt_tensor *x = in[0], *axes = n_in > 3 ? in[3] : NULL, *steps = n_in > 4 ? in[4] : NULL;
     const int64_t given = axes ? slice_index_at(axes, k) : k, axis = grt_axis(given, x->rank);
     const int64_t step = steps ? slice_index_at(steps, k) : 1, start = slice_index_at(in[1], k);
-    if (axis < 0)
+    if (axis < 0 || *named >> axis & 1)
         return bad_entry(desc, "axes", k, given, x->rank);
+    *named |= 1u << axis;
     if (step == 0)
         return bad_entry(desc, "steps", k, step, x->rank);
     const int64_t dim = x->dims[axis], first = clamp_start(start, dim, step);
@@ -47,10 +56,16 @@ static grt_status take_entry(const grt_op_desc *desc, const grt_tensor *const *i
 grt_status grt_slice_plan(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
                           const grt_tensor *out, grt_slice *slice)
 {
-    const int64_t n = grt_tensor_elements(out) ? grt_tensor_elements(in[1]) : 0;
+    uint32_t named = 0;
     slice->offset = 0;
     grt_dims_strides(in[0]->dims, in[0]->rank, slice->steps);
+    if (!grt_tensor_elements(out))
+        return GRT_OK;
+    const int64_t n = grt_tensor_elements(in[1]);
     for (int64_t k = 0; k < n; k++)
-        GRT_TRY(take_entry(desc, in, n_in, k, out, slice));
+        GRT_TRY(take_entry(desc, in, n_in, k, out, &named, slice));
+    for (int32_t axis = 0; axis < in[0]->rank; axis++)
+        if (!(named >> axis & 1) && out->dims[axis] != in[0]->dims[axis])
+            return bad_dim(desc, axis, out->dims[axis], in[0]->dims[axis]);
     return GRT_OK;
 }

@@ -458,8 +458,7 @@ static bool follow_activation(fusion *f, ir_node *user)
 
 static bool is_move(const ir_node *node, const ir_value *x)
 {
-    return (rewrite_is(node, "Reshape") || rewrite_is(node, "Transpose") || rewrite_is(node, "Flatten")) &&
-           ir_in(node, 0) == x;
+    return (rewrite_has(node, OP_VIEW) || rewrite_is(node, "Transpose")) && ir_in(node, 0) == x;
 }
 
 /* An activation behind moves of the result: it treats all elements alike, so it may as well come before. */

@@ -38,12 +38,8 @@ static bool is_pixel_conv(const ir_node *node)
 
 static bool tokens_is_move(const ir_node *node)
 {
-    static const char *const moves[] = {"Reshape", "Transpose", "Slice",    "Split", "Squeeze",
-                                        "Flatten", "Unsqueeze", "Identity", "Cast",  NULL};
-    for (int i = 0; moves[i]; i++)
-        if (rewrite_is(node, moves[i]))
-            return true;
-    return false;
+    return rewrite_has(node, OP_VIEW | OP_PARTS) || (node->row && node->row->cost == OP_COST_MOVE) ||
+           rewrite_is(node, "Cast");
 }
 
 static bool is_scaled(const ir_node *node)
