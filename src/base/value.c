@@ -32,7 +32,8 @@ static void free_counted_buffer(grt_buffer *buffer)
 static void *alloc_data(size_t size)
 {
     const bool large = size >= 2 * (size_t)HUGE_PAGE;
-    void *data = aligned_alloc(large ? HUGE_PAGE : ALIGNMENT, grt_align_up(size ? size : 1, ALIGNMENT));
+    const size_t alignment = large ? HUGE_PAGE : ALIGNMENT;
+    void *data = aligned_alloc(alignment, grt_align_up(size ? size : 1, alignment));
     if (data && large)
         madvise(data, size & ~((size_t)HUGE_PAGE - 1), MADV_HUGEPAGE); /* a wish */
     return data;
