@@ -39,7 +39,8 @@ check "a limit between: what the plan says" options "$scratch/mixed.grt" "precis
 check "a limit between: accuracy" reads_digits "$scratch/mixed.grt"
 mv "$scratch/said" "$scratch/before"
 check "the same again" auto 0.0006 "$scratch/again.grt"
-check "the same again: the same choice" cmp "$scratch/said" "$scratch/before"
+choice() { sed '/ steps, /d' "$1"; } # without the line about the plan, which has its name and the time that it took
+check "the same again: the same choice" diff <(choice "$scratch/said") <(choice "$scratch/before")
 check "a limit that nothing reaches" auto 1e-9 "$scratch/wide.grt"
 check "a limit that nothing reaches: float32" chose float32
 check "nodes by name" ./graphc optimize "$model" --precision 'fp16,conv*=fp32' -o "$scratch/named.grt"
