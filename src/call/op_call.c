@@ -226,8 +226,10 @@ static grt_status alloc_outputs(grt_op_call *call)
         if (!out || call->outputs_placed || (flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
             continue;
         if (out->rank < 0)
-            return grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED,
-                               "the shape of output %d cannot be inferred from the inputs", i);
+            return grt_fail_op(
+                run->desc, GRT_STATUS_UNSUPPORTED,
+                "the shape of output %d cannot be inferred from the inputs: a dim is unknown or too large",
+                i);
         grt_tensor wanted = *out; /* the value, and with it its dims, is cleared before it is filled */
         GRT_TRY(run->hooks->alloc_output(run, i, wanted.rank, wanted.dims));
     }

@@ -3,6 +3,7 @@
 #include "src/exec/frame_memory.h"
 
 #include "src/base/checked.h"
+#include "src/base/text.h"
 #include "src/plan/memory_plan.h"
 
 /* ---- in prepare ---- */
@@ -93,6 +94,21 @@ static grt_status find_free_outputs(grt_draft *draft)
     return GRT_OK;
 }
 
+static grt_status refuse_size(const grt_draft *draft, int32_t v)
+{
+    const grt_plan_body *body = draft->program->body;
+    const int32_t maker = draft->program->places[v].maker;
+    char text[GRT_TYPE_TEXT_SIZE];
+    grt_tensor_text(&draft->frame->values[v].t, text);
+    if (maker < 0)
+        return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
+                        "tensor '%s', %s, is too large for this machine's address space",
+                        body->values[v].name, text);
+    return grt_fail_op(
+        &body->steps[maker].desc, GRT_STATUS_OUT_OF_MEMORY,
+        "its result, %s, is too large for this machine's address space: make its inputs smaller", text);
+}
+
 static grt_status frame_memory_measure(const grt_draft *draft, size_t *bytes, int64_t *elements,
                                        bool *planned)
 {
@@ -104,9 +120,7 @@ static grt_status frame_memory_measure(const grt_draft *draft, size_t *bytes, in
         bytes[v] = grt_tensor_bytes(&draft->frame->values[v].t);
         elements[v] = grt_tensor_elements(&draft->frame->values[v].t);
         if (bytes[v] == SIZE_MAX)
-            return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
-                            "tensor '%s' is too large for this machine's address space",
-                            body->values[v].name);
+            return refuse_size(draft, v);
     }
     return GRT_OK;
 }

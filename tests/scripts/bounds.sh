@@ -29,6 +29,13 @@ for model in "$srcdir"/tests/data/bounds/*.onnx; do
     rm -f "$scratch/$name.grt"
 done
 
+names_its_node()
+{
+    ! ./graphrun --threads 1 "$srcdir/tests/data/bounds/tile_2e62.onnx" >/dev/null 2>"$scratch/stderr"
+    grep -q "Tile node 'y'.*too large" "$scratch/stderr" || { cat "$scratch/stderr"; return 1; }
+}
+check "a result that is too large: its node" names_its_node
+
 # Whenever the signal comes: the process dies of it, or had finished; there is a whole plan or none.
 mkdir "$scratch/plans"
 models/generate/grt-models resnet50 --width 40 -o "$scratch/resnet50.onnx" >/dev/null
