@@ -87,5 +87,12 @@ done
 for threads in 1 4; do
     check "little address space, $threads threads" limit 30000 15000 210000 ./graphrun "$model" --threads "$threads"
 done
+# What the header promises, with the stack of the first thread and of OpenMP's.
+little_stack() { (ulimit -s 128 && OMP_STACKSIZE=128k exec "$@") >"$scratch/starved" 2>&1 || { tail -n 3 "$scratch/starved" && false; }; }
+check "little stack, compiling" little_stack ./graphc optimize "$model" -o "$scratch/digits.grt"
+check "little stack, a plan" little_stack ./graphrun "$scratch/digits.grt" --threads 2
+check "little stack, a convolutional network" little_stack ./graphrun "$model" --threads 2
+check "little stack, a transformer" little_stack ./graphrun "$scratch/bert.onnx" --threads 2
+check "little stack, a loop" little_stack ./graphrun "$scratch/node/test_loop11/model.onnx" --threads 2
 check "few threads" tests/starve/few_threads "$model"
 finish
