@@ -10,6 +10,7 @@ src_SOURCES += src/base/choice.h
 src_SOURCES += src/base/cores.h src/base/cores.c
 src_SOURCES += src/base/custom.h src/base/custom.c
 src_SOURCES += src/base/oversubscription.h src/base/oversubscription.c
+src_SOURCES += src/base/thread_share.h src/base/thread_share.c
 src_SOURCES += src/base/device_traits.h
 src_SOURCES += src/base/dim.h src/base/dim.c
 src_SOURCES += src/base/einsum.h src/base/einsum.c

@@ -161,6 +161,10 @@ class runtime : public detail::owner<grt_runtime, grt_runtime_release>
     runtime() : owner(made([](grt_runtime **out) { return grt_runtime_create(out); }))
     {
     }
+    void set_threads(int32_t threads)
+    {
+        check(grt_runtime_set_threads(get(), threads));
+    }
 };
 
 class model : public detail::owner<grt_model, grt_model_release>

@@ -26,6 +26,13 @@ GRT_API void grt_runtime_release(grt_runtime *runtime);
  * again, and grt_session_get_load has a warning. Threads: any. Errors: INVALID_ARGUMENT after the first session. */
 GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime, const char *path);
 
+/* Let the runs of all of the runtime's sessions that are at work at a time have `threads` threads together, at most 1024. A run that would
+ * take them beyond that computes on its calling thread alone; none waits. Sessions on other devices do not count. With as many as there are
+ * processors, sessions that each ask for all of them serve one client fast and many clients at once without having more threads than
+ * processors. 0, the default: each run has its session's threads. Counts for runs that begin afterwards. Threads: any. Errors:
+ * INVALID_ARGUMENT. */
+GRT_API GRT_MUST_USE grt_status grt_runtime_set_threads(grt_runtime *runtime, int32_t threads);
+
 /* Open a plan (.grt) or an ONNX model; the content decides which it is. A plan is mapped and checked. An ONNX model is compiled in
  * memory with default options for the CPU. The file must not be modified while the model exists; replacing it by another file of
  * that name is fine. Threads: any. Errors: IO, INVALID_PLAN, INVALID_MODEL, UNSUPPORTED. */

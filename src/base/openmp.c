@@ -6,7 +6,6 @@
 #include <omp.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 
 #include "src/base/cores.h"
 
@@ -71,10 +70,10 @@ int32_t grt_team_possible(int32_t wanted)
     return found;
 }
 
-grt_team grt_team_enter(int32_t threads)
+grt_team grt_team_enter(int32_t threads, bool alone)
 {
     const grt_team before = {omp_get_max_threads(), omp_get_max_active_levels()};
-    if (grt_team_possible(threads) < threads)
+    if (alone || grt_team_possible(threads) < threads)
         omp_set_max_active_levels(0);
     grt_team_resize(threads);
     return before;
@@ -125,9 +124,10 @@ int32_t grt_team_possible(int32_t wanted)
     return 1;
 }
 
-grt_team grt_team_enter(int32_t threads)
+grt_team grt_team_enter(int32_t threads, bool alone)
 {
     (void)threads;
+    (void)alone;
     return (grt_team){1, 1};
 }
 

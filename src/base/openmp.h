@@ -7,6 +7,7 @@
 #ifndef GRT_BASE_OPENMP_H
 #define GRT_BASE_OPENMP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { GRT_MOST_THREADS = 1024 };
@@ -26,8 +27,9 @@ typedef struct grt_team {
 } grt_team;
 
 /* From here to grt_team_leave, parallel regions of the calling thread have up to `threads` threads; if not so
- * many are possible, they all have one: kernels are made for a number of threads or for one. */
-grt_team grt_team_enter(int32_t threads);
+ * many are possible, or the thread is to be `alone`, they all have one: kernels are made for a number of
+ * threads or for one. */
+grt_team grt_team_enter(int32_t threads, bool alone);
 void grt_team_leave(grt_team before);
 
 /* Threads of the next parallel region that does not say how many it wants. Returns the previous number, to

@@ -286,18 +286,23 @@ static grt_status run_with(grt_context *context, const char *function, const grt
 {
     bool switched;
     GRT_TRY(context_enter(context, function, options, &switched));
-    const grt_team team = grt_team_enter(context->executor.session->threads);
+    grt_session *session = context->executor.session;
+    grt_thread_share *share = &session->model->runtime->threads;
+    const grt_thread_grant grant =
+        session->on_device ? (grt_thread_grant){0} : grt_thread_share_take(share, session->threads);
+    const grt_team team = grt_team_enter(session->threads, grant.alone);
     if (grt_profile_is_on(&context->profile))
         grt_profile_begin(&context->profile);
     grt_status status = run_and_wait(context);
     if (status == GRT_STATUS_DEVICE)
-        grt_session_probe(context->executor.session);
+        grt_session_probe(session);
     if (status != GRT_OK)
         GRT_LOG(ERROR, "run", "%s", grt_last_error());
     grt_team_leave(team);
+    grt_thread_share_give(share, grant);
     if (grt_profile_is_on(&context->profile))
         grt_profile_tell(&context->profile, &context->timing, context->executor.main, status);
-    grt_oversubscription_look(context->executor.session->threads);
+    grt_oversubscription_look(session->threads);
     context_leave(context, switched);
     return status;
 }
@@ -460,7 +465,7 @@ grt_status grt_context_output_dims(grt_context *context, size_t index, grt_tenso
     if (!out_tensor)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_output_dims: out_tensor is NULL");
     GRT_TRY(context_enter(context, "grt_context_output_dims", NULL, &switched));
-    const grt_team team = grt_team_enter(context->executor.session->threads);
+    const grt_team team = grt_team_enter(context->executor.session->threads, false);
     const grt_status status = find_output_dims(context, index, out_tensor);
     grt_team_leave(team);
     context_leave(context, switched);

@@ -5,6 +5,7 @@
 
 #include "src/algos/cache.h"
 #include "src/base/file_map.h"
+#include "src/base/thread_share.h"
 #include "src/session/devices.h"
 #include "src/session/phases.h"
 #include "src/plan/plan.h"
@@ -19,6 +20,7 @@ struct grt_runtime {
     grt_algo_cache *algos;
     grt_devices *devices;
     grt_residents *residents;
+    grt_thread_share threads; /* of runs on the CPU */
 };
 
 struct grt_model {

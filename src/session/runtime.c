@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime object: what sessions share, which is the devices that are open and the cache of algorithms. */
+/* The runtime object: what sessions share, which is the devices that are open, the cache of algorithms and
+ * threads. */
 #include "src/session/model.h"
 
 #include "src/base/openmp.h"
@@ -25,6 +26,16 @@ grt_status grt_runtime_create(grt_runtime **out_runtime)
     }
     grt_team_used();
     *out_runtime = runtime;
+    return GRT_OK;
+}
+
+grt_status grt_runtime_set_threads(grt_runtime *runtime, int32_t threads)
+{
+    if (!runtime || threads < 0 || threads > GRT_MOST_THREADS)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_runtime_set_threads: %s; expected a runtime and a number from 0 to %d",
+                        runtime ? "threads are out of range" : "runtime is NULL", GRT_MOST_THREADS);
+    atomic_store_explicit(&runtime->threads.limit, threads, memory_order_relaxed);
     return GRT_OK;
 }
 

@@ -206,7 +206,7 @@ grt_status grt_session_create_kernels(grt_session *session, int32_t threads)
     const double begin = grt_now_ms();
     grt_failures all = {.lists = GRT_STATUS_UNSUPPORTED};
     GRT_TRY(alloc_tables(session));
-    const grt_team before = grt_team_enter(session->threads);
+    const grt_team before = grt_team_enter(session->threads, false);
     for (int32_t b = 0; b < plan->n_bodies; b++) {
         const int32_t n = plan->bodies[b].n_steps;
         int32_t first = 0;

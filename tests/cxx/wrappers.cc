@@ -79,6 +79,7 @@ static std::vector<float> run_once(graphrt::context &context, const std::vector<
 static graphrt::context make_context(const std::string &path)
 {
     graphrt::runtime runtime;
+    runtime.set_threads(8);
     auto options = graphrt::zeroed<grt_session_options>();
     options.threads = 1;
     graphrt::session session(graphrt::model(runtime, path), "cpu", options);
