@@ -124,6 +124,7 @@ src_SOURCES += src/exec/warm_up.h src/exec/warm_up.c
 
 src_SOURCES += src/pool/answer.h src/pool/answer.c
 src_SOURCES += src/pool/batch.h src/pool/batch.c
+src_SOURCES += src/pool/chain.h src/pool/chain.c
 src_SOURCES += src/pool/clock.h src/pool/clock.c
 src_SOURCES += src/pool/histogram.h src/pool/histogram.c
 src_SOURCES += src/pool/keeper.h src/pool/keeper.c

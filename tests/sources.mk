@@ -44,6 +44,7 @@ unit_SOURCES += tests/unit/test_service.c
 unit_SOURCES += tests/unit/test_state.c
 unit_SOURCES += tests/unit/test_stop.c
 unit_SOURCES += tests/unit/test_sessions.c tests/unit/test_pool.c
+unit_SOURCES += tests/unit/test_pool_state.c
 unit_SOURCES += tests/unit/test_traits.c
 unit_SOURCES += tests/unit/test_tune.c
 unit_SOURCES += tests/unit/test_upload.c

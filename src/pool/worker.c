@@ -3,21 +3,45 @@
 #include "src/pool/worker.h"
 
 #include "src/pool/answer.h"
+#include "src/exec/state.h"
 #include "src/pool/schedule.h"
 #include "src/session/session.h"
+
+#include <graphrt/faults.h>
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- one request ---- */
 
-static grt_status bind_request(grt_context *context, const grt_request *r)
+static grt_status take_request_state(grt_context *context, grt_session *session, grt_state *state)
 {
+    if (state->session->device != session->device) {
+        GRT_TRY(grt_session_check(state->session));
+        GRT_TRY(grt_state_move(state, session));
+    }
+    return grt_context_use_state(context, state);
+}
+
+static grt_status bind_request_input(grt_context *context, const grt_request *r, size_t i)
+{
+    const grt_value *value = r->by_value ? r->values[i] : NULL;
+    const grt_tensor *t = !r->by_value && r->inputs[i].dtype ? &r->inputs[i] : NULL;
+    if (!value && !t && grt_state_has(r->with, false, i))
+        return GRT_OK;
+    return r->by_value ? grt_context_set_input_value(context, i, value)
+                       : grt_context_set_input(context, i, t);
+}
+
+static grt_status bind_request(grt_worker *w, const grt_request *r)
+{
+    if (r->with)
+        GRT_TRY(take_request_state(w->context, w->on, r->with));
     for (size_t i = 0; i < r->n_inputs; i++)
-        GRT_TRY(r->by_value ? grt_context_set_input_value(context, i, r->values[i])
-                            : grt_context_set_input(context, i, r->inputs[i].dtype ? &r->inputs[i] : NULL));
+        GRT_TRY(bind_request_input(w->context, r, i));
     for (size_t i = 0; i < r->n_outputs; i++)
-        GRT_TRY(grt_context_set_output(context, i, r->outputs[i].dtype ? &r->outputs[i] : NULL));
+        if (r->outputs[i].dtype || !grt_state_has(r->with, true, i))
+            GRT_TRY(grt_context_set_output(w->context, i, r->outputs[i].dtype ? &r->outputs[i] : NULL));
     return GRT_OK;
 }
 
@@ -64,6 +88,10 @@ static grt_status keep_results(grt_context *context, grt_request *r)
         grt_value *out = &r->results[i];
         if (r->outputs[i].dtype)
             continue;
+        if (grt_state_has(r->with, true, i)) {
+            grt_value_clear(out);
+            continue;
+        }
         if (body->values[body->outputs[i]].kind != GRT_KIND_TENSOR)
             GRT_TRY(keep_other_than_tensor(context, i, out));
         else
@@ -92,6 +120,13 @@ static bool hand_over(grt_worker *w, grt_request **slot)
     return handed;
 }
 
+/* The message of the run stays. */
+static void let_go_state(grt_context *context)
+{
+    if (context->state)
+        (void)grt_context_use_state(context, NULL);
+}
+
 static void serve_alone(grt_worker *w, grt_request **slot)
 {
     grt_request *r = *slot;
@@ -100,13 +135,15 @@ static void serve_alone(grt_worker *w, grt_request **slot)
                                      .deadline_ms = r->queued.deadline_ms,
                                      .cancel = worker_is_cancelled,
                                      .user = r};
-    grt_status status = bind_request(w->context, r);
+    grt_status status = bind_request(w, r);
     const double bound = grt_now_ms();
     if (status == GRT_OK)
         status = grt_context_run_with(w->context, &options);
     const double ran = grt_now_ms();
     if (status == GRT_OK)
         status = keep_results(w->context, r);
+    if (r->with)
+        let_go_state(w->context);
     if (status == GRT_STATUS_DEVICE && hand_over(w, slot))
         return;
     r->info = (grt_request_info){.session = w->session,
@@ -127,7 +164,7 @@ static void let_leave(grt_worker *w)
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; i < w->n_requests; i++) {
         grt_request *r = w->requests[i];
-        r->state = GRT_REQUEST_BATCHED;
+        r->stage = GRT_REQUEST_BATCHED;
         if (r->queued.deadline_ms != 0)
             grt_queue_add(&pool->deadlines, &r->queued);
         if (atomic_load_explicit(&r->cancelled, memory_order_relaxed))
@@ -139,13 +176,13 @@ static void let_leave(grt_worker *w)
 }
 
 /* Nobody leaves any more. */
-static void hold_back(grt_worker *w, grt_request_state state)
+static void hold_back(grt_worker *w, grt_request_stage stage)
 {
     grt_pool *pool = w->lane->pool;
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; i < w->n_requests; i++)
         if (w->requests[i]) {
-            w->requests[i]->state = state;
+            w->requests[i]->stage = stage;
             grt_queue_remove(&pool->deadlines, &w->requests[i]->queued);
         }
     pthread_mutex_unlock(&pool->lock);

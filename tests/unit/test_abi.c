@@ -38,7 +38,7 @@ static const layout layouts[] = {
     LAYOUT(grt_pool_options, device_runs, 40, 48),
     LAYOUT(grt_state_pair, reserved, 32, 64),
     LAYOUT(grt_state_info, bytes, 224, 232),
-    LAYOUT(grt_submission, collect, 84, 88),
+    LAYOUT(grt_submission, state, 88, 96),
     LAYOUT(grt_request_info, batch_rows, 48, 56),
     LAYOUT(grt_pool_stats, running, 88, 96),
     LAYOUT(grt_histogram, buckets, 72, 1112),
