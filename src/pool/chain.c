@@ -9,7 +9,7 @@ static grt_status fail_state_in_use(const char *by)
     return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the state of the submission is in use by %s", by);
 }
 
-static grt_status take_state(const grt_pool *pool, grt_state *state)
+static grt_status claim_state(const grt_pool *pool, grt_state *state)
 {
     const void *none = NULL;
     if (!atomic_compare_exchange_strong(&state->pool, &none, pool) && none != pool)
@@ -26,7 +26,7 @@ grt_status grt_chain_join(grt_request *r)
     if (state->session->model != r->lane->model)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "the state of the submission is of another model than the lane");
-    GRT_TRY(take_state(r->pool, state));
+    GRT_TRY(claim_state(r->pool, state));
     atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&state->open, 1, memory_order_relaxed);
     r->before = state->newest;
