@@ -39,6 +39,7 @@ graphrun_SOURCES += tools/manifest.h tools/manifest.c
 graphrun_SOURCES += tools/run_report.h tools/run_report.c
 graphrun_SOURCES += tools/throughput.h tools/throughput.c
 graphrun_SOURCES += tools/load.h tools/load.c
+graphrun_SOURCES += tools/spans.h tools/spans.c
 graphrun_SOURCES += tools/trace.h tools/trace.c
 graphrun_SOURCES += tools/explain.h tools/explain.c
 graphrun_SOURCES += tools/outputs.h tools/outputs.c

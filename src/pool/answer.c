@@ -61,6 +61,8 @@ void grt_answer(grt_request *r, grt_status status, grt_request **slot)
     if (r->with && !callback)
         answer_leave_chain(r);
     pthread_mutex_unlock(&pool->lock);
+    if (r->span.number)
+        grt_span_end_request(r->span, r->lane->number, r->submitted_ms, status);
     grt_request_finish(r, status);
     if (callback)
         callback(r->user, r);

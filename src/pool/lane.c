@@ -131,7 +131,7 @@ static grt_status list_lane(grt_pool *pool, grt_lane *lane, size_t *out_lane)
     grt_lane **grown = realloc(pool->lanes, (pool->n_lanes + 1) * sizeof(grt_lane *));
     if (grown) {
         pool->lanes = grown;
-        *out_lane = pool->n_lanes;
+        *out_lane = lane->number = pool->n_lanes;
         pool->lanes[pool->n_lanes++] = lane;
     }
     pthread_mutex_unlock(&pool->lock);

@@ -48,6 +48,7 @@ typedef struct grt_lane_session {
 
 typedef struct grt_lane {
     struct grt_pool *pool;
+    size_t number;
     grt_model *model;
     size_t n_sessions, n_workers;
     grt_lane_session *sessions;

@@ -272,6 +272,7 @@ static grt_status pool_make_request(grt_pool *pool, const grt_submission *s, grt
     r->pool = pool;
     r->lane = lane;
     r->submitted_ms = grt_now_ms();
+    r->span = grt_spans_are_on() ? grt_span_begin_request(lane->number) : (grt_span_request){0};
     r->rows = r->with ? 0 : grt_batching_rows(&lane->batching, r);
     if (isnan(r->queued.deadline_ms))
         r->queued.deadline_ms = 1; /* long over */
@@ -298,8 +299,10 @@ static grt_status wait_for_room(const grt_request *r, bool wait)
     return lane->pool->closing ? fail_closing() : GRT_OK;
 }
 
-static void drop_request(grt_request *r)
+static void drop_request(grt_request *r, grt_status status)
 {
+    if (r->span.number)
+        grt_span_end_request(r->span, r->lane->number, r->submitted_ms, status);
     grt_request_let_go(r);
     grt_request_let_go(r);
 }
@@ -319,7 +322,7 @@ static grt_status enqueue_request(grt_request *r, bool wait)
     }
     pthread_mutex_unlock(&pool->lock);
     if (status != GRT_OK)
-        drop_request(r);
+        drop_request(r, status);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #ifndef GRT_SRC_POOL_REQUEST_H
 #define GRT_SRC_POOL_REQUEST_H
 
+#include "src/base/span.h"
 #include "src/base/value.h"
 #include "src/pool/queue.h"
 
@@ -48,6 +49,7 @@ struct grt_request {
     grt_state *with; /* state; NULL: none, or it was answered */
     int64_t rows;    /* that it would have in a batch; 0: it runs by itself */
     double submitted_ms;
+    grt_span_request span;
     /* under the pool's lock */
     grt_request_stage stage;
     grt_request *older, *newer;   /* of those that wait in the lane */

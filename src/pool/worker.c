@@ -3,6 +3,7 @@
 #include "src/pool/worker.h"
 
 #include "src/pool/answer.h"
+#include "src/base/span.h"
 #include "src/exec/state.h"
 #include "src/pool/schedule.h"
 #include "src/session/session.h"
@@ -127,6 +128,30 @@ static void let_go_state(grt_context *context)
         (void)grt_context_use_state(context, NULL);
 }
 
+static void tell_queue(const grt_worker *w, const grt_request *r, double until_ms)
+{
+    if (r->span.number)
+        grt_span_end_queue(r->span, w->lane->number, r->submitted_ms, until_ms);
+}
+
+static grt_status bind_in_span(grt_worker *w, const grt_request *r)
+{
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_IN, .device = w->on->name, .lane = w->lane->number,
+                   .request = r->span.number);
+    const grt_status status = bind_request(w, r);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
+
+static grt_status keep_in_span(grt_worker *w, grt_request *r)
+{
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_OUT, .device = w->on->name, .lane = w->lane->number,
+                   .request = r->span.number);
+    const grt_status status = keep_results(w->context, r);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
+
 static void serve_alone(grt_worker *w, grt_request **slot)
 {
     grt_request *r = *slot;
@@ -135,13 +160,13 @@ static void serve_alone(grt_worker *w, grt_request **slot)
                                      .deadline_ms = r->queued.deadline_ms,
                                      .cancel = worker_is_cancelled,
                                      .user = r};
-    grt_status status = bind_request(w, r);
+    grt_status status = bind_in_span(w, r);
     const double bound = grt_now_ms();
     if (status == GRT_OK)
         status = grt_context_run_with(w->context, &options);
     const double ran = grt_now_ms();
     if (status == GRT_OK)
-        status = keep_results(w->context, r);
+        status = keep_in_span(w, r);
     if (r->with)
         let_go_state(w->context);
     if (status == GRT_STATUS_DEVICE && hand_over(w, slot))
@@ -197,8 +222,10 @@ static grt_status worker_run_batch(grt_worker *w, double *out_bound)
 {
     const grt_lane *lane = w->lane;
     const grt_run_options options = {.struct_size = sizeof options, .cancel = is_deserted, .user = w};
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_IN, .device = w->on->name, .lane = lane->number);
     grt_status status =
         grt_batch_bind(&w->batch, &lane->batching, w->context, w->requests, w->n_requests, w->rows);
+    GRT_SPAN_LEAVE(span);
     *out_bound = grt_now_ms();
     let_leave(w);
     if (status == GRT_OK)
@@ -226,6 +253,16 @@ static void serve_separately(grt_worker *w)
             serve_alone(w, &w->requests[i]);
 }
 
+static grt_status give_in_span(grt_worker *w, size_t i)
+{
+    grt_request *r = w->requests[i];
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_OUT, .device = w->on->name, .lane = w->lane->number,
+                   .request = r->span.number);
+    const grt_status status = grt_batch_give_results(&w->batch, r, w->first_rows[i]);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
+
 static void serve_batch(grt_worker *w)
 {
     const double begin = grt_now_ms();
@@ -243,7 +280,7 @@ static void serve_batch(grt_worker *w)
         if (!r)
             continue;
         const double copied = grt_now_ms();
-        const grt_status status = grt_batch_give_results(&w->batch, r, w->first_rows[i]);
+        const grt_status status = give_in_span(w, i);
         r->info = (grt_request_info){.session = w->session,
                                      .queued_ms = begin - r->submitted_ms,
                                      .copy_in_ms = bound - begin,
@@ -261,6 +298,8 @@ void grt_worker_serve(grt_worker *w)
 {
     grt_pool *pool = w->lane->pool;
     const double begin = grt_now_ms();
+    for (size_t i = 0; i < w->n_requests; i++)
+        tell_queue(w, w->requests[i], begin);
     w->n_served = 0;
     if (w->n_requests > 1 || (w->rows && grt_batching_padded(&w->lane->batching, w->rows) != w->rows))
         serve_batch(w);

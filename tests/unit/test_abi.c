@@ -33,6 +33,7 @@ static const layout layouts[] = {
     LAYOUT(grt_log_message, text, 24, 32),
     LAYOUT(grt_profile_event, status, 52, 56),
     LAYOUT(grt_profile_options, steps, 24, 32),
+    LAYOUT(grt_span, reserved, 80, 112),
     LAYOUT(grt_memory_info, process_bytes, 88, 96),
     LAYOUT(grt_memory_options, n_shapes, 32, 40),
     LAYOUT(grt_pool_options, device_runs, 40, 48),
