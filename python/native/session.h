@@ -10,11 +10,15 @@
 class Session
 {
   public:
-    Session(nb::object model, std::string device, int32_t threads, nb::object fallback);
+    Session(nb::object model, std::string device, int32_t threads, nb::object fallback, uint64_t memory_limit,
+            int32_t priority);
     nb::object run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
-                   nb::handle stop, nb::handle stream);
+                   nb::handle stop, nb::handle stream, nb::handle state);
     nb::object call(nb::args positional, nb::kwargs named);
     nb::dict load_info() const;
+    nb::dict memory() const;
+    void set_weights(nb::dict weights);
+    void check_device() const;
     nb::dict tune(nb::handle inputs, double seconds, bool again, nb::object progress);
     nb::object model() const
     {
