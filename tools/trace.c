@@ -117,7 +117,7 @@ static void add_request(const track *t, const recorded_span *s)
                                  (json_int_t)s->lane, "status", grt_status_text(s->status)));
 }
 
-static void add_span(void *user, const recorded_span *s)
+static void add_recorded_span(void *user, const recorded_span *s)
 {
     const track *t = user;
     if (s->kind == GRT_SPAN_REQUEST || s->kind == GRT_SPAN_QUEUE) {
@@ -143,14 +143,14 @@ static void count_thread(void *user, const recorded_span *s)
     *most = s->thread > *most ? s->thread : *most;
 }
 
-static void add_spans(const track *t)
+static void add_recorded_spans(const track *t)
 {
     int threads = 0;
     name_track(t, 0, "process_name", "runs");
     spans_each(count_thread, &threads);
     for (int i = 1; i <= threads; i++)
         name_thread(t, i);
-    spans_each(add_span, (void *)t);
+    spans_each(add_recorded_span, (void *)t);
     if (spans_left_out())
         tool_error("%zu of what runs did had no room in the trace", spans_left_out());
 }
@@ -177,7 +177,7 @@ bool trace_write(const char *path, const load_report *load, grt_value *const *va
     const size_t n = grt_model_phases(load->model, &phases);
     trace_add_phases(&model, phases, n);
     if (ok)
-        add_spans(&all);
+        add_recorded_spans(&all);
     for (size_t i = 0; ok && i < load->n; i++)
         ok = trace_session(model.events, load, i, values);
     ok = ok && write_events(path, model.events);

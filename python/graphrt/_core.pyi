@@ -89,6 +89,36 @@ class Stop:
     def is_set(self) -> bool:
         """True after set()."""
 
+class State:
+    """
+    Outputs of one run that are inputs of the next, such as the rows of a recurrent model: they stay on the device. Give one to
+    `state` of Session.run, a run at a time; each stream has its own.
+    """
+
+    def __init__(self, session: Session, pairs: dict[str, str] | None = None, initial: dict[str, Any] | None = None, *, in_place: bool = False) -> None:
+        """
+        Args:
+            session: that it is for, with the other sessions of its model on that device.
+            pairs: inputs by the outputs that they get their content from; None: those that the model declares (graphc optimize --state).
+            initial: arrays by input for the first run; others begin with zeros, where their dims are fixed.
+            in_place: outputs are written over inputs where the model's steps allow it. A run that fails leaves no content then.
+        Raises: InvalidArgument (names, dtypes, an unknown size), OutOfMemory.
+        """
+
+    def reset(self) -> None:
+        """Everything back to the initial content."""
+
+    def save(self) -> dict[str, Any]:
+        """The content by input, as new arrays."""
+
+    def restore(self, content: dict[str, Any]) -> None:
+        """Make arrays by input the content, of any dims that the input takes."""
+
+    def copy_from(self, other: State) -> None:
+        """
+        Take the content of a state with the same pairs, of any session of the model: a fork of a stream, or a move to another device.
+        """
+
 class Session:
     """
     A model on a device, ready to run. Any number of threads may run it at once: each run in flight has a context of its
@@ -206,36 +236,6 @@ class Session:
     @property
     def phases(self) -> list[dict[str, Any]]:
         """What making it ready did and when: name, begin_ms, end_ms."""
-
-class State:
-    """
-    Outputs of one run that are inputs of the next, such as the rows of a recurrent model: they stay on the device. Give one to
-    `state` of Session.run, a run at a time; each stream has its own.
-    """
-
-    def __init__(self, session: Session, pairs: dict[str, str] | None = None, initial: dict[str, Any] | None = None, *, in_place: bool = False) -> None:
-        """
-        Args:
-            session: that it is for, with the other sessions of its model on that device.
-            pairs: inputs by the outputs that they get their content from; None: those that the model declares (graphc optimize --state).
-            initial: arrays by input for the first run; others begin with zeros, where their dims are fixed.
-            in_place: outputs are written over inputs where the model's steps allow it. A run that fails leaves no content then.
-        Raises: InvalidArgument (names, dtypes, an unknown size), OutOfMemory.
-        """
-
-    def reset(self) -> None:
-        """Everything back to the initial content."""
-
-    def save(self) -> dict[str, Any]:
-        """The content by input, as new arrays."""
-
-    def restore(self, content: dict[str, Any]) -> None:
-        """Make arrays by input the content, of any dims that the input takes."""
-
-    def copy_from(self, other: State) -> None:
-        """
-        Take the content of a state with the same pairs, of any session of the model: a fork of a stream, or a move to another device.
-        """
 
 class Pool:
     """The library's pool of contexts; graphrt.Pool is what programs use."""

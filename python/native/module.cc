@@ -19,8 +19,8 @@ NB_MODULE(_core, module)
     arrays_bind(module);
     model_bind(module);
     stop_bind(module);
-    session_bind(module);
-    state_bind(module);
+    nb::class_<State> states = state_bind(module);
+    session_bind(module, states);
     pool_bind(module);
     compile_bind(module);
     listeners_bind(module);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session.h"
 
-#include "state.h"
 #include "streams.h"
 
 #include <graphrt/faults.h>
@@ -273,8 +272,28 @@ static nb::object model_of(nb::object source, const std::string &device, nb::kwa
     return source;
 }
 
-void session_bind(nb::module_ &module)
+void session_bind(nb::module_ &module, nb::class_<State> &states)
 {
+    states.def(
+        "__init__",
+        [](State *self, nb::object session, nb::handle pairs, nb::handle initial, bool in_place) {
+            const Session &on = *nb::cast<const Session *>(session);
+            new (self) State(session, on.native_model(), on.get(), pairs, initial, in_place);
+        },
+        nb::arg("session"), nb::arg("pairs") = nb::none(), nb::arg("initial") = nb::none(), nb::kw_only(),
+        nb::arg("in_place") = false,
+        nb::sig("def __init__(self, session: Session, pairs: dict[str, str] | None = None, initial: "
+                "dict[str, typing.Any] | None = None, *, in_place: bool = False) -> None"),
+        "Args:\n"
+        "    session: that it is for, with the other sessions of its model on that device.\n"
+        "    pairs: inputs by the outputs that they get their content from; None: those that the model "
+        "declares (graphc optimize --state).\n"
+        "    initial: arrays by input for the first run; others begin with zeros, where their dims are "
+        "fixed.\n"
+        "    in_place: outputs are written over inputs where the model's steps allow it. A run that "
+        "fails "
+        "leaves no content then.\n"
+        "Raises: InvalidArgument (names, dtypes, an unknown size), OutOfMemory.");
     nb::class_<Session>(
         module, "Session",
         "A model on a device, ready to run. Any number of threads may run it at once: each run in flight has "

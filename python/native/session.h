@@ -4,6 +4,7 @@
 #define GRAPHRT_PYTHON_SESSION_H
 
 #include "lane.h"
+#include "state.h"
 
 #include <mutex>
 
@@ -51,6 +52,6 @@ class Session
     std::vector<std::unique_ptr<Lane>> idle_;
 };
 
-void session_bind(nb::module_ &module);
+void session_bind(nb::module_ &module, nb::class_<State> &states);
 
 #endif

@@ -25,11 +25,10 @@ grt_state_info info_of(grt_state *state, size_t index)
 }
 } // namespace
 
-State::State(nb::object session, nb::handle pairs, nb::handle initial, bool in_place)
+State::State(nb::object session, const Model &model, grt_session *on, nb::handle pairs, nb::handle initial,
+             bool in_place)
     : session_object_(std::move(session))
 {
-    const Session &on = *nb::cast<const Session *>(session_object_);
-    const Model &model = on.native_model();
     std::vector<grt_state_pair> list;
     std::deque<Operand> contents;
     const nb::dict begin = initial.is_none() ? nb::dict() : nb::cast<nb::dict>(initial);
@@ -51,7 +50,7 @@ State::State(nb::object session, nb::handle pairs, nb::handle initial, bool in_p
     grt_status status;
     {
         nb::gil_scoped_release released;
-        status = grt_state_create(on.get(), list.data(), list.size(), &state);
+        status = grt_state_create(on, list.data(), list.size(), &state);
     }
     check(status);
     state_.reset(state);
@@ -107,29 +106,14 @@ void State::copy_from(State &other)
     check(grt_state_copy(get(), other.get()));
 }
 
-void state_bind(nb::module_ &module)
+nb::class_<State> state_bind(nb::module_ &module)
 {
-    nb::class_<State>(
+    nb::class_<State> states(
         module, "State",
         "Outputs of one run that are inputs of the next, such as the rows of a recurrent model: "
         "they stay on the device. Give one to\n"
-        "`state` of Session.run, a run at a time; each stream has its own.")
-        .def(nb::init<nb::object, nb::handle, nb::handle, bool>(), nb::arg("session"),
-             nb::arg("pairs") = nb::none(), nb::arg("initial") = nb::none(), nb::kw_only(),
-             nb::arg("in_place") = false,
-             nb::sig("def __init__(self, session: Session, pairs: dict[str, str] | None = None, initial: "
-                     "dict[str, typing.Any] | None = None, *, in_place: bool = False) -> None"),
-             "Args:\n"
-             "    session: that it is for, with the other sessions of its model on that device.\n"
-             "    pairs: inputs by the outputs that they get their content from; None: those that the model "
-             "declares (graphc optimize --state).\n"
-             "    initial: arrays by input for the first run; others begin with zeros, where their dims are "
-             "fixed.\n"
-             "    in_place: outputs are written over inputs where the model's steps allow it. A run that "
-             "fails "
-             "leaves no content then.\n"
-             "Raises: InvalidArgument (names, dtypes, an unknown size), OutOfMemory.")
-        .def("reset", &State::reset, "Everything back to the initial content.")
+        "`state` of Session.run, a run at a time; each stream has its own.");
+    states.def("reset", &State::reset, "Everything back to the initial content.")
         .def("save", &State::save, nb::sig("def save(self) -> dict[str, typing.Any]"),
              "The content by input, as new arrays.")
         .def("restore", &State::restore, nb::arg("content"),
@@ -140,4 +124,5 @@ void state_bind(nb::module_ &module)
              "Take the content of a state with the same pairs, of any session of the model: a fork of a "
              "stream, "
              "or a move to another device.");
+    return states;
 }

@@ -3,7 +3,9 @@
 #ifndef GRAPHRT_PYTHON_STATE_H
 #define GRAPHRT_PYTHON_STATE_H
 
-#include "session.h"
+#include "feed.h"
+
+#include <mutex>
 
 using OwnedState = Owned<grt_state, grt_state_release>;
 
@@ -11,7 +13,8 @@ class State
 {
   public:
     /* `pairs`: a dict from outputs to inputs, or None for those that the model declares. */
-    State(nb::object session, nb::handle pairs, nb::handle initial, bool in_place);
+    State(nb::object session, const Model &model, grt_session *on, nb::handle pairs, nb::handle initial,
+          bool in_place);
     void reset();
     nb::dict save();
     void restore(nb::dict content);
@@ -42,6 +45,7 @@ class State
     std::mutex mutex_;
 };
 
-void state_bind(nb::module_ &module);
+/* Without a constructor, which is the session's to define. */
+nb::class_<State> state_bind(nb::module_ &module);
 
 #endif
