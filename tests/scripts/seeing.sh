@@ -32,7 +32,7 @@ same_figures()
     diff <(numbers throughput_per_s %.2f) <(cells 1) || return 1
     for key in min p50 p90 p95 p99 p99_9 max mean; do
         column=$((column + 1))
-        diff <(numbers "$key" %.4g | head -3) <(cells $column) || { echo "$key differs" && return 1; }
+        diff <(numbers "$key" %.4g | head -3) <(cells "$column") || { echo "$key differs" && return 1; }
     done
     [ "$(grep -c '"up_to_ms"' "$report")" = $(($(grep -o '<rect class=a' "$page" | wc -l) + 1)) ] &&
         [ "$(grep -c '"clients"' "$report")" = "$(grep -o '<circle' "$page" | wc -l)" ] &&
