@@ -31,6 +31,7 @@ nobase_dist_doc_DATA += docs/packages.md
 nobase_dist_doc_DATA += docs/operator.md
 nobase_dist_doc_DATA += docs/passes.md
 nobase_dist_doc_DATA += docs/quantize.md
+nobase_dist_doc_DATA += docs/seeing.md
 nobase_dist_doc_DATA += docs/services.md
 nobase_dist_doc_DATA += docs/style.md
 nobase_dist_doc_DATA += docs/decisions/abi.md

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # One complete program per problem; each uses the public header and the shared library only. Built with the rest, not installed.
-noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool examples/service examples/state examples/stop
+noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool examples/service examples/state examples/stop examples/streams examples/trace examples/profile
 examples_digits_SOURCES = examples/digits.c examples/npy.c examples/npy.h
 examples_digits_LDADD = libgraphrt.la
 examples_threads_SOURCES = examples/threads.c
@@ -13,6 +13,12 @@ examples_service_SOURCES = examples/service.c
 examples_service_LDADD = libgraphrt.la
 examples_state_SOURCES = examples/state.c
 examples_state_LDADD = libgraphrt.la
+examples_profile_SOURCES = examples/profile.c
+examples_profile_LDADD = libgraphrt.la
+examples_trace_SOURCES = examples/trace.c
+examples_trace_LDADD = libgraphrt.la -lpthread
+examples_streams_SOURCES = examples/streams.c
+examples_streams_LDADD = libgraphrt.la
 examples_stop_SOURCES = examples/stop.c
 examples_stop_LDADD = libgraphrt.la
 # C++, by graphrt.hpp.

@@ -16,7 +16,7 @@ rooms()
     cat <<'END'
 include         -                                   -
 proto           protobuf-c/                         -
-src/base        uthash\.h|xxhash\.h|omp\.h          graphrt/|src/base/
+src/base        uthash\.h|xxhash\.h|omp\.h|nvtx3/   graphrt/|src/base/
 src/onnx        protobuf-c/                         graphrt/|proto/|src/
 graph/ir        xxhash\.h                           graphrt/|src/|graph/
 graph/ops       -                                   graphrt/|src/|graph/

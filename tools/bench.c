@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrun bench: latency, throughput, load phases and memory of models, each in a fresh process. */
+#include "tools/bench_html.h"
 #include "tools/bench_report.h"
+#include "tools/bench_samples.h"
 #include "tools/commands.h"
 #include "tools/inputs.h"
 #include "tools/latencies.h"
@@ -28,7 +30,7 @@ typedef struct bench {
     input_specs inputs;
     int64_t threads, warmup, repeat, seed, profile, contexts;
     double seconds, rate, deadline;
-    const char *concurrency;
+    const char *concurrency, *page;
     bool json, pinned;
     json_t *reports;
     bool failed;
@@ -86,6 +88,10 @@ const tool_option bench_options[] = {
     OPTION_FLAG(bench, pinned, "--pinned", "the pool's inputs and outputs lie in page-locked memory"),
     OPTION_TEXT(bench, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_CUSTOM_OPS,
+    OPTION_FILE(
+        bench, page, "--report", "FILE.html",
+        "also a page with pictures: latencies, throughput over clients, what threads do, memory; with\n"
+        "--json, what they show"),
     OPTION_FLAG(bench, json, "--json", "report as a JSON array, one object per model"),
     OPTION_TABLE_END,
 };
@@ -172,6 +178,23 @@ static json_t *bench_report(const bench *b, const char *model, const loaded *l, 
     return r;
 }
 
+/* What the pictures of --report show. `ms` is sorted. False if it failed. */
+static bool add_pictures(const bench *b, const loaded *l, grt_value *const *values, const double *ms,
+                         size_t n, json_t *report)
+{
+    enum { CONTEXTS = 2 };
+    if (!b->page)
+        return true;
+    json_t *timeline =
+        samples_timeline(l->model, l->session, values, b->contexts ? (int)b->contexts : CONTEXTS);
+    if (!timeline)
+        return tool_fail() == EXIT_GOOD;
+    json_object_set_new(report, "timeline", timeline);
+    json_object_set_new(report, "distribution", samples_distribution(ms, n));
+    json_object_set_new(report, "memory", samples_take_memory());
+    return true;
+}
+
 /* --contexts is about the pool of the clients then. */
 static bool is_loaded(const bench *b)
 {
@@ -221,6 +244,8 @@ static int bench_one(void *user, size_t index, int fd)
     const bench *b = user;
     const char *model = b->models[index];
     loaded l = {0};
+    if (b->page && !samples_watch_memory())
+        tool_error("memory cannot be watched: there is no thread for it");
     if (loaded_open(&l, model, b->device, b->fallback, (int32_t)b->threads, b->trust) != GRT_OK) {
         tool_fail();
         loaded_release(&l);
@@ -242,7 +267,8 @@ static int bench_one(void *user, size_t index, int fd)
         json_t *report = bench_report(b, model, &l, first_ms, ms, runs), *pool = pool_report(b, &l, values);
         if (pool)
             json_object_set_new(report, "pool", pool);
-        const bool ok = (pool || !b->contexts || is_loaded(b)) && add_load(b, &l, values, report);
+        const bool ok = (pool || !b->contexts || is_loaded(b)) && add_load(b, &l, values, report) &&
+                        add_pictures(b, &l, values, ms, runs, report);
         code = ok && json_dumpfd(report, fd, 0) == 0 ? EXIT_GOOD : EXIT_BAD;
         json_decref(report);
     }
@@ -261,12 +287,11 @@ static bool bench_done(void *user, size_t index, const worker_result *result)
         b->failed = true;
         if (result->code < 0)
             tool_error("%s: %s", b->models[index], result->text);
-    } else if (b->json) {
-        json_array_append_new(b->reports, report);
-    } else {
-        bench_report_print(report);
-        json_decref(report);
+        return true;
     }
+    if (!b->json)
+        bench_report_print(report);
+    json_array_append_new(b->reports, report);
     return true;
 }
 
@@ -298,6 +323,8 @@ int bench_command(const tool_command *command, int argc, char **argv)
         bool ok = workers_run(b.n, &(worker_options){.jobs = 1, .limit_s = A_DAY}, bench_one, bench_done, &b);
         if (ok && b.json && json_array_size(b.reports))
             ok = json_print(json_incref(b.reports));
+        if (ok && b.page && json_array_size(b.reports))
+            ok = bench_html(b.page, b.reports);
         code = ok && !b.failed ? EXIT_GOOD : EXIT_BAD;
     }
     json_decref(b.reports);

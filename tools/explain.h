@@ -13,6 +13,7 @@ typedef struct load_report {
     grt_session *const *sessions;
     size_t n;
     grt_pool *pool;        /* over the sessions, for what its runs tell; NULL before there is one */
+    double origin_ms;      /* the beginning of all, on the clock */
     double sessions_at_ms; /* when making the sessions began, after the model's opening began */
     double total_ms;
 } load_report;

@@ -7,6 +7,7 @@
 #include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/run_report.h"
+#include "tools/spans.h"
 #include "tools/trace.h"
 #include "tools/trust.h"
 #include "tools/visible.h"
@@ -87,8 +88,8 @@ const tool_option run_options[] = {
     OPTION_TAKE(take_explain, "--explain-load", "[=FILE.html]",
                 "what loading did and when, for each device; also as a picture in FILE.html"),
     OPTION_FILE(run_request, trace, "--trace", "FILE.json",
-                "afterwards run three times more on each device, the last time step by step, and write what\n"
-                "loading and these runs did and when, for ui.perfetto.dev or chrome://tracing"),
+                "write what loading, runs, requests and their steps did and when, for ui.perfetto.dev or\n"
+                "chrome://tracing; devices that have a clock run once more afterwards, step by step"),
     OPTION_TABLE_END,
 };
 
@@ -110,7 +111,7 @@ typedef struct run_state {
     manifest done;      /* of a sharded job */
     grt_value **values; /* of all runs; NULL: each reads its own */
     const char **sources;
-    double sessions_at_ms, load_ms;
+    double origin_ms, sessions_at_ms, load_ms;
 } run_state;
 
 static bool show_load(void *user, const grt_load_progress *progress)
@@ -124,7 +125,7 @@ static grt_status open_sessions(run_state *s)
 {
     const run_request *r = s->request;
     const char *const *names = (const char *const *)r->devices.names;
-    const double begin = now_ms();
+    const double begin = s->origin_ms = now_ms();
     const grt_sessions_options options = {.struct_size = sizeof options,
                                           .threads = (int32_t)r->threads,
                                           .fallback = r->fallback,
@@ -190,6 +191,7 @@ static bool run_and_report(run_state *s)
                                   .sessions = s->sessions,
                                   .n = r->devices.n,
                                   .pool = s->pool,
+                                  .origin_ms = s->origin_ms,
                                   .sessions_at_ms = s->sessions_at_ms,
                                   .total_ms = s->load_ms},
                          .results = r->json ? json_array() : NULL};
@@ -204,9 +206,15 @@ static bool run_and_report(run_state *s)
                 .user = s};
     s->report = &report;
     run_report_inputs(&report);
+    if (r->trace)
+        spans_start();
     const bool ok = (!r->timeline || explain_html(&report.load, r->timeline)) && runs_all(&all) &&
                     run_report_end(&report, &all) && !all.failed &&
                     (!r->trace || trace_write(r->trace, &report.load, s->values));
+    if (r->trace) {
+        spans_stop();
+        spans_release();
+    }
     json_decref(report.results);
     runs_release(&all);
     return ok;

@@ -5,9 +5,9 @@
 
 #include "tools/explain.h"
 
-/* Runs the model on each session, first as it is and then step by step, with `values` as inputs (NULL
- * elements: the default), and writes the phases of loading and these runs to the file. False after printing
- * an error. */
+/* Writes the phases of loading and the spans that were recorded (spans.h), of which there will be no more. On
+ * devices with a clock it runs the model once more, step by step, with `values` as inputs (NULL elements: the
+ * default). False after printing an error. */
 bool trace_write(const char *path, const load_report *load, grt_value *const *values);
 
 #endif

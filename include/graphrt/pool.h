@@ -4,6 +4,7 @@
 #define GRAPHRT_POOL_H
 
 #include <graphrt/info.h>
+#include <graphrt/state.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -77,6 +78,13 @@ typedef struct grt_submission {
     void *user;
     int32_t priority;                /* higher ones are served first; those at work are not interrupted */
     bool collect;                    /* grt_pool_take_done gives it back when it is done */
+    /* The request runs with this state, and its inputs and outputs that are state are not given; NULL: none. Requests with one state run one
+     * at a time, in the order of their submission, whatever their priorities; where they have callbacks, the next begins when that has
+     * returned. They are in no batch. One that fails, is cancelled or late leaves the state as grt_context_set_state says, and the next goes on
+     * from there. The state may be of any session of the lane's model: the request goes to a session on its device, or, where the lane has none,
+     * takes it to another device. On a device that fails the state is lost, and its requests are DEVICE. Until the last request with it is done no
+     * other function may use the state (INVALID_ARGUMENT) but grt_state_release. */
+    grt_state *state;
 } grt_submission;
 
 /* Queue a run. The arrays are copied; the data they point to is in use until the request is done. Waits while the lane's queue is full, until

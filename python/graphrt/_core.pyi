@@ -62,6 +62,12 @@ class Model:
     def steps(self) -> list[dict[str, Any]]:
         """The executable steps in order: op, name (source nodes), detail, flops."""
 
+    def predict_memory(self, device: str = 'cpu', *, threads: int = 0, contexts: int = 1, fallback: str | None = None, shapes: dict[str, Sequence[int]] | None = None) -> dict[str, Any]:
+        """
+        Bytes that a session and so many contexts will have after their first run with inputs of these shapes, before anything of it is
+        loaded: what Session.memory has, and process_bytes, of all of the process or GPU. total_bytes is a memory_limit that is enough.
+        """
+
     @property
     def phases(self) -> list[dict[str, Any]]:
         """What opening did and when: name, begin_ms, end_ms."""
@@ -83,13 +89,43 @@ class Stop:
     def is_set(self) -> bool:
         """True after set()."""
 
+class State:
+    """
+    Outputs of one run that are inputs of the next, such as the rows of a recurrent model: they stay on the device. Give one to
+    `state` of Session.run, a run at a time; each stream has its own.
+    """
+
+    def __init__(self, session: Session, pairs: dict[str, str] | None = None, initial: dict[str, Any] | None = None, *, in_place: bool = False) -> None:
+        """
+        Args:
+            session: that it is for, with the other sessions of its model on that device.
+            pairs: inputs by the outputs that they get their content from; None: those that the model declares (graphc optimize --state).
+            initial: arrays by input for the first run; others begin with zeros, where their dims are fixed.
+            in_place: outputs are written over inputs where the model's steps allow it. A run that fails leaves no content then.
+        Raises: InvalidArgument (names, dtypes, an unknown size), OutOfMemory.
+        """
+
+    def reset(self) -> None:
+        """Everything back to the initial content."""
+
+    def save(self) -> dict[str, Any]:
+        """The content by input, as new arrays."""
+
+    def restore(self, content: dict[str, Any]) -> None:
+        """Make arrays by input the content, of any dims that the input takes."""
+
+    def copy_from(self, other: State) -> None:
+        """
+        Take the content of a state with the same pairs, of any session of the model: a fork of a stream, or a move to another device.
+        """
+
 class Session:
     """
     A model on a device, ready to run. Any number of threads may run it at once: each run in flight has a context of its
     own, which is kept for the next one. The GIL is free while a model is opened, made ready and run.
     """
 
-    def __init__(self, model: str | os.PathLike | bytes | Model, device: str = 'cpu', *, threads: int = 0, fallback: str | None = None, **options: Any) -> None:
+    def __init__(self, model: str | os.PathLike | bytes | Model, device: str = 'cpu', *, threads: int = 0, fallback: str | None = None, memory_limit: int = 0, priority: int = 0, **options: Any) -> None:
         """
         Make a model ready on a device.
 
@@ -99,12 +135,15 @@ class Session:
             threads: CPU threads of one operator, at most 1024; 0: one per physical core. With several Python threads that run at
                 once, 1 is best.
             fallback: "cpu": ops that the device lacks run there; None: they are an error that lists them.
+            memory_limit: bytes of the device's memory that it may have, on the CPU of the host's: weights, activations, workspaces; what
+                goes beyond raises OutOfMemory. 0: none. Model.predict_memory says what is needed.
+            priority: of its streams on a GPU, 0 to 5: higher ones go first.
             **options: for ONNX models, as graphrt.compile has them.
         Raises: what graphrt.Model raises; DeviceError (names the devices that exist), Unsupported (lists every op without a
             kernel), OutOfMemory.
         """
 
-    def run(self, inputs: graphrt._types.Inputs, outputs: Iterable[str] | None = None, into: dict[str, Any] | None = None, *, timeout: float | None = None, stop: Stop | None = None, stream: Any = None) -> dict[str, Any]:
+    def run(self, inputs: graphrt._types.Inputs, outputs: Iterable[str] | None = None, into: dict[str, Any] | None = None, *, timeout: float | None = None, stop: Stop | None = None, stream: Any = None, state: State | None = None) -> dict[str, Any]:
         """
         Run the model.
 
@@ -123,6 +162,7 @@ class Session:
                 call does not wait. Inputs and `into` must be in the GPU's memory, and stay until the stream is done; outputs that are
                 not in `into` are left out. What goes wrong on the GPU is raised by the next run on that stream. None: the run is over
                 when this returns. In both cases it begins when the streams of CUDA inputs are done, as DLPack has it.
+            state: a graphrt.State that the run begins with and leaves its own in; its inputs are not given, its outputs not returned.
         Returns: outputs by name in the model's order: new NumPy arrays that own their memory, lists, None, or what `into` has.
         Raises: InvalidArgument (names, dtypes, dims; values that an op refuses), OutOfMemory, DeviceError, Unsupported;
             DeadlineExceeded, Cancelled. Ctrl-C ends a run of the main thread: KeyboardInterrupt.
@@ -174,6 +214,26 @@ class Session:
         """
 
     @property
+    def memory(self) -> dict[str, Any]:
+        """
+        Bytes of the device's memory that it has now, on the CPU of the host's: weights, kernels, activations, workspaces, inputs,
+        values, state, total, peak, limit.
+        """
+
+    def set_weights(self, weights: dict[str, Any]) -> None:
+        """
+        Replace weights by name, all or none, for the runs that begin from now on. Each is an input with a default, as the ONNX model or
+        keep_weights made it.
+
+        Raises: InvalidArgument (a name, a type).
+        """
+
+    def check(self) -> None:
+        """
+        Raise DeviceError, with the error that it was lost by, if its device has failed.
+        """
+
+    @property
     def phases(self) -> list[dict[str, Any]]:
         """What making it ready did and when: name, begin_ms, end_ms."""
 
@@ -200,6 +260,8 @@ def compile(model: str | os.PathLike, plan: str | os.PathLike, *, target: str = 
         disable_passes: names of optimiser passes to leave out (graphrt.passes()).
         free_dims: names of symbolic dims of which every use may have a size of its own; "*": all.
         strict: what breaks a rule of the standard but has one meaning is an error, too.
+        state: inputs by the outputs whose content they have in the next run, which the plan then declares for graphrt.State.
+        keep_weights: names of weights that Session.set_weights can replace; they become inputs with defaults.
         external_weights: leave the weights in a file beside the plan.
         allow_symlinks: follow symlinks to external data inside a Hugging Face cache.
         external_data: files of external data by the name that the model has for them, as bytes or anything with a buffer, which must not
@@ -243,4 +305,18 @@ def read_pb(path: str | os.PathLike, kind: str = 'tensor', element_kind: str = '
     The value in one of ONNX's .pb files, which hold a TensorProto, SequenceProto, OptionalProto or MapProto: `kind` says which.
 
     Raises: FileError, InvalidModel.
+    """
+
+def set_log(level: str, function: Callable[[str, str, str], None] | None) -> None:
+    """
+    Send messages of the library to function(level, category, text): those of `level` ("error", "warning", "info", "debug") and the more
+    important ones, of all of the process; None: to nobody. It is called by any thread and must not call the library.
+    """
+
+def set_trace(function: Callable[[dict[str, Any]], None] | None) -> None:
+    """
+    Tell function(span) what runs and pools of the process do, each span when it is over, on the thread that was in it: a dict of kind
+    ("request", "queue", "copy in", "run", "prepare", "upload", "step", "replay", "capture", "download", "wait", "copy out"), op and name
+    (of a step's nodes), device, step, lane, request, begin_ms and end_ms. None: no more. It must not call the library. Each takes the
+    GIL: a program that is to be fast meanwhile writes the trace in C, or uses graphrun --trace.
     """

@@ -159,17 +159,28 @@ nb::object Lane::results(const Wanted &wanted)
     return results;
 }
 
+void Lane::give_state()
+{
+    if (has_state_)
+        (void)!grt_context_set_state(get(), nullptr);
+    has_state_ = false;
+}
+
 nb::object Lane::run(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits)
 {
     struct Forget {
         Lane *lane;
         ~Forget()
         {
+            lane->give_state();
             lane->forget();
         }
     } forget{this};
     bind(inputs);
     bind_outputs(wanted);
+    if (wanted.state)
+        check(grt_context_set_state(get(), wanted.state));
+    has_state_ = wanted.state != nullptr;
     check(stream_ ? enqueue() : run_and_wait(limits));
     return results(wanted);
 }

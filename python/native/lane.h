@@ -14,6 +14,7 @@ struct Wanted {
     std::vector<bool> skip;        /* empty: all are wanted */
     std::vector<nb::object> bound; /* the user's objects; empty: none */
     void *stream = nullptr;        /* the run is enqueued there; NULL: it is waited for */
+    grt_state *state = nullptr;    /* that the run has; its outputs are not wanted */
 };
 
 class Lane
@@ -54,9 +55,11 @@ class Lane
     nb::object results(const Wanted &wanted);
     grt_status run_unbound(grt_status status, const Limits &limits);
     nb::object result(size_t index);
+    void give_state();
 
     const Model &model_;
     void *stream_;
+    bool has_state_ = false;
     OwnedContext context_;
     std::unique_ptr<Operand[]> operands_, users_;
     std::vector<OwnedValue> values_;

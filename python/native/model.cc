@@ -191,6 +191,49 @@ nb::list Model::steps() const
     return list;
 }
 
+nb::dict memory_dict(const grt_memory_info &info)
+{
+    nb::dict dict;
+#define X(field) dict[#field] = info.field;
+    X(weights_bytes)
+    X(kernels_bytes)
+    X(activations_bytes)
+    X(workspaces_bytes)
+    X(inputs_bytes)
+    X(values_bytes)
+    X(state_bytes)
+    X(total_bytes)
+    X(peak_bytes)
+    X(limit_bytes)
+    X(process_bytes)
+#undef X
+    return dict;
+}
+
+nb::dict Model::predict_memory(const std::string &device, int32_t threads, int32_t contexts,
+                               nb::object fallback, nb::object shapes) const
+{
+    std::deque<std::string> names;
+    const std::vector<grt_input_shape> list = shapes_of(shapes, names);
+    auto options = sized<grt_memory_options>();
+    options.threads = threads;
+    options.contexts = contexts;
+    options.shapes = list.data();
+    options.n_shapes = list.size();
+    if (!fallback.is_none()) {
+        names.push_back(nb::cast<std::string>(fallback));
+        options.fallback = names.back().c_str();
+    }
+    auto info = sized<grt_memory_info>();
+    grt_status status;
+    {
+        nb::gil_scoped_release released;
+        status = grt_model_predict_memory(get(), device.c_str(), &options, &info);
+    }
+    check(status);
+    return memory_dict(info);
+}
+
 nb::list Model::phases() const
 {
     const grt_phase *phases = nullptr;
@@ -238,6 +281,19 @@ void model_bind(nb::module_ &module)
                      "metadata_props. \"\" and 0 where it says nothing.")
         .def_prop_ro("steps", &Model::steps, nb::sig("def steps(self) -> list[dict[str, typing.Any]]"),
                      "The executable steps in order: op, name (source nodes), detail, flops.")
+        .def("predict_memory", &Model::predict_memory, nb::arg("device") = "cpu", nb::kw_only(),
+             nb::arg("threads") = 0, nb::arg("contexts") = 1, nb::arg("fallback") = nb::none(),
+             nb::arg("shapes") = nb::none(),
+             nb::sig("def predict_memory(self, device: str = 'cpu', *, threads: int = 0, contexts: int = 1, "
+                     "fallback: str | None "
+                     "= None, shapes: dict[str, collections.abc.Sequence[int]] | None = None) -> dict[str, "
+                     "typing.Any]"),
+             "Bytes that a session and so many contexts will have after their first run with inputs of these "
+             "shapes, before "
+             "anything of it is\n"
+             "loaded: what Session.memory has, and process_bytes, of all of the process or GPU. total_bytes "
+             "is a memory_limit "
+             "that is enough.")
         .def_prop_ro("phases", &Model::phases, nb::sig("def phases(self) -> list[dict[str, typing.Any]]"),
                      "What opening did and when: name, begin_ms, end_ms.");
 }

@@ -31,6 +31,8 @@ class Model
     nb::dict metadata() const;
     nb::list steps() const;
     nb::list phases() const;
+    nb::dict predict_memory(const std::string &device, int32_t threads, int32_t contexts, nb::object fallback,
+                            nb::object shapes) const;
     grt_model *get() const
     {
         return model_.get();
@@ -42,6 +44,7 @@ class Model
     OwnedModel model_;
 };
 
+nb::dict memory_dict(const grt_memory_info &info);
 /* The process's runtime, made on first use. */
 grt_runtime *runtime();
 /* "cuda" of "cuda:0". */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrt._core: libgraphrt for Python. The package around it adds what Python says better. */
 #include "compile.h"
+#include "listeners.h"
 #include "pool.h"
+#include "state.h"
 #include "stop.h"
 
 NB_MODULE(_core, module)
@@ -17,7 +19,9 @@ NB_MODULE(_core, module)
     arrays_bind(module);
     model_bind(module);
     stop_bind(module);
-    session_bind(module);
+    nb::class_<State> states = state_bind(module);
+    session_bind(module, states);
     pool_bind(module);
     compile_bind(module);
+    listeners_bind(module);
 }

@@ -75,13 +75,22 @@ void CompileOptions::set(const std::string &name, nb::handle value)
     if (name == "level") {
         if (!value.is_none())
             raw.optimization = level_of(nb::cast<int32_t>(value));
-    } else if (name == "disable_passes" || name == "free_dims" || name == "trust") {
+    } else if (name == "disable_passes" || name == "free_dims" || name == "trust" || name == "keep_weights") {
         if (value.is_none())
             return;
         texts_.push_back(joined(value));
-        (name == "trust"       ? raw.trust
-         : name == "free_dims" ? raw.free_dims
-                               : raw.disable_passes) = texts_.back().c_str();
+        (name == "trust"          ? raw.trust
+         : name == "free_dims"    ? raw.free_dims
+         : name == "keep_weights" ? raw.keep_weights
+                                  : raw.disable_passes) = texts_.back().c_str();
+    } else if (name == "state") {
+        if (value.is_none())
+            return;
+        std::string pairs;
+        for (auto [output, input] : nb::cast<nb::dict>(value))
+            pairs += nb::cast<std::string>(output) + "=" + nb::cast<std::string>(input) + "\n";
+        texts_.push_back(pairs);
+        raw.state = texts_.back().c_str();
     } else if (name == "target") {
         if (!value.is_none())
             raw.target = text(value);
@@ -118,20 +127,28 @@ void CompileOptions::set(const std::string &name, nb::handle value)
     }
 }
 
-void CompileOptions::set_shapes(nb::handle shapes)
+std::vector<grt_input_shape> shapes_of(nb::handle shapes, std::deque<std::string> &names)
 {
+    std::vector<grt_input_shape> list;
     if (shapes.is_none())
-        return;
+        return list;
     for (auto [name, dims] : nb::cast<nb::dict>(shapes)) {
         grt_input_shape shape = sized<grt_input_shape>();
-        shape.input = text(name);
+        names.push_back(nb::cast<std::string>(name));
+        shape.input = names.back().c_str();
         for (nb::handle dim : dims) {
             if (shape.rank == GRT_MAX_RANK)
                 raise_invalid("shapes: a tensor has at most " + std::to_string(GRT_MAX_RANK) + " dims");
             shape.dims[shape.rank++] = nb::cast<int64_t>(dim);
         }
-        shapes_.push_back(shape);
+        list.push_back(shape);
     }
+    return list;
+}
+
+void CompileOptions::set_shapes(nb::handle shapes)
+{
+    shapes_ = shapes_of(shapes, texts_);
     raw.shapes = shapes_.data();
     raw.n_shapes = shapes_.size();
 }

@@ -69,6 +69,8 @@ class CompileOptions
     std::exception_ptr raised_; /* a callback's exception: it ends the call */
 };
 
+/* Dims of inputs by name; `names` keeps the names. */
+std::vector<grt_input_shape> shapes_of(nb::handle shapes, std::deque<std::string> &names);
 /* graphrt.Finding */
 nb::object finding_to_python(const grt_finding &finding);
 

@@ -3,15 +3,20 @@
 
 #include "streams.h"
 
+#include <graphrt/faults.h>
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-Session::Session(nb::object model, std::string device, int32_t threads, nb::object fallback)
+Session::Session(nb::object model, std::string device, int32_t threads, nb::object fallback,
+                 uint64_t memory_limit, int32_t priority)
     : model_object_(std::move(model)), model_(nb::cast<const Model *>(model_object_)),
       device_(std::move(device))
 {
     auto options = sized<grt_session_options>();
     options.threads = threads;
+    options.memory_limit = memory_limit;
+    options.priority = priority;
     std::string text;
     if (!fallback.is_none()) {
         text = nb::cast<std::string>(fallback);
@@ -63,7 +68,7 @@ nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wan
 }
 
 nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
-                        nb::handle stop, nb::handle stream)
+                        nb::handle stop, nb::handle stream, nb::handle state)
 {
     const Limits limits(timeout, stop);
     std::vector<nb::handle> ordered;
@@ -84,7 +89,62 @@ nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, 
         for (auto [name, array] : nb::cast<nb::dict>(into))
             wanted.bound[port_index(model_->outputs, name, "output")] = nb::borrow(array);
     }
+    if (state.is_none())
+        return run_ordered(ordered, wanted, limits);
+    State &with = *nb::cast<State *>(state);
+    std::unique_lock<std::mutex> one(with.mutex(), std::try_to_lock);
+    if (!one.owns_lock() || wanted.stream)
+        raise_invalid(wanted.stream ? "a run with state is waited for: it goes with no stream"
+                                    : "another thread is in a run or a call with this state");
+    wanted.state = with.get();
+    wanted.skip.resize(model_->outputs.size());
+    for (size_t input : with.inputs())
+        if (ordered[input].is_valid())
+            raise_invalid("input '" + model_->inputs[input].name + "' belongs to the state");
+    for (size_t output : with.outputs()) {
+        if (!wanted.bound.empty() && wanted.bound[output].is_valid())
+            raise_invalid("output '" + model_->outputs[output].name + "' belongs to the state");
+        wanted.skip[output] = true;
+    }
     return run_ordered(ordered, wanted, limits);
+}
+
+nb::dict Session::memory() const
+{
+    auto info = sized<grt_memory_info>();
+    check(grt_session_get_memory(get(), &info));
+    return memory_dict(info);
+}
+
+void Session::check_device() const
+{
+    check(grt_session_check(get()));
+}
+
+/* The dtypes are those of the inputs that the weights are the defaults of. */
+void Session::set_weights(nb::dict weights)
+{
+    std::deque<Operand> operands;
+    std::deque<std::string> texts;
+    std::vector<const char *> names;
+    std::vector<grt_tensor> tensors;
+    for (auto [name, array] : weights) {
+        texts.push_back(nb::cast<std::string>(name));
+        names.push_back(texts.back().c_str());
+        grt_dtype dtype = GRT_DTYPE_FLOAT;
+        for (const Port &port : model_->inputs)
+            if (port.name == texts.back())
+                dtype = port.info.dtype;
+        operands.emplace_back();
+        operands.back().read(array, dtype);
+        tensors.push_back(operands.back().tensor);
+    }
+    grt_status status;
+    {
+        nb::gil_scoped_release released;
+        status = grt_session_set_weights(get(), names.data(), tensors.data(), names.size());
+    }
+    check(status);
 }
 
 nb::object Session::call(nb::args positional, nb::kwargs named)
@@ -212,8 +272,28 @@ static nb::object model_of(nb::object source, const std::string &device, nb::kwa
     return source;
 }
 
-void session_bind(nb::module_ &module)
+void session_bind(nb::module_ &module, nb::class_<State> &states)
 {
+    states.def(
+        "__init__",
+        [](State *self, nb::object session, nb::handle pairs, nb::handle initial, bool in_place) {
+            const Session &on = *nb::cast<const Session *>(session);
+            new (self) State(session, on.native_model(), on.get(), pairs, initial, in_place);
+        },
+        nb::arg("session"), nb::arg("pairs") = nb::none(), nb::arg("initial") = nb::none(), nb::kw_only(),
+        nb::arg("in_place") = false,
+        nb::sig("def __init__(self, session: Session, pairs: dict[str, str] | None = None, initial: "
+                "dict[str, typing.Any] | None = None, *, in_place: bool = False) -> None"),
+        "Args:\n"
+        "    session: that it is for, with the other sessions of its model on that device.\n"
+        "    pairs: inputs by the outputs that they get their content from; None: those that the model "
+        "declares (graphc optimize --state).\n"
+        "    initial: arrays by input for the first run; others begin with zeros, where their dims are "
+        "fixed.\n"
+        "    in_place: outputs are written over inputs where the model's steps allow it. A run that "
+        "fails "
+        "leaves no content then.\n"
+        "Raises: InvalidArgument (names, dtypes, an unknown size), OutOfMemory.");
     nb::class_<Session>(
         module, "Session",
         "A model on a device, ready to run. Any number of threads may run it at once: each run in flight has "
@@ -222,14 +302,17 @@ void session_bind(nb::module_ &module)
         .def(
             "__init__",
             [](Session *self, nb::object model, const std::string &device, int32_t threads,
-               nb::object fallback, nb::kwargs options) {
-                new (self) Session(model_of(model, device, options), device, threads, fallback);
+               nb::object fallback, uint64_t memory_limit, int32_t priority, nb::kwargs options) {
+                new (self) Session(model_of(model, device, options), device, threads, fallback, memory_limit,
+                                   priority);
             },
             nb::arg("model"), nb::arg("device") = "cpu", nb::kw_only(), nb::arg("threads") = 0,
-            nb::arg("fallback") = nb::none(), nb::arg("options"),
+            nb::arg("fallback") = nb::none(), nb::arg("memory_limit") = 0, nb::arg("priority") = 0,
+            nb::arg("options"),
             nb::sig("def __init__(self, model: str | os.PathLike | bytes | Model, device: str = 'cpu', *, "
                     "threads: int = 0, "
-                    "fallback: str | None = None, **options: typing.Any) -> None"),
+                    "fallback: str | None = None, memory_limit: int = 0, priority: int = 0, **options: "
+                    "typing.Any) -> None"),
             "Make a model ready on a device.\n\n"
             "Args:\n"
             "    model: path of a plan or ONNX model, its bytes, or a graphrt.Model.\n"
@@ -239,6 +322,11 @@ void session_bind(nb::module_ &module)
             "        once, 1 is best.\n"
             "    fallback: \"cpu\": ops that the device lacks run there; None: they are an error that lists "
             "them.\n"
+            "    memory_limit: bytes of the device's memory that it may have, on the CPU of the host's: "
+            "weights, "
+            "activations, workspaces; what\n"
+            "        goes beyond raises OutOfMemory. 0: none. Model.predict_memory says what is needed.\n"
+            "    priority: of its streams on a GPU, 0 to 5: higher ones go first.\n"
             "    **options: for ONNX models, as graphrt.compile has them.\n"
             "Raises: what graphrt.Model raises; DeviceError (names the devices that exist), Unsupported "
             "(lists every op without a\n"
@@ -246,11 +334,11 @@ void session_bind(nb::module_ &module)
         .def(
             "run", &Session::run, nb::arg("inputs"), nb::arg("outputs") = nb::none(),
             nb::arg("into") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none(),
-            nb::arg("stop") = nb::none(), nb::arg("stream") = nb::none(),
+            nb::arg("stop") = nb::none(), nb::arg("stream") = nb::none(), nb::arg("state") = nb::none(),
             nb::sig("def run(self, inputs: graphrt._types.Inputs, outputs: collections.abc.Iterable[str] | "
                     "None = None, into: dict[str, "
                     "typing.Any] | None = None, *, timeout: float | None = None, stop: Stop | None = None, "
-                    "stream: typing.Any = None) -> dict[str, typing.Any]"),
+                    "stream: typing.Any = None, state: State | None = None) -> dict[str, typing.Any]"),
             "Run the model.\n\n"
             "Args:\n"
             "    inputs: a dict by name, a list or tuple in the model's order, or the array itself where "
@@ -280,6 +368,8 @@ void session_bind(nb::module_ &module)
             "        when this returns. In both cases it begins when the streams of CUDA inputs are done, as "
             "DLPack "
             "has it.\n"
+            "    state: a graphrt.State that the run begins with and leaves its own in; its inputs are not "
+            "given, its outputs not returned.\n"
             "Returns: outputs by name in the model's order: new NumPy arrays that own their memory, lists, "
             "None, or what `into` has.\n"
             "Raises: InvalidArgument (names, dtypes, dims; values that an op refuses), OutOfMemory, "
@@ -320,6 +410,20 @@ void session_bind(nb::module_ &module)
         .def_prop_ro("load_info", &Session::load_info,
                      nb::sig("def load_info(self) -> dict[str, typing.Any]"),
                      "What becoming ready took: bytes of weights, algorithms found and asked for, warnings.")
+        .def_prop_ro(
+            "memory", &Session::memory, nb::sig("def memory(self) -> dict[str, typing.Any]"),
+            "Bytes of the device's memory that it has now, on the CPU of the host's: weights, kernels, "
+            "activations, workspaces, inputs,\n"
+            "values, state, total, peak, limit.")
+        .def("set_weights", &Session::set_weights, nb::arg("weights"),
+             nb::sig("def set_weights(self, weights: dict[str, typing.Any]) -> None"),
+             "Replace weights by name, all or none, for the runs that begin from now on. Each is an input "
+             "with a "
+             "default, as the ONNX model or\n"
+             "keep_weights made it.\n\n"
+             "Raises: InvalidArgument (a name, a type).")
+        .def("check", &Session::check_device,
+             "Raise DeviceError, with the error that it was lost by, if its device has failed.")
         .def_prop_ro("phases", session_phases, nb::sig("def phases(self) -> list[dict[str, typing.Any]]"),
                      "What making it ready did and when: name, begin_ms, end_ms.");
 }

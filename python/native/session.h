@@ -4,17 +4,22 @@
 #define GRAPHRT_PYTHON_SESSION_H
 
 #include "lane.h"
+#include "state.h"
 
 #include <mutex>
 
 class Session
 {
   public:
-    Session(nb::object model, std::string device, int32_t threads, nb::object fallback);
+    Session(nb::object model, std::string device, int32_t threads, nb::object fallback, uint64_t memory_limit,
+            int32_t priority);
     nb::object run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
-                   nb::handle stop, nb::handle stream);
+                   nb::handle stop, nb::handle stream, nb::handle state);
     nb::object call(nb::args positional, nb::kwargs named);
     nb::dict load_info() const;
+    nb::dict memory() const;
+    void set_weights(nb::dict weights);
+    void check_device() const;
     nb::dict tune(nb::handle inputs, double seconds, bool again, nb::object progress);
     nb::object model() const
     {
@@ -47,6 +52,6 @@ class Session
     std::vector<std::unique_ptr<Lane>> idle_;
 };
 
-void session_bind(nb::module_ &module);
+void session_bind(nb::module_ &module, nb::class_<State> &states);
 
 #endif

@@ -5,6 +5,7 @@
 #include "src/base/log.h"
 #include "src/base/oversubscription.h"
 #include "src/base/openmp.h"
+#include "src/base/span.h"
 #include "src/base/structs.h"
 #include "src/exec/frame_memory.h"
 #include "src/exec/output_allocator.h"
@@ -153,6 +154,32 @@ static void view_outputs(grt_context *context, const grt_frame *frame)
     }
 }
 
+static grt_status upload_in_span(grt_frame *frame)
+{
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_UPLOAD, .device = frame->executor->session->name);
+    const grt_status status = grt_frame_upload_inputs(frame, PAGEABLE | PINNED, frame->executor->stream);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
+
+static grt_status download_in_span(grt_context *context, grt_frame *frame)
+{
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_DOWNLOAD, .device = frame->executor->session->name);
+    grt_status status = grt_frame_copy_on_device(frame, context->executor.stream);
+    if (status == GRT_OK)
+        status = grt_frame_enqueue_downloads(frame, context->results);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
+
+static grt_status wait_in_span(const grt_executor *executor)
+{
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_WAIT, .device = executor->session->name);
+    const grt_status status = grt_device_wait(grt_executor_device(executor), executor->stream);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
+
 /* A device session with host inputs and outputs: copies around the steps, all in the order of one stream. */
 static grt_status enqueue_and_wait(grt_context *context, grt_frame *frame)
 {
@@ -162,15 +189,14 @@ static grt_status enqueue_and_wait(grt_context *context, grt_frame *frame)
     if (!context->state && !context->timing.steps && !context->timing.device)
         GRT_TRY(grt_round_trip_run(frame, &done));
     if (!done) {
-        GRT_TRY(grt_frame_upload_inputs(frame, PAGEABLE | PINNED, executor->stream));
+        GRT_TRY(upload_in_span(frame));
         GRT_TRY(grt_run_frame(frame, &context->timing));
         GRT_TRY(bind_late_outputs(context, frame));
-        GRT_TRY(grt_frame_copy_on_device(frame, executor->stream));
-        GRT_TRY(grt_frame_enqueue_downloads(frame, context->results));
+        GRT_TRY(download_in_span(context, frame));
     } else {
         view_outputs(context, frame);
     }
-    GRT_TRY(grt_device_wait(grt_executor_device(executor), executor->stream));
+    GRT_TRY(wait_in_span(executor));
     grt_in_flight_landed(&executor->flight);
     return grt_executor_check_local(executor);
 }
@@ -293,7 +319,9 @@ static grt_status run_with(grt_context *context, const char *function, const grt
     const grt_team team = grt_team_enter(session->threads, grant.alone);
     if (grt_profile_is_on(&context->profile))
         grt_profile_begin(&context->profile);
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_RUN, .device = context->executor.session->name);
     grt_status status = run_and_wait(context);
+    GRT_SPAN_LEAVE(span);
     if (status == GRT_STATUS_DEVICE)
         grt_session_probe(session);
     if (status != GRT_OK)
@@ -419,7 +447,9 @@ grt_status grt_context_run_async(grt_context *context, void *stream)
 {
     bool switched;
     GRT_TRY(context_enter(context, "grt_context_run_async", NULL, &switched));
-    grt_status status = run_async(context, stream);
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_RUN, .device = context->executor.session->name);
+    const grt_status status = run_async(context, stream);
+    GRT_SPAN_LEAVE(span);
     context_leave(context, switched);
     return status;
 }

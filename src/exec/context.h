@@ -22,6 +22,9 @@ struct grt_context {
     grt_account *account_before; /* the thread's, while a run is in progress */
 };
 
+/* grt_context_set_state, for whoever knows that no request of a pool is to run with the state. */
+grt_status grt_context_use_state(grt_context *context, struct grt_state *state);
+
 static inline const grt_plan_body *grt_context_body(const grt_context *context)
 {
     return grt_binding_body(&context->executor.bound);

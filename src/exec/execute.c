@@ -2,17 +2,29 @@
 /* See execute.h. */
 #include "src/exec/execute.h"
 
+#include "src/base/span.h"
 #include "src/exec/watch.h"
+
+/* Somebody looks on. */
+static grt_status run_in_span(grt_frame *frame, const grt_instruction *ins)
+{
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_STEP, .step = ins->index, .op = ins->step->desc.op,
+                   .name = ins->step->desc.name, .device = frame->executor->session->name);
+    const grt_status status = ins->run(frame, ins);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
 
 grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end)
 {
     const grt_instruction *instructions = frame->program->instructions;
+    const bool in_spans = grt_spans_are_on();
     for (int32_t i = first; i < end; i++) {
         const grt_instruction *ins = &instructions[i];
         frame->at = i;
         grt_status status = grt_stop_check(&frame->executor->stop);
         if (status == GRT_OK)
-            status = ins->run(frame, ins);
+            status = in_spans ? run_in_span(frame, ins) : ins->run(frame, ins);
         if (status == GRT_OK && frame->executor->watch.function)
             status = grt_watch_tell(frame, ins);
         if (status != GRT_OK)
@@ -26,4 +38,12 @@ grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end)
 grt_status grt_frame_run(grt_frame *frame)
 {
     return grt_frame_run_range(frame, 0, frame->program->n_instructions);
+}
+
+grt_status grt_frame_launch(const grt_frame *frame, void *graph, void *stream)
+{
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_REPLAY, .device = frame->executor->session->name);
+    const grt_status status = grt_device_graph_launch(grt_executor_device(frame->executor), graph, stream);
+    GRT_SPAN_LEAVE(span);
+    return status;
 }

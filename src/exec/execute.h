@@ -10,5 +10,7 @@
 grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end);
 /* All of them. */
 grt_status grt_frame_run(grt_frame *frame);
+/* A segment of its steps that was captured. */
+grt_status grt_frame_launch(const grt_frame *frame, void *graph, void *stream);
 
 #endif

@@ -3,6 +3,7 @@
 #include "src/exec/frame_cache.h"
 
 #include "src/base/log.h"
+#include "src/base/span.h"
 #include "src/exec/prepare.h"
 
 #include <inttypes.h>
@@ -207,7 +208,8 @@ static grt_status frame_cache_make_room(grt_frame_cache *cache, grt_executor *ex
     return GRT_OK;
 }
 
-static grt_status add_frame(grt_frame_cache *cache, grt_executor *executor, grt_cached_frame **out_cached)
+static grt_status prepare_cached(grt_frame_cache *cache, grt_executor *executor,
+                                 grt_cached_frame **out_cached)
 {
     grt_cached_frame made;
     int32_t index;
@@ -232,6 +234,14 @@ static grt_status add_frame(grt_frame_cache *cache, grt_executor *executor, grt_
     if (grt_algo_cache_is_dirty(algos)) /* what was chosen now shall outlive the process, however that ends */
         grt_algo_cache_save(algos);
     return GRT_OK;
+}
+
+static grt_status add_frame(grt_frame_cache *cache, grt_executor *executor, grt_cached_frame **out_cached)
+{
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_PREPARE, .device = executor->session->name);
+    const grt_status status = prepare_cached(cache, executor, out_cached);
+    GRT_SPAN_LEAVE(span);
+    return status;
 }
 
 static grt_cached_frame *find_frame(grt_frame_cache *cache, const grt_executor *executor)

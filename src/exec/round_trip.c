@@ -2,6 +2,7 @@
 /* See round_trip.h. */
 #include "src/exec/round_trip.h"
 
+#include "src/base/span.h"
 #include "src/exec/execute.h"
 #include "src/exec/transfer.h"
 
@@ -110,12 +111,15 @@ grt_status grt_round_trip_run(grt_frame *frame, bool *out_done)
         return GRT_OK;
     take_pointers(frame);
     grt_graph_set *set = grt_replay_find(&frame->trips, device);
-    if (set->ran && !set->graphs[0] && frame->trips.failures[0] < GRT_MAX_CAPTURES)
+    if (set->ran && !set->graphs[0] && frame->trips.failures[0] < GRT_MAX_CAPTURES) {
+        GRT_SPAN_ENTER(span, .kind = GRT_SPAN_CAPTURE, .device = frame->executor->session->name);
         round_trip_capture(frame, &set->graphs[0]);
+        GRT_SPAN_LEAVE(span);
+    }
     set->ran = true;
     if (!set->graphs[0])
         return GRT_OK;
     GRT_TRY(grt_stop_check(&frame->executor->stop));
     *out_done = true;
-    return grt_device_graph_launch(device, set->graphs[0], frame->executor->stream);
+    return grt_frame_launch(frame, set->graphs[0], frame->executor->stream);
 }

@@ -6,6 +6,8 @@
  * step, as libraries set themselves up then; the second is captured. */
 #include "src/exec/run.h"
 
+#include "src/base/span.h"
+
 #include "src/exec/execute.h"
 
 /* Debugging on a device: the step whose kernel fails is known, as each is waited for. */
@@ -22,7 +24,7 @@ static grt_status run_debugged(grt_frame *frame)
 
 /* ---- segments ---- */
 
-static grt_status capture(grt_frame *frame, int32_t k, void **out_graph)
+static grt_status capture_segment(grt_frame *frame, int32_t k, void **out_graph)
 {
     const grt_segment *segment = &frame->program->segments[k];
     grt_device *device = grt_executor_device(frame->executor);
@@ -48,6 +50,14 @@ static grt_status capture(grt_frame *frame, int32_t k, void **out_graph)
     return status != GRT_OK ? status : ended;
 }
 
+static grt_status capture(grt_frame *frame, int32_t k, void **out_graph)
+{
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_CAPTURE, .device = frame->executor->session->name);
+    const grt_status status = capture_segment(frame, k, out_graph);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
+
 static grt_status run_segment(grt_frame *frame, grt_graph_set *set, int32_t k, void *stream)
 {
     const grt_segment *segment = &frame->program->segments[k];
@@ -59,7 +69,7 @@ static grt_status run_segment(grt_frame *frame, grt_graph_set *set, int32_t k, v
         (void)capture(frame, k, &set->graphs[k]);
     }
     if (set->graphs[k])
-        return grt_device_graph_launch(grt_executor_device(frame->executor), set->graphs[k], stream);
+        return grt_frame_launch(frame, set->graphs[k], stream);
     grt_frame_set_stream(frame, stream);
     return grt_frame_run_range(frame, segment->first, segment->end);
 }

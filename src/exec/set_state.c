@@ -40,6 +40,13 @@ grt_status grt_context_set_state(grt_context *context, grt_state *state)
 {
     if (!context)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_set_state: context is NULL");
+    if (state)
+        GRT_TRY(grt_state_check_free(state, "grt_context_set_state"));
+    return grt_context_use_state(context, state);
+}
+
+grt_status grt_context_use_state(grt_context *context, grt_state *state)
+{
     GRT_TRY(grt_executor_hold(&context->executor, "grt_context_set_state"));
     const grt_status status = set_state(context, state);
     grt_executor_let_go(&context->executor);

@@ -190,11 +190,21 @@ void grt_state_attach(grt_state *state, grt_executor *executor)
 
 /* ---- content ---- */
 
+grt_status grt_state_check_free(const grt_state *state, const char *function)
+{
+    return !atomic_load_explicit(&state->open, memory_order_acquire)
+               ? GRT_OK
+               : grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                          "%s: requests of a pool wait or run with the state; wait until they are done",
+                          function);
+}
+
 /* Nothing runs with it, or will before `leave`. */
 static grt_status state_enter(grt_state *state, const char *function)
 {
     if (!state)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: state is NULL", function);
+    GRT_TRY(grt_state_check_free(state, function));
     if (!state->executor)
         return GRT_OK;
     GRT_TRY(grt_executor_hold(state->executor, function));
@@ -345,6 +355,69 @@ grt_status grt_state_copy(grt_state *to, grt_state *from)
     return state_leave(to, status);
 }
 
+/* ---- to another device ---- */
+
+static void state_give_memory(grt_state *state)
+{
+    for (int32_t i = 0; i < state->n; i++)
+        for (int k = 0; k < 2; k++) {
+            grt_state_slot *slot = &state->slots[i];
+            grt_account_give(state->session->account, GRT_ACCOUNT_STATE, slot->bytes[k]);
+            grt_device_free(state->session->device, slot->data[k]);
+            slot->data[k] = NULL;
+            slot->bytes[k] = 0;
+        }
+}
+
+static void take_place_of(grt_state *state, grt_state *moved)
+{
+    grt_session *session = state->session;
+    grt_state_slot *slots = state->slots;
+    state->session = moved->session;
+    state->slots = moved->slots;
+    state->frame = NULL;
+    moved->session = session;
+    moved->slots = slots;
+}
+
+/* Memory on the new device, and what stays as it is. */
+static grt_status begin_move(const grt_state *state, grt_session *session, grt_state **out_moved)
+{
+    grt_state *moved = calloc(1, sizeof *moved);
+    grt_state_slot *slots = calloc((size_t)state->n, sizeof *slots);
+    if (!moved || !slots) {
+        free(moved);
+        free(slots);
+        return grt_fail_memory((size_t)state->n * sizeof *slots);
+    }
+    atomic_init(&moved->refs, 1);
+    moved->session = grt_session_retain(session);
+    moved->slots = slots;
+    for (moved->n = 0; moved->n < state->n; moved->n++) {
+        const grt_state_slot *slot = &state->slots[moved->n];
+        slots[moved->n] = (grt_state_slot){
+            .input = slot->input, .output = slot->output, .may_be_in_place = slot->may_be_in_place};
+    }
+    *out_moved = moved;
+    return GRT_OK;
+}
+
+grt_status grt_state_move(grt_state *state, grt_session *session)
+{
+    grt_state *moved;
+    GRT_TRY(begin_move(state, session, &moved));
+    const grt_status status = copy_all(moved, state);
+    if (status == GRT_OK) {
+        for (int32_t i = 0; i < state->n; i++) {
+            moved->slots[i].initial = state->slots[i].initial;
+            state->slots[i].initial = (grt_value){0};
+        }
+        take_place_of(state, moved);
+    }
+    grt_state_release(moved);
+    return status;
+}
+
 /* ---- life ---- */
 
 size_t grt_state_count(const grt_state *state)
@@ -392,13 +465,9 @@ void grt_state_release(grt_state *state)
 {
     if (!state || atomic_fetch_sub_explicit(&state->refs, 1, memory_order_acq_rel) != 1)
         return;
-    for (int32_t i = 0; i < state->n; i++) {
+    for (int32_t i = 0; i < state->n; i++)
         grt_value_clear(&state->slots[i].initial);
-        for (int k = 0; k < 2; k++) {
-            grt_account_give(state->session->account, GRT_ACCOUNT_STATE, state->slots[i].bytes[k]);
-            grt_device_free(state->session->device, state->slots[i].data[k]);
-        }
-    }
+    state_give_memory(state);
     grt_session_release(state->session);
     free(state->slots);
     free(state);

@@ -19,6 +19,10 @@ void grt_state_advance(grt_state *state);
 grt_status grt_state_copy_back(grt_state *state, void *stream);
 /* It did not end well. */
 void grt_state_spoil(grt_state *state);
+/* INVALID_ARGUMENT if requests of a pool wait or run with it. */
+grt_status grt_state_check_free(const grt_state *state, const char *function);
+/* Let sessions on another device run with it: its content goes there. */
+grt_status grt_state_move(grt_state *state, grt_session *session);
 /* Set to the executor's context, and not any more. */
 void grt_state_attach(grt_state *state, grt_executor *executor);
 void grt_state_detach(grt_state *state);

@@ -25,6 +25,10 @@ struct grt_state {
     uint64_t frames;        /* ... how many had been prepared then: addresses are used again */
     int32_t n;
     grt_state_slot *slots;
+    /* requests that run with it one after the other: see src/pool/chain */
+    _Atomic(const void *) pool; /* whose requests they are; NULL: there are none */
+    atomic_size_t open;         /* of them, are not done */
+    struct grt_request *newest; /* under that pool's lock */
 };
 
 /* The input or output of the model belongs to a pair; NULL has none. */

@@ -2,6 +2,9 @@
 /* See answer.h. */
 #include "src/pool/answer.h"
 
+#include "src/pool/chain.h"
+#include "src/pool/schedule.h"
+
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -34,28 +37,45 @@ static void answer_collect(grt_pool *pool, grt_request *r)
     pool->last_done = &r->next;
 }
 
+/* With the lock. The next of its chain is queued, for whoever hands out next. */
+static void answer_leave_chain(grt_request *r)
+{
+    grt_request *next = grt_chain_leave(r);
+    if (next)
+        grt_schedule_follow(next);
+}
+
 void grt_answer(grt_request *r, grt_status status, grt_request **slot)
 {
     grt_pool *pool = r->pool;
     void (*const callback)(void *user, grt_request *request) = r->callback;
-    const bool collected = r->collect;
+    const bool collected = r->collect, chained = r->with && callback;
     pthread_mutex_lock(&pool->lock);
-    r->state = GRT_REQUEST_ENDING;
+    r->stage = GRT_REQUEST_ENDING;
     grt_queue_remove(&pool->deadlines, &r->queued);
     if (slot)
         *slot = NULL;
     answer_count(r->lane, r, status);
+    if (r->with)
+        grt_chain_finish(r);
+    if (r->with && !callback)
+        answer_leave_chain(r);
     pthread_mutex_unlock(&pool->lock);
+    if (r->span.number)
+        grt_span_end_request(r->span, r->lane->number, r->submitted_ms, status);
     grt_request_finish(r, status);
     if (callback)
         callback(r->user, r);
-    if (!collected) {
+    if (chained || collected)
+        pthread_mutex_lock(&pool->lock);
+    if (chained)
+        answer_leave_chain(r);
+    if (collected)
+        answer_collect(pool, r);
+    if (chained || collected)
+        pthread_mutex_unlock(&pool->lock);
+    if (!collected)
         grt_request_let_go(r);
-        return;
-    }
-    pthread_mutex_lock(&pool->lock);
-    answer_collect(pool, r);
-    pthread_mutex_unlock(&pool->lock);
 }
 
 void grt_answer_close(grt_pool *pool, size_t n)

@@ -101,6 +101,8 @@ static grt_status init_lane(grt_lane *lane, grt_session *const *sessions, size_t
     lane->most_waiting = options->queue ? (size_t)options->queue : workers * most_rows;
     /* those whose session is lost wait again, whether there is room or not */
     GRT_TRY(grt_queue_reserve(&lane->queue, lane->most_waiting + workers * most_rows));
+    for (size_t i = 0; i < n; i++)
+        GRT_TRY(grt_queue_reserve(&lane->sessions[i].own, lane->most_waiting + 1));
     pthread_mutex_lock(&lane->pool->lock);
     grt_queue *deadlines = &lane->pool->deadlines;
     const grt_status status =
@@ -129,7 +131,7 @@ static grt_status list_lane(grt_pool *pool, grt_lane *lane, size_t *out_lane)
     grt_lane **grown = realloc(pool->lanes, (pool->n_lanes + 1) * sizeof(grt_lane *));
     if (grown) {
         pool->lanes = grown;
-        *out_lane = pool->n_lanes;
+        *out_lane = lane->number = pool->n_lanes;
         pool->lanes[pool->n_lanes++] = lane;
     }
     pthread_mutex_unlock(&pool->lock);
@@ -169,6 +171,8 @@ void grt_lane_release(grt_lane *lane)
         grt_worker_release(&lane->workers[i]);
     grt_batching_release(&lane->batching);
     grt_queue_release(&lane->queue);
+    for (size_t i = 0; lane->sessions && i < lane->n_sessions; i++)
+        grt_queue_release(&lane->sessions[i].own);
     pthread_cond_destroy(&lane->room);
     grt_model_release(lane->model);
     free(lane->sessions);

@@ -40,13 +40,15 @@ typedef struct grt_lane_session {
     grt_worker *idle;
     size_t busy;
     grt_pool_device *device;
-    bool lends; /* its workers may be served by any thread: operators have no teams */
-    bool lost;  /* its device has failed */
-    bool held;  /* it gets no requests: somebody replaces it */
+    grt_queue own; /* requests whose state is on its device; of sessions of one device, the first has them */
+    bool lends;    /* its workers may be served by any thread: operators have no teams */
+    bool lost;     /* its device has failed */
+    bool held;     /* it gets no requests: somebody replaces it */
 } grt_lane_session;
 
 typedef struct grt_lane {
     struct grt_pool *pool;
+    size_t number;
     grt_model *model;
     size_t n_sessions, n_workers;
     grt_lane_session *sessions;
@@ -54,7 +56,8 @@ typedef struct grt_lane {
     size_t turn; /* the session that is asked first */
     /* the queue */
     grt_queue queue;
-    size_t most_waiting;
+    size_t most_waiting, n_waiting; /* those for the one before them included */
+    size_t n_own;                   /* in queues of sessions */
     pthread_cond_t room;
     grt_request *oldest, *newest;
     int64_t rows_waiting;

@@ -3,6 +3,7 @@
 #include "src/pool/parts.h"
 
 #include "src/base/structs.h"
+#include "src/pool/chain.h"
 #include "src/pool/clock.h"
 #include "src/pool/keeper.h"
 #include "src/pool/lane.h"
@@ -152,9 +153,9 @@ grt_status grt_pool_drain(grt_pool *pool, double deadline_ms)
 /* With the lock. */
 static void cancel_one(grt_request *r)
 {
-    if (r->state == GRT_REQUEST_AT_WORK)
+    if (r->stage == GRT_REQUEST_AT_WORK)
         atomic_store_explicit(&r->cancelled, true, memory_order_relaxed);
-    else if (r->state != GRT_REQUEST_ENDING)
+    else if (r->stage != GRT_REQUEST_ENDING)
         grt_schedule_leave(r, GRT_STATUS_CANCELLED);
 }
 
@@ -271,7 +272,8 @@ static grt_status pool_make_request(grt_pool *pool, const grt_submission *s, grt
     r->pool = pool;
     r->lane = lane;
     r->submitted_ms = grt_now_ms();
-    r->rows = grt_batching_rows(&lane->batching, r);
+    r->span = grt_spans_are_on() ? grt_span_begin_request(lane->number) : (grt_span_request){0};
+    r->rows = r->with ? 0 : grt_batching_rows(&lane->batching, r);
     if (isnan(r->queued.deadline_ms))
         r->queued.deadline_ms = 1; /* long over */
     return GRT_OK;
@@ -281,11 +283,11 @@ static grt_status pool_make_request(grt_pool *pool, const grt_submission *s, grt
 static grt_status wait_for_room(const grt_request *r, bool wait)
 {
     grt_lane *lane = r->lane;
-    while (!lane->pool->closing && lane->queue.n >= lane->most_waiting) {
+    while (!lane->pool->closing && lane->n_waiting >= lane->most_waiting) {
         if (!wait) {
             lane->stats.refused++;
             return grt_fail(GRT_STATUS_BUSY, "%zu requests wait already, and the queue has no room for more",
-                            lane->queue.n);
+                            lane->n_waiting);
         }
         if (!grt_clock_cond_wait(&lane->room, &lane->pool->lock, r->queued.deadline_ms))
             return grt_fail(GRT_STATUS_DEADLINE_EXCEEDED,
@@ -297,8 +299,10 @@ static grt_status wait_for_room(const grt_request *r, bool wait)
     return lane->pool->closing ? fail_closing() : GRT_OK;
 }
 
-static void drop_request(grt_request *r)
+static void drop_request(grt_request *r, grt_status status)
 {
+    if (r->span.number)
+        grt_span_end_request(r->span, r->lane->number, r->submitted_ms, status);
     grt_request_let_go(r);
     grt_request_let_go(r);
 }
@@ -307,7 +311,9 @@ static grt_status enqueue_request(grt_request *r, bool wait)
 {
     grt_pool *pool = r->pool;
     pthread_mutex_lock(&pool->lock);
-    const grt_status status = wait_for_room(r, wait);
+    grt_status status = wait_for_room(r, wait);
+    if (status == GRT_OK && r->with)
+        status = grt_chain_join(r);
     if (status == GRT_OK) {
         pool->open++;
         r->lane->stats.submitted++;
@@ -316,7 +322,7 @@ static grt_status enqueue_request(grt_request *r, bool wait)
     }
     pthread_mutex_unlock(&pool->lock);
     if (status != GRT_OK)
-        drop_request(r);
+        drop_request(r, status);
     return status;
 }
 
@@ -447,7 +453,7 @@ grt_status grt_pool_get_stats(grt_pool *pool, size_t lane, grt_pool_stats *out_s
     GRT_TRY(find_lane(pool, lane, &found));
     pthread_mutex_lock(&pool->lock);
     grt_pool_stats stats = found->stats;
-    stats.waiting = found->queue.n;
+    stats.waiting = found->n_waiting;
     stats.running =
         stats.submitted - stats.succeeded - stats.failed - stats.cancelled - stats.late - stats.waiting;
     pthread_mutex_unlock(&pool->lock);

@@ -83,6 +83,7 @@ static void put_in_place(grt_lane *lane, size_t index, grt_session *session, grt
     s->device = device;
     s->lends = session->on_device || session->threads == 1;
     s->held = s->lost = false;
+    grt_schedule_find_sessions(lane);
     grt_schedule_dispatch(pool);
     pthread_mutex_unlock(&pool->lock);
 }

@@ -142,9 +142,12 @@ static void take_submission(grt_request *r, const grt_submission *s, size_t n_ou
     r->callback = s->done;
     r->user = s->user;
     r->collect = s->collect;
+    r->with = s->state;
     r->queued = (grt_queued){.priority = s->priority, .deadline_ms = s->deadline_ms};
     r->info = (grt_request_info){0};
-    r->state = GRT_REQUEST_WAITING;
+    r->stage = GRT_REQUEST_WAITING;
+    r->in = NULL;
+    r->before = r->behind = NULL;
     r->verdict = r->status = GRT_OK;
     r->done = false;
     r->next = NULL;
@@ -255,6 +258,13 @@ static grt_status check_request_output(grt_request *request, size_t index, const
     return GRT_OK;
 }
 
+static grt_status fail_state_output(const char *function, size_t index)
+{
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                    "%s: output %zu belongs to the request's state: grt_state_save or grt_state_get has it",
+                    function, index);
+}
+
 grt_status grt_request_get_output(grt_request *request, size_t index, grt_tensor *out_tensor)
 {
     GRT_TRY(check_request_output(request, index, out_tensor, "grt_request_get_output"));
@@ -264,6 +274,8 @@ grt_status grt_request_get_output(grt_request *request, size_t index, grt_tensor
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_request_get_output: output %zu is no tensor: use grt_request_get_output_value",
                         index);
+    if (!bound->dtype && !kept->t.dtype)
+        return fail_state_output("grt_request_get_output", index);
     *out_tensor = bound->dtype ? *bound : kept->t;
     return GRT_OK;
 }
@@ -275,6 +287,8 @@ grt_status grt_request_get_output_value(grt_request *request, size_t index, cons
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_request_get_output_value: output %zu is in memory of the caller", index);
     *out_value = &request->results[index];
+    if ((*out_value)->kind == GRT_KIND_TENSOR && !(*out_value)->t.dtype)
+        return fail_state_output("grt_request_get_output_value", index);
     return GRT_OK;
 }
 

@@ -5,6 +5,7 @@
 #ifndef GRT_SRC_POOL_REQUEST_H
 #define GRT_SRC_POOL_REQUEST_H
 
+#include "src/base/span.h"
 #include "src/base/value.h"
 #include "src/pool/queue.h"
 
@@ -15,12 +16,12 @@ struct grt_pool;
 struct grt_lane;
 struct grt_worker;
 
-typedef enum grt_request_state {
+typedef enum grt_request_stage {
     GRT_REQUEST_WAITING = 0,
     GRT_REQUEST_AT_WORK, /* its inputs are read */
     GRT_REQUEST_BATCHED, /* its rows are in a batch: its inputs are not read any more */
     GRT_REQUEST_ENDING,  /* somebody answers it: it is too late to cancel */
-} grt_request_state;
+} grt_request_stage;
 
 /* Requests to be used again. It lives as long as a pool or a request has it. */
 typedef struct grt_request_store {
@@ -45,14 +46,18 @@ struct grt_request {
     void (*callback)(void *user, grt_request *request);
     void *user;
     bool collect;
-    int64_t rows; /* that it would have in a batch; 0: it runs by itself */
+    grt_state *with; /* state; NULL: none, or it was answered */
+    int64_t rows;    /* that it would have in a batch; 0: it runs by itself */
     double submitted_ms;
+    grt_span_request span;
     /* under the pool's lock */
-    grt_request_state state;
-    grt_request *older, *newer; /* of those that wait in the lane */
-    struct grt_worker *worker;  /* that has it in its batch */
-    grt_status verdict;         /* why it is answered before its run */
-    atomic_bool cancelled;      /* looked at by the run */
+    grt_request_stage stage;
+    grt_request *older, *newer;   /* of those that wait in the lane */
+    grt_queue *in;                /* by turn; NULL: it waits for the one before it */
+    grt_request *before, *behind; /* of its state */
+    struct grt_worker *worker;    /* that has it in its batch */
+    grt_status verdict;           /* why it is answered before its run */
+    atomic_bool cancelled;        /* looked at by the run */
     /* by whoever answers it */
     grt_value *results; /* of outputs that the caller did not bind */
     grt_request_info info;

@@ -5,9 +5,37 @@
  * help themselves from would give two requests to one device while another is idle. */
 #include "src/pool/schedule.h"
 
+#include "src/exec/state_slot.h"
+
 #include <math.h>
 
 /* ---- the queue of a lane ---- */
+
+/* What has state goes where that is, if there is a session. */
+static grt_queue *queue_of(const grt_request *r)
+{
+    grt_lane *lane = r->lane;
+    for (size_t i = 0; r->with && i < lane->n_sessions; i++)
+        if (!lane->sessions[i].lost && lane->sessions[i].device->device == r->with->session->device)
+            return &lane->sessions[i].own;
+    return &lane->queue;
+}
+
+static void enter_queue(grt_request *r)
+{
+    r->in = queue_of(r);
+    r->lane->n_own += r->in != &r->lane->queue;
+    grt_queue_add(r->in, &r->queued);
+}
+
+static void leave_queue(grt_request *r)
+{
+    if (!r->in)
+        return;
+    grt_queue_remove(r->in, &r->queued);
+    r->lane->n_own -= r->in != &r->lane->queue;
+    r->in = NULL;
+}
 
 static void add_waiting(grt_request *r)
 {
@@ -17,7 +45,9 @@ static void add_waiting(grt_request *r)
     *(r->older ? &r->older->newer : &lane->oldest) = r;
     lane->newest = r;
     lane->rows_waiting += r->rows;
-    grt_queue_add(&lane->queue, &r->queued);
+    lane->n_waiting++;
+    if (!r->before)
+        enter_queue(r);
     if (r->queued.deadline_ms != 0)
         grt_queue_add(&lane->pool->deadlines, &r->queued);
 }
@@ -25,10 +55,24 @@ static void add_waiting(grt_request *r)
 void grt_schedule_add(grt_request *r)
 {
     grt_lane *lane = r->lane;
-    if (!lane->queue.n && !lane->running) /* what it did not use while it was idle is not saved up */
+    if (!lane->n_waiting && !lane->running) /* what it did not use while it was idle is not saved up */
         lane->used = fmax(lane->used, lane->pool->used);
     r->queued.number = lane->pool->n_submitted++;
     add_waiting(r);
+}
+
+void grt_schedule_follow(grt_request *r)
+{
+    enter_queue(r);
+}
+
+void grt_schedule_find_sessions(grt_lane *lane)
+{
+    for (grt_request *r = lane->oldest; r; r = r->newer)
+        if (r->with && r->in) {
+            leave_queue(r);
+            enter_queue(r);
+        }
 }
 
 static void remove_waiting(grt_request *r)
@@ -37,7 +81,8 @@ static void remove_waiting(grt_request *r)
     *(r->older ? &r->older->newer : &lane->oldest) = r->newer;
     *(r->newer ? &r->newer->older : &lane->newest) = r->older;
     lane->rows_waiting -= r->rows;
-    grt_queue_remove(&lane->queue, &r->queued);
+    lane->n_waiting--;
+    leave_queue(r);
     grt_queue_remove(&lane->pool->deadlines, &r->queued);
     pthread_cond_signal(&lane->room);
 }
@@ -54,13 +99,13 @@ static bool has_slot(const grt_lane_session *s)
     return !s->lost && !s->held && s->idle && s->device->running < s->device->most;
 }
 
-/* Of equals, the one whose turn it is. */
-static grt_lane_session *least_busy(const grt_lane *lane)
+/* On the device, or on any if that is NULL. Of equals, the one whose turn it is. */
+static grt_lane_session *least_busy(const grt_lane *lane, const grt_pool_device *device)
 {
     grt_lane_session *best = NULL;
     for (size_t i = 0; i < lane->n_sessions; i++) {
         grt_lane_session *s = &lane->sessions[(lane->turn + i) % lane->n_sessions];
-        if (has_slot(s) && (!best || s->busy < best->busy))
+        if (has_slot(s) && (!device || s->device == device) && (!best || s->busy < best->busy))
             best = s;
     }
     return best;
@@ -97,17 +142,17 @@ void grt_schedule_become_idle(grt_worker *w, double ms)
 
 static void give(grt_worker *w, grt_request *r)
 {
-    r->state = GRT_REQUEST_AT_WORK;
+    r->stage = GRT_REQUEST_AT_WORK;
     r->worker = w;
     w->first_rows[w->n_requests] = w->rows;
     w->requests[w->n_requests++] = r;
     w->rows += r->rows;
 }
 
-/* The first that waits, and those behind it that go into a batch with it. */
-static void take_requests(grt_lane *lane, grt_worker *w)
+/* The request, and those behind it that go into a batch with it. */
+static void take_requests(grt_lane *lane, grt_worker *w, grt_request *first)
 {
-    grt_request *first = first_waiting(lane), *r = first;
+    grt_request *r = first;
     w->n_requests = 0;
     w->rows = 0;
     do {
@@ -120,11 +165,11 @@ static void take_requests(grt_lane *lane, grt_worker *w)
 
 grt_worker *grt_schedule_lend(grt_lane *lane, grt_request *r)
 {
-    grt_lane_session *s = lane->queue.n || lane->batching.most_rows ? NULL : least_busy(lane);
+    grt_lane_session *s = lane->batching.most_rows ? NULL : least_busy(lane, NULL);
     if (!s || !s->lends)
         return NULL;
     for (size_t i = 0; i < lane->pool->n_lanes; i++) /* its turn may be another lane's */
-        if (lane->pool->lanes[i]->queue.n)
+        if (lane->pool->lanes[i]->queue.n || lane->pool->lanes[i]->n_own)
             return NULL;
     if (!lane->running)
         lane->used = fmax(lane->used, lane->pool->used);
@@ -138,7 +183,7 @@ grt_worker *grt_schedule_lend(grt_lane *lane, grt_request *r)
 
 grt_worker *grt_schedule_overtake(grt_request *r)
 {
-    grt_worker *w = r->state == GRT_REQUEST_AT_WORK ? r->worker : NULL;
+    grt_worker *w = r->stage == GRT_REQUEST_AT_WORK ? r->worker : NULL;
     if (!w || w->begun || w->n_requests != 1 || !w->lane->sessions[w->session].lends)
         return NULL;
     w->begun = w->lent = true;
@@ -152,30 +197,54 @@ static double batch_time(const grt_lane *lane)
 {
     const grt_request *first = first_waiting(lane);
     const bool at_once = !first->rows || lane->max_delay_ms <= 0 || lane->pool->closing ||
-                         lane->pool->n_draining || lane->queue.n >= lane->most_waiting ||
+                         lane->pool->n_draining || lane->n_waiting >= lane->most_waiting ||
                          lane->rows_waiting >= lane->batching.most_rows;
     return at_once ? 0 : lane->oldest->submitted_ms + lane->max_delay_ms;
 }
 
-static bool is_better(const grt_lane *a, const grt_lane *b)
+/* Who is served, and where. */
+typedef struct pick {
+    grt_request *request; /* NULL: nobody */
+    grt_lane_session *session;
+} pick;
+
+static bool is_better(const grt_request *a, const grt_request *b)
 {
-    const int32_t x = first_waiting(a)->queued.priority, y = first_waiting(b)->queued.priority;
-    return x != y ? x > y : a->used < b->used;
+    const grt_queued *x = &a->queued, *y = &b->queued;
+    if (x->priority != y->priority)
+        return x->priority > y->priority;
+    return a->lane != b->lane ? a->lane->used < b->lane->used : x->number < y->number;
+}
+
+static void consider(pick *best, grt_request *request, grt_lane_session *session)
+{
+    if (session && (!best->request || is_better(request, best->request)))
+        *best = (pick){request, session};
+}
+
+static void consider_own(pick *best, const grt_lane *lane)
+{
+    for (size_t i = 0; i < lane->n_sessions; i++) {
+        const grt_lane_session *s = &lane->sessions[i];
+        if (s->own.n)
+            consider(best, (grt_request *)grt_queue_first(&s->own), least_busy(lane, s->device));
+    }
 }
 
 /* *out_next gets the time of a batch that is not made yet, if that is earlier. */
-static grt_lane *choose_lane(const grt_pool *pool, double now, double *out_next)
+static pick choose_request(const grt_pool *pool, double now, double *out_next)
 {
-    grt_lane *best = NULL;
+    pick best = {0};
     for (size_t i = 0; i < pool->n_lanes; i++) {
         grt_lane *lane = pool->lanes[i];
-        if (!lane->queue.n || !least_busy(lane))
-            continue;
-        const double at = batch_time(lane);
+        grt_lane_session *session = lane->queue.n ? least_busy(lane, NULL) : NULL;
+        const double at = session ? batch_time(lane) : 0;
         if (at > now)
             *out_next = fmin(*out_next, at);
-        else if (!best || is_better(lane, best))
-            best = lane;
+        else if (session)
+            consider(&best, first_waiting(lane), session);
+        if (lane->n_own)
+            consider_own(&best, lane);
     }
     return best;
 }
@@ -193,10 +262,10 @@ static double dispatch_requests(grt_pool *pool)
 {
     const double now = has_delays(pool) ? grt_now_ms() : 0;
     double next = INFINITY;
-    grt_lane *lane;
-    while ((lane = choose_lane(pool, now, &next))) {
-        grt_worker *w = take_worker(lane, least_busy(lane));
-        take_requests(lane, w);
+    pick p;
+    while ((p = choose_request(pool, now, &next)).request) {
+        grt_worker *w = take_worker(p.request->lane, p.session);
+        take_requests(p.request->lane, w, p.request);
         pthread_cond_signal(&w->wake);
         next = INFINITY;
     }
@@ -223,7 +292,7 @@ void grt_schedule_wake_keeper(grt_pool *pool, double at_ms)
 void grt_schedule_leave(grt_request *r, grt_status verdict)
 {
     grt_pool *pool = r->pool;
-    if (r->state == GRT_REQUEST_WAITING)
+    if (r->stage == GRT_REQUEST_WAITING)
         remove_waiting(r);
     else {
         grt_worker *w = r->worker;
@@ -233,7 +302,7 @@ void grt_schedule_leave(grt_request *r, grt_status verdict)
                 w->requests[i] = NULL;
         atomic_fetch_sub_explicit(&w->live, 1, memory_order_relaxed);
     }
-    r->state = GRT_REQUEST_ENDING;
+    r->stage = GRT_REQUEST_ENDING;
     r->verdict = verdict;
     r->next = pool->left;
     pool->left = r;
@@ -260,8 +329,11 @@ bool grt_schedule_go_elsewhere(grt_worker *w, grt_request **slot)
             grt_schedule_leave(lane->oldest, GRT_STATUS_DEVICE);
         return false;
     }
+    grt_schedule_find_sessions(lane);
+    if (r->with) /* whose content is lost, too */
+        return false;
     *slot = NULL;
-    r->state = GRT_REQUEST_WAITING;
+    r->stage = GRT_REQUEST_WAITING;
     r->worker = NULL;
     add_waiting(r); /* with the number that it had: it goes first among equals */
     if (atomic_load_explicit(&r->cancelled, memory_order_relaxed))

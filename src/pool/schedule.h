@@ -7,6 +7,10 @@
 
 /* A request waits from now on. There is room in its lane. */
 void grt_schedule_add(grt_request *request);
+/* The one before it in its chain has been answered: it waits for a worker. */
+void grt_schedule_follow(grt_request *request);
+/* Sessions of the lane were lost or replaced: requests with state wait for those that are there now. */
+void grt_schedule_find_sessions(grt_lane *lane);
 /* Hand out what waits to workers that are idle. */
 void grt_schedule_dispatch(grt_pool *pool);
 /* The thread of the worker that has the request is on its way: another may serve in its place. */

@@ -3,21 +3,46 @@
 #include "src/pool/worker.h"
 
 #include "src/pool/answer.h"
+#include "src/base/span.h"
+#include "src/exec/state.h"
 #include "src/pool/schedule.h"
 #include "src/session/session.h"
+
+#include <graphrt/faults.h>
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- one request ---- */
 
-static grt_status bind_request(grt_context *context, const grt_request *r)
+static grt_status take_request_state(grt_context *context, grt_session *session, grt_state *state)
 {
+    if (state->session->device != session->device) {
+        GRT_TRY(grt_session_check(state->session));
+        GRT_TRY(grt_state_move(state, session));
+    }
+    return grt_context_use_state(context, state);
+}
+
+static grt_status bind_request_input(grt_context *context, const grt_request *r, size_t i)
+{
+    const grt_value *value = r->by_value ? r->values[i] : NULL;
+    const grt_tensor *t = !r->by_value && r->inputs[i].dtype ? &r->inputs[i] : NULL;
+    if (!value && !t && grt_state_has(r->with, false, i))
+        return GRT_OK;
+    return r->by_value ? grt_context_set_input_value(context, i, value)
+                       : grt_context_set_input(context, i, t);
+}
+
+static grt_status bind_request(grt_worker *w, const grt_request *r)
+{
+    if (r->with)
+        GRT_TRY(take_request_state(w->context, w->on, r->with));
     for (size_t i = 0; i < r->n_inputs; i++)
-        GRT_TRY(r->by_value ? grt_context_set_input_value(context, i, r->values[i])
-                            : grt_context_set_input(context, i, r->inputs[i].dtype ? &r->inputs[i] : NULL));
+        GRT_TRY(bind_request_input(w->context, r, i));
     for (size_t i = 0; i < r->n_outputs; i++)
-        GRT_TRY(grt_context_set_output(context, i, r->outputs[i].dtype ? &r->outputs[i] : NULL));
+        if (r->outputs[i].dtype || !grt_state_has(r->with, true, i))
+            GRT_TRY(grt_context_set_output(w->context, i, r->outputs[i].dtype ? &r->outputs[i] : NULL));
     return GRT_OK;
 }
 
@@ -64,6 +89,10 @@ static grt_status keep_results(grt_context *context, grt_request *r)
         grt_value *out = &r->results[i];
         if (r->outputs[i].dtype)
             continue;
+        if (grt_state_has(r->with, true, i)) {
+            grt_value_clear(out);
+            continue;
+        }
         if (body->values[body->outputs[i]].kind != GRT_KIND_TENSOR)
             GRT_TRY(keep_other_than_tensor(context, i, out));
         else
@@ -92,6 +121,37 @@ static bool hand_over(grt_worker *w, grt_request **slot)
     return handed;
 }
 
+/* The message of the run stays. */
+static void let_go_state(grt_context *context)
+{
+    if (context->state)
+        (void)grt_context_use_state(context, NULL);
+}
+
+static void tell_queue(const grt_worker *w, const grt_request *r, double until_ms)
+{
+    if (r->span.number)
+        grt_span_end_queue(r->span, w->lane->number, r->submitted_ms, until_ms);
+}
+
+static grt_status bind_in_span(grt_worker *w, const grt_request *r)
+{
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_IN, .device = w->on->name, .lane = w->lane->number,
+                   .request = r->span.number);
+    const grt_status status = bind_request(w, r);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
+
+static grt_status keep_in_span(grt_worker *w, grt_request *r)
+{
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_OUT, .device = w->on->name, .lane = w->lane->number,
+                   .request = r->span.number);
+    const grt_status status = keep_results(w->context, r);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
+
 static void serve_alone(grt_worker *w, grt_request **slot)
 {
     grt_request *r = *slot;
@@ -100,13 +160,15 @@ static void serve_alone(grt_worker *w, grt_request **slot)
                                      .deadline_ms = r->queued.deadline_ms,
                                      .cancel = worker_is_cancelled,
                                      .user = r};
-    grt_status status = bind_request(w->context, r);
+    grt_status status = bind_in_span(w, r);
     const double bound = grt_now_ms();
     if (status == GRT_OK)
         status = grt_context_run_with(w->context, &options);
     const double ran = grt_now_ms();
     if (status == GRT_OK)
-        status = keep_results(w->context, r);
+        status = keep_in_span(w, r);
+    if (r->with)
+        let_go_state(w->context);
     if (status == GRT_STATUS_DEVICE && hand_over(w, slot))
         return;
     r->info = (grt_request_info){.session = w->session,
@@ -127,7 +189,7 @@ static void let_leave(grt_worker *w)
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; i < w->n_requests; i++) {
         grt_request *r = w->requests[i];
-        r->state = GRT_REQUEST_BATCHED;
+        r->stage = GRT_REQUEST_BATCHED;
         if (r->queued.deadline_ms != 0)
             grt_queue_add(&pool->deadlines, &r->queued);
         if (atomic_load_explicit(&r->cancelled, memory_order_relaxed))
@@ -139,13 +201,13 @@ static void let_leave(grt_worker *w)
 }
 
 /* Nobody leaves any more. */
-static void hold_back(grt_worker *w, grt_request_state state)
+static void hold_back(grt_worker *w, grt_request_stage stage)
 {
     grt_pool *pool = w->lane->pool;
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; i < w->n_requests; i++)
         if (w->requests[i]) {
-            w->requests[i]->state = state;
+            w->requests[i]->stage = stage;
             grt_queue_remove(&pool->deadlines, &w->requests[i]->queued);
         }
     pthread_mutex_unlock(&pool->lock);
@@ -160,8 +222,10 @@ static grt_status worker_run_batch(grt_worker *w, double *out_bound)
 {
     const grt_lane *lane = w->lane;
     const grt_run_options options = {.struct_size = sizeof options, .cancel = is_deserted, .user = w};
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_IN, .device = w->on->name, .lane = lane->number);
     grt_status status =
         grt_batch_bind(&w->batch, &lane->batching, w->context, w->requests, w->n_requests, w->rows);
+    GRT_SPAN_LEAVE(span);
     *out_bound = grt_now_ms();
     let_leave(w);
     if (status == GRT_OK)
@@ -189,6 +253,16 @@ static void serve_separately(grt_worker *w)
             serve_alone(w, &w->requests[i]);
 }
 
+static grt_status give_in_span(grt_worker *w, size_t i)
+{
+    grt_request *r = w->requests[i];
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_OUT, .device = w->on->name, .lane = w->lane->number,
+                   .request = r->span.number);
+    const grt_status status = grt_batch_give_results(&w->batch, r, w->first_rows[i]);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
+
 static void serve_batch(grt_worker *w)
 {
     const double begin = grt_now_ms();
@@ -206,7 +280,7 @@ static void serve_batch(grt_worker *w)
         if (!r)
             continue;
         const double copied = grt_now_ms();
-        const grt_status status = grt_batch_give_results(&w->batch, r, w->first_rows[i]);
+        const grt_status status = give_in_span(w, i);
         r->info = (grt_request_info){.session = w->session,
                                      .queued_ms = begin - r->submitted_ms,
                                      .copy_in_ms = bound - begin,
@@ -224,6 +298,8 @@ void grt_worker_serve(grt_worker *w)
 {
     grt_pool *pool = w->lane->pool;
     const double begin = grt_now_ms();
+    for (size_t i = 0; i < w->n_requests; i++)
+        tell_queue(w, w->requests[i], begin);
     w->n_served = 0;
     if (w->n_requests > 1 || (w->rows && grt_batching_padded(&w->lane->batching, w->rows) != w->rows))
         serve_batch(w);

@@ -3,6 +3,7 @@
 #ifndef GRT_SRC_SESSION_PHASES_H
 #define GRT_SRC_SESSION_PHASES_H
 
+#include "src/base/clock.h"
 #include "src/base/status.h"
 
 enum { GRT_MAX_PHASES = 16 };
@@ -13,7 +14,6 @@ typedef struct grt_phases {
     grt_phase list[GRT_MAX_PHASES];
 } grt_phases;
 
-double grt_now_ms(void); /* monotonic */
 void grt_phases_start(grt_phases *phases);
 /* End the phase that is open, if any, and begin another; name NULL only ends. `name` must be a literal. */
 void grt_phases_next(grt_phases *phases, const char *name);

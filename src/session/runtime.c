@@ -4,6 +4,7 @@
 #include "src/session/model.h"
 
 #include "src/base/openmp.h"
+#include "src/base/span.h"
 
 #include <stdlib.h>
 
@@ -25,6 +26,7 @@ grt_status grt_runtime_create(grt_runtime **out_runtime)
         return status;
     }
     grt_team_used();
+    grt_spans_look();
     *out_runtime = runtime;
     return GRT_OK;
 }

@@ -36,7 +36,13 @@ check "a Loop until an interrupt" stop_ends
 base64 -d >"$scratch/recurrent.onnx" <<<'CAk61QIKGAoBaAoBVxIBYRoFcmVjdXIiBk1hdE11bAoTCgFhCgF4EgFiGgNhZGQiA0FkZAoZCgFiEgZoX25leHQaBnNxdWFzaCIEVGFuaAoyCgZoX25leHQKBGF4ZXMSAXkaA3N1bSIJUmVkdWNlU3VtKg8KCGtlZXBkaW1zGACgAQISCXJlY3VycmVudCpLCAQIBBABQgFXSkCamRk/zczMPc3MzD3NzMw9zczMPZqZGT/NzMw9zczMPc3MzD3NzMw9mpkZP83MzD3NzMw9zczMPc3MzD2amRk/KhQIARAHQgRheGVzSggBAAAAAAAAAFoYCgF4EhMKEQgBEg0KBxIFYmF0Y2gKAggEWhgKAWgSEwoRCAESDQoHEgViYXRjaAoCCARiFAoBeRIPCg0IARIJCgcSBWJhdGNoYh0KBmhfbmV4dBITChEIARINCgcSBWJhdGNoCgIIBEIECgAQEg=='
 check "streams with state on the CPU" examples/state "$scratch/recurrent.onnx" cpu h_next=h
 check "streams with state on a device" examples/state "$scratch/recurrent.onnx" mirror:0 h_next=h 12 30
+check "streams in a pool on the CPU" examples/streams "$scratch/recurrent.onnx" cpu h_next=h
+check "streams in a pool on a device" examples/streams "$scratch/recurrent.onnx" mirror:0 h_next=h 12 30
 check "a plan that declares state" sh -c "./graphc optimize '$scratch/recurrent.onnx' --state h_next=h -o '$scratch/recurrent.grt' && ./graphc inspect '$scratch/recurrent.grt' | grep -q 'graphrt.state: h_next=h'"
+traces() { examples/trace "$digits/digits.onnx" "$1" "$scratch/trace.json" 5 && tests/scripts/json_has traceEvents.0.ts:number traceEvents.20.tid:integer <"$scratch/trace.json" && grep -qF '"name":"Conv conv1' "$scratch/trace.json"; }
+check "a trace of a pool on the CPU" traces cpu
+check "a trace of a pool on a device" traces mirror:0
+check "the slowest steps" sh -c "examples/profile '$digits/digits.onnx' cpu 5 | grep -q '^ *[0-9.]* ms  Conv conv1'"
 refuse 2 "state of an input that is none" ./graphc optimize "$scratch/recurrent.onnx" --state h_next=none -o "$scratch/none.grt"
 
 # A custom operator: known only where its library is named, at compile time as where the plan is run.
@@ -52,7 +58,7 @@ refuse 2 "a custom operator without its library" ./graphrun "$scratch/window.grt
 refuse 2 "its own rule speaks" ./graphrun --custom-ops "$window" "$model" --shape signal=2x2
 refuse 2 "a library that is none" ./graphrun --custom-ops "$model" "$model"
 
-for example in digits threads dynamic_shapes pool service state stop; do
+for example in digits threads dynamic_shapes pool service state stop streams trace profile; do
     refuse 2 "$example says how it is used" examples/$example
 done
 refuse 1 "a missing model is an error" examples/threads "$scratch/none.grt"
