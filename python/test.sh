@@ -55,7 +55,7 @@ small_and_tagged()
     wheel=$(echo "$1"/wheel/*.whl)
     size=$(stat -c %s "$wheel")
     echo "$wheel: $size bytes"
-    [[ $wheel == *-manylinux_2_*_x86_64.whl ]] && ((size <= 25 * 1000 * 1000))
+    [[ $wheel == *-manylinux_2_28_x86_64.whl ]] && ((size <= 25 * 1000 * 1000))
 }
 # install DIRECTORY PYTHON: no compiler can be found meanwhile.
 install()
@@ -115,7 +115,9 @@ if [ -n "$only_wheel" ]; then
     exit
 fi
 if make_wheel "$python" "$first" && install "$first" "$python"; then
-    check "the wheel has at most 25 MB and a manylinux tag" small_and_tagged "$first"
+    check "the wheel has at most 25 MB and the tag manylinux_2_28" small_and_tagged "$first"
+    check "references are set back to older glibc" env PATH="$first/build-venv/bin:$PATH" PYTHONPATH="$here/packaging" \
+        "$first/build-venv/bin/python" -B "$here/packaging/test_older_glibc.py"
     check "digits in five lines" five_lines "$first"
     run_tests "$first"
     cuda_wheel "$first"
