@@ -28,7 +28,7 @@ void Lane::forget()
     }
 }
 
-void Lane::bind(const std::vector<nb::handle> &inputs)
+void Lane::bind(const std::vector<nb::object> &inputs)
 {
     void *waits = stream_ ? stream_ : grt_context_stream(get());
     dims_.clear();
@@ -159,7 +159,7 @@ nb::object Lane::results(const Wanted &wanted)
     return results;
 }
 
-nb::object Lane::run(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits)
+nb::object Lane::run(const std::vector<nb::object> &inputs, const Wanted &wanted, const Limits &limits)
 {
     struct Forget {
         Lane *lane;

@@ -23,9 +23,9 @@ class Lane
     Lane(const Model &model, grt_session *session, void *stream);
     /* Binds, runs without the GIL, and gives a dict of the outputs, of an enqueued run those that were bound.
      * What it held on to is let go of in every case. */
-    nb::object run(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits);
+    nb::object run(const std::vector<nb::object> &inputs, const Wanted &wanted, const Limits &limits);
     /* Binds and runs, as tuning wants it. */
-    void bind(const std::vector<nb::handle> &inputs);
+    void bind(const std::vector<nb::object> &inputs);
     void forget();
     grt_context *get() const
     {

@@ -48,7 +48,7 @@ void Session::give(std::unique_ptr<Lane> lane)
     idle_.push_back(std::move(lane));
 }
 
-nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted,
+nb::object Session::run_ordered(const std::vector<nb::object> &inputs, const Wanted &wanted,
                                 const Limits &limits)
 {
     struct Lease {
@@ -66,7 +66,7 @@ nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, 
                         nb::handle stop, nb::handle stream)
 {
     const Limits limits(timeout, stop);
-    std::vector<nb::handle> ordered;
+    std::vector<nb::object> ordered;
     feed_order(*model_, inputs, ordered);
     Wanted wanted;
     wanted.stream = stream_of(stream);
@@ -89,13 +89,13 @@ nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, 
 
 nb::object Session::call(nb::args positional, nb::kwargs named)
 {
-    std::vector<nb::handle> ordered;
+    std::vector<nb::object> ordered;
     feed_order(*model_, positional, ordered);
     for (auto [name, value] : named) {
-        nb::handle &place = ordered[port_index(model_->inputs, name, "input")];
+        nb::object &place = ordered[port_index(model_->inputs, name, "input")];
         if (place.is_valid())
             raise_invalid("input '" + nb::cast<std::string>(name) + "' is given twice");
-        place = value;
+        place = nb::borrow(value);
     }
     nb::object results = run_ordered(ordered, Wanted(), Limits());
     nb::object values = taken(PyDict_Values(results.ptr()));
@@ -169,7 +169,7 @@ nb::dict report_dict(const grt_tune_report &report)
 
 nb::dict Session::tune(nb::handle inputs, double seconds, bool again, nb::object progress)
 {
-    std::vector<nb::handle> ordered;
+    std::vector<nb::object> ordered;
     feed_order(*model_, inputs, ordered);
     Lane lane(*model_, get(), nullptr);
     lane.bind(ordered);

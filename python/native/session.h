@@ -38,7 +38,7 @@ class Session
   private:
     std::unique_ptr<Lane> take(void *stream);
     void give(std::unique_ptr<Lane> lane);
-    nb::object run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits);
+    nb::object run_ordered(const std::vector<nb::object> &inputs, const Wanted &wanted, const Limits &limits);
 
     const Model *model_;
     std::string device_;
