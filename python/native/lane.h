@@ -35,8 +35,17 @@ class Lane
     {
         return stream_;
     }
+    /* Whether runs are told of from now on; if not, what was told is let go of. */
+    void set_profile(bool on);
+    /* What the last run did: a list of dicts. */
+    nb::list profile() const;
 
   private:
+    struct Event {
+        grt_profile_event told;
+        std::string op, name;
+    };
+    static void tell(void *lane, const grt_profile_event *event);
     /* Dims of the outputs at the input dims of the last run. */
     struct Output {
         grt_tensor tensor{};
@@ -63,6 +72,8 @@ class Lane
     std::vector<bool> set_;
     std::vector<Output> outputs_;
     std::vector<int64_t> dims_, last_dims_;
+    std::vector<Event> events_;
+    bool profiled_ = false;
 };
 
 #endif

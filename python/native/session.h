@@ -5,6 +5,7 @@
 
 #include "lane.h"
 
+#include <atomic>
 #include <mutex>
 
 class Session
@@ -15,6 +16,8 @@ class Session
                    nb::handle stop, nb::handle stream);
     nb::object call(nb::args positional, nb::kwargs named);
     nb::dict load_info() const;
+    /* `sink` is called behind each run with what it did; None: no more. */
+    void profile(nb::object sink);
     nb::dict tune(nb::handle inputs, double seconds, bool again, nb::object progress);
     nb::object model() const
     {
@@ -34,8 +37,11 @@ class Session
     }
     /* What Python may find circles through. */
     nb::object model_object_;
+    nb::object profile_sink();
 
   private:
+    nb::object sink_;
+    std::atomic<bool> profiled_{false}; /* there is a sink */
     std::unique_ptr<Lane> take(void *stream);
     void give(std::unique_ptr<Lane> lane);
     nb::object run_ordered(const std::vector<nb::object> &inputs, const Wanted &wanted, const Limits &limits);
