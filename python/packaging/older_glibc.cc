@@ -3,7 +3,6 @@
  * older_glibc.py adds it to them. Each function does with older means what its namesake does. The map beside
  * this file gives the names a version of their own, so that no reference to the system's functions ends here.
  */
-#include <cstddef>
 #include <new>
 #include <sstream>
 
