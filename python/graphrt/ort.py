@@ -9,6 +9,7 @@ that only tunes onnxruntime's own engine (arenas, execution order, log levels) i
 import contextlib
 import enum
 import importlib.machinery
+import importlib.util
 import json
 import os
 import sys
@@ -83,17 +84,21 @@ def set_seed(seed):
 
 def install():
     """Make `import onnxruntime` this module for all that is imported from now on, for packages that cannot be changed. Its `__version__` is
-    INTERFACE_VERSION there. Raises RuntimeError if onnxruntime itself was imported before."""
+    INTERFACE_VERSION there. Where onnxruntime is installed, its parts in Python (onnxruntime.quantization, onnxruntime.transformers) are
+    still found, and run their models here. Raises RuntimeError if onnxruntime itself was imported before."""
     if isinstance(sys.modules.get("onnxruntime"), _Installed):
         return
     if "onnxruntime" in sys.modules:
         raise RuntimeError("onnxruntime is imported already: call graphrt.ort.install() before whatever imports it")
+    found = importlib.util.find_spec("onnxruntime")
+    places = list(found.submodule_search_locations or ()) if found else []
     names = {name: value for name, value in globals().items() if not name.startswith("_")}
     modules = {}
     for path in ("onnxruntime", "onnxruntime.capi", "onnxruntime.capi._pybind_state", "onnxruntime.capi.onnxruntime_pybind11_state",
                  "onnxruntime.capi.onnxruntime_inference_collection"):
         modules[path] = made = _Installed(path, __doc__)
-        made.__dict__.update(names, __version__=INTERFACE_VERSION, __path__=[], __spec__=importlib.machinery.ModuleSpec(path, None, is_package=True))
+        made.__dict__.update(names, __version__=INTERFACE_VERSION, __path__=[] if "." in path else places,
+                             __spec__=importlib.machinery.ModuleSpec(path, None, is_package=True))
         parent, _, name = path.rpartition(".")
         if parent:
             setattr(modules[parent], name, made)
@@ -481,6 +486,8 @@ class InferenceSession:
         self._options = sess_options if sess_options is not None else SessionOptions()
         self._profile = _Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
         self._source = path_or_bytes
+        # optimum reads onnxruntime's attribute of this name.
+        self._model_path = os.fspath(path_or_bytes) if isinstance(path_or_bytes, (str, os.PathLike)) else None
         self._threads = None
         self.set_providers(providers, provider_options)
 

@@ -423,7 +423,7 @@ def picklable(ort, at, models):
 
     (at / "m.onnx").write_bytes(models["linear"])
     session = copy.copy(Picklable(str(at / "m.onnx"), providers=["CPUExecutionProvider"]))
-    return session.run(None, {"x": X}), session.model_path == str(at / "m.onnx")
+    return session.run(None, {"x": X}), session.model_path == str(at / "m.onnx"), Path(session._model_path).name
 
 
 @program

@@ -151,16 +151,39 @@ try:
     ort.InferenceSession("nowhere.onnx")
 except NoSuchFile:
     print("well")
-try:
-    import onnxruntime.transformers
-except ModuleNotFoundError:
-    print("and good")
 """
+QUANTISED = """
+import sys
+import graphrt.ort
+graphrt.ort.install()
+import numpy as np
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+
+class Samples(CalibrationDataReader):
+    def __init__(self):
+        self.left = [{"x": np.full((2, 4), k, np.float32)} for k in range(3)]
+
+    def get_next(self):
+        return self.left.pop() if self.left else None
+
+quantize_static("in.onnx", "out.onnx", Samples(), quant_format=QuantFormat.QDQ)
+session = graphrt.ort.InferenceSession("out.onnx")
+assert np.allclose(session.run(None, {"x": np.ones((2, 4), np.float32)})[0], [18, 22, 26], rtol=0.05)
+assert "onnxruntime.capi.onnxruntime_pybind11_state" in sys.modules and not hasattr(sys.modules["onnxruntime.capi"], "__file__")
+print("well")
+"""
+
+
+def test_onnxruntimes_quantiser_runs_its_samples_here(tmp_path):
+    pytest.importorskip("onnxruntime")
+    (tmp_path / "in.onnx").write_bytes(linear())
+    told = subprocess.run([sys.executable, "-c", QUANTISED], cwd=tmp_path, capture_output=True, text=True)
+    assert told.stdout.endswith("well\n"), told.stderr
 
 
 def test_packages_that_import_onnxruntime(tmp_path):
     told = subprocess.run([sys.executable, "-c", INSTALLED], cwd=tmp_path, check=True, capture_output=True, text=True)
-    assert told.stdout.split("\n")[:2] == ["well", "and good"]
+    assert told.stdout == "well\n"
 
 
 def test_onnxruntime_is_not_replaced_behind_someones_back(tmp_path):
