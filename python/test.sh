@@ -5,7 +5,7 @@
 # With --wheel BUILD-DIR: only makes the wheel of the first Python, if there is none that is newer than its parts; the last line is its path.
 #
 # Uses $GRT_PYTHON3, else python3 (3.11 or later, with venv and Python.h), and besides a Python of 3.12 or later if there is one, for the wheel
-# of the stable ABI. Fetches from PyPI what python/requirements/*.txt pin, into BUILD-DIR/python. Where that cannot be done it
+# of the stable ABI, and a free-threaded one (python3.13t, python3.14t). Fetches from PyPI what python/requirements/*.txt pin, into BUILD-DIR/python. Where that cannot be done it
 # says why and ends with 77: skipped. The last line is the totals.
 set -u
 only_wheel=
@@ -40,6 +40,15 @@ stable_python()
     done
     return 1
 }
+# One without a GIL.
+free_threaded_python()
+{
+    local candidate
+    for candidate in python3.14t python3.13t "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[3-9]*t/bin/python3; do
+        suits "$candidate" 3.13 && echo "$candidate" && return
+    done
+    return 1
+}
 fetch() { pypi_fetch "$1" "$here/requirements/$2" "$work/pip.log" "Python package"; }
 # make_wheel PYTHON DIRECTORY
 make_wheel()
@@ -55,12 +64,16 @@ small_and_tagged()
     wheel=$(echo "$1"/wheel/*.whl)
     size=$(stat -c %s "$wheel")
     echo "$wheel: $size bytes"
-    [[ $wheel == *-manylinux_2_*_x86_64.whl ]] && ((size <= 25 * 1000 * 1000))
+    # What a newer glibc than Debian 12's has besides may keep the wheel from older systems: the build says so.
+    local tag=manylinux_2_28
+    [ "$(printf '%s\n' "$(getconf GNU_LIBC_VERSION | cut -d' ' -f2)" 2.36 | sort -V | tail -n 1)" = 2.36 ] || tag='manylinux_2_*'
+    # shellcheck disable=SC2053 # a pattern
+    [[ $wheel == *-${tag}_x86_64.whl ]] && ((size <= 25 * 1000 * 1000))
 }
-# install DIRECTORY PYTHON: no compiler can be found meanwhile.
+# install DIRECTORY PYTHON [REQUIREMENTS]: no compiler can be found meanwhile.
 install()
 {
-    rm -rf "$1/venv" && "$2" -m venv "$1/venv" && fetch "$1/venv" test.txt || return 1
+    rm -rf "$1/venv" && "$2" -m venv "$1/venv" && fetch "$1/venv" "${3:-test.txt}" || return 1
     PATH=$1/venv/bin check "$(basename "$1"): pip install $(cd "$1/wheel" && echo *.whl)" "$1/venv/bin/pip" --disable-pip-version-check install --no-deps \
         --no-index "$1"/wheel/*.whl
 }
@@ -115,7 +128,9 @@ if [ -n "$only_wheel" ]; then
     exit
 fi
 if make_wheel "$python" "$first" && install "$first" "$python"; then
-    check "the wheel has at most 25 MB and a manylinux tag" small_and_tagged "$first"
+    check "the wheel has at most 25 MB and the tag manylinux_2_28" small_and_tagged "$first"
+    check "references are set back to older glibc" env PATH="$first/build-venv/bin:$PATH" PYTHONPATH="$here/packaging" \
+        "$first/build-venv/bin/python" -B "$here/packaging/test_older_glibc.py"
     check "digits in five lines" five_lines "$first"
     run_tests "$first"
     cuda_wheel "$first"
@@ -126,10 +141,20 @@ if later=$(stable_python); then
     mkdir -p "$work/abi3"
     if make_wheel "$later" "$work/abi3" && install "$work/abi3" "$later"; then
         check "digits in five lines, $("$later" -V)" five_lines "$work/abi3"
-        run_tests "$work/abi3" test_session.py test_arrays.py test_streams.py test_maps.py test_pool.py test_ort.py
+        run_tests "$work/abi3" test_session.py test_arrays.py test_streams.py test_maps.py test_pool.py test_threads.py test_ort.py
     else
         failed=$((failed + 1))
     fi
+fi
+if free=$(free_threaded_python); then
+    mkdir -p "$work/free"
+    if make_wheel "$free" "$work/free" && install "$work/free" "$free" threads.txt; then
+        run_tests "$work/free" test_threads.py test_session.py test_arrays.py test_pool.py test_maps.py
+    else
+        failed=$((failed + 1))
+    fi
+else
+    skipped=$((skipped + 1)) && echo "skipped: the wheel for free-threaded Python: there is no python3.13t or python3.14t"
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

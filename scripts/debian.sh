@@ -27,7 +27,7 @@ skip() { skipped=$((skipped + 1)) && echo "skipped: $1: $2"; }
 copy_tree() { rm -rf "$work" && mkdir -p "$tree" && git ls-files -co --exclude-standard | tar c -T - | tar x -C "$tree"; }
 build_packages() { (cd "$tree" && DEB_BUILD_OPTIONS="parallel=$(nproc) ${DEB_BUILD_OPTIONS-nocheck}" dpkg-buildpackage -us -uc -b); }
 clean_lintian() { lintian --fail-on error,warning "$work"/*.changes; }
-make_system() { mmdebstrap --variant=buildd --include=dpkg-dev "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$work/system"; }
+make_system() { mmdebstrap --variant=buildd --include=dpkg-dev,apt-utils "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$work/system"; }
 # shellcheck disable=SC2086 # a list of files
 in_fresh_system() { autopkgtest --no-built-binaries "$work"/*.deb "$tree/" -- chroot "$work/system"; }
 

@@ -88,11 +88,12 @@ def prepare_map(value, keys, values):
     """(keys, values) of a dict for a map whose dtypes are these. Keys are int or str as the map has them; values keep a dtype of theirs."""
     if not isinstance(value, dict):
         raise TypeError(f"a map is a dict, not {type(value).__name__}")
-    items = list(value.values())
+    pairs = list(value.items())
+    names, items = [name for name, _ in pairs], [item for _, item in pairs]
     own = [item.dtype for item in items if hasattr(item, "dtype")]
     if values != "string":
         items = np.asarray(items, np.result_type(*own) if own else numpy_dtype(values))
-    return string_output(list(value), (-1,)) if keys == "string" else np.array([operator.index(key) for key in value], np.int64), items
+    return string_output(names, (-1,)) if keys == "string" else np.array([operator.index(name) for name in names], np.int64), items
 
 
 def _bytes(item):

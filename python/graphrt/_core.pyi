@@ -185,6 +185,13 @@ class Session:
         Returns: steps (0: nothing to tune on this device), choices, tuned, known, improved, before_ms, after_ms, stopped, out_of_time.
         """
 
+    def profile(self, sink: Callable[[list[dict[str, Any]]], Any] | None) -> None:
+        """
+        Call `sink` behind each run, on the thread that ran, with what the run did: dicts of kind ("run", "prepare", "compute", "step"),
+        step (its number, or -1), op, name, begin_ms and end_ms on one clock, on_device. Steps are then timed one by one, which costs time.
+        None: no more, which costs nothing.
+        """
+
     @property
     def model(self) -> Model:
         """The model that it runs."""

@@ -8,8 +8,15 @@ that only tunes onnxruntime's own engine (arenas, execution order, log levels) i
 
 import contextlib
 import enum
+import importlib.machinery
+import importlib.util
+import json
 import os
+import sys
 import tempfile
+import threading
+import time
+import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,6 +27,7 @@ from ._core import Stop
 from ._errors import Cancelled, DeviceError, Error, FileError, InternalError, InvalidArgument, InvalidModel, Unsupported
 
 __version__ = _core.version()
+INTERFACE_VERSION = "1.31.1"  # of onnxruntime, whose interface this follows
 
 # onnxruntime's names for errors.
 Fail = RuntimeException = Error
@@ -67,6 +75,38 @@ def _without_effect(*_args, **_kwargs):
 
 set_default_logger_severity = set_default_logger_verbosity = _without_effect
 enable_telemetry_events = disable_telemetry_events = preload_dlls = _without_effect
+set_global_thread_pool_sizes = create_and_register_allocator = OrtArenaCfg = OrtMemoryInfo = _without_effect
+
+
+def set_seed(seed):
+    raise Unsupported("set_seed: give operators of random numbers a `seed` in the model")
+
+
+def install():
+    """Make `import onnxruntime` this module for all that is imported from now on, for packages that cannot be changed. Its `__version__` is
+    INTERFACE_VERSION there. Where onnxruntime is installed, its parts in Python (onnxruntime.quantization, onnxruntime.transformers) are
+    still found, and run their models here. Raises RuntimeError if onnxruntime itself was imported before."""
+    if isinstance(sys.modules.get("onnxruntime"), _Installed):
+        return
+    if "onnxruntime" in sys.modules:
+        raise RuntimeError("onnxruntime is imported already: call graphrt.ort.install() before whatever imports it")
+    found = importlib.util.find_spec("onnxruntime")
+    places = list(found.submodule_search_locations or ()) if found else []
+    names = {name: value for name, value in globals().items() if not name.startswith("_")}
+    modules = {}
+    for path in ("onnxruntime", "onnxruntime.capi", "onnxruntime.capi._pybind_state", "onnxruntime.capi.onnxruntime_pybind11_state",
+                 "onnxruntime.capi.onnxruntime_inference_collection"):
+        modules[path] = made = _Installed(path, __doc__)
+        made.__dict__.update(names, __version__=INTERFACE_VERSION, __path__=[] if "." in path else places,
+                             __spec__=importlib.machinery.ModuleSpec(path, None, is_package=True))
+        parent, _, name = path.rpartition(".")
+        if parent:
+            setattr(modules[parent], name, made)
+    sys.modules.update(modules)
+
+
+class _Installed(types.ModuleType):
+    """A module that install() has put in onnxruntime's place."""
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -90,13 +130,15 @@ class ExecutionOrder(enum.IntEnum):
 
 class SessionOptions:
     """Used: intra_op_num_threads (threads of an operator; 0: one per physical core), graph_optimization_level,
-    optimized_model_filepath (a plan of libgraphrt is written there), add_free_dimension_override_by_name."""
+    optimized_model_filepath (a plan of libgraphrt is written there), enable_profiling and profile_file_prefix,
+    add_free_dimension_override_by_name, add_external_initializers_from_files_in_memory."""
 
     def __init__(self):
         self.intra_op_num_threads = 0
         self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
         self.optimized_model_filepath = ""
         self.enable_profiling = False
+        self.profile_file_prefix = "onnxruntime_profile_"
         # Kept, without effect.
         self.inter_op_num_threads = 0
         self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
@@ -105,10 +147,10 @@ class SessionOptions:
         self.use_deterministic_compute = False
         self.use_per_session_threads = True
         self.log_severity_level, self.log_verbosity_level, self.logid = -1, 0, ""
-        self.profile_file_prefix = "onnxruntime_profile_"
         self._config = {}
         self._dims = {}
         self._providers = []
+        self._files = {}
 
     def add_session_config_entry(self, key, value):
         self._config[key] = value
@@ -132,8 +174,38 @@ class SessionOptions:
         raise Unsupported(f"{path}: onnxruntime's custom operators are made for onnxruntime; libgraphrt's are loaded by "
                           "graphrt.load_custom_ops")
 
+    def add_external_initializers_from_files_in_memory(self, file_names, buffers, lengths):
+        """Files of external data that are in memory, by the names that the model has for them. They are not copied."""
+        self._files.update({name: memoryview(buffer).cast("B")[:length] for name, buffer, length in zip(file_names, buffers, lengths)})
+
     def add_initializer(self, name, value):
         raise Unsupported(f"add_initializer({name!r}): weights come with the model; inputs with a default can be given at a run")
+
+
+class _Profile:
+    """What runs did, for the file that end_profiling() writes: events of Chrome's tracing, as onnxruntime's."""
+
+    def __init__(self, prefix):
+        self._prefix, self._begin, self.start_ns = prefix, time.monotonic(), time.time_ns()
+        self._runs = []
+
+    def sink(self):
+        runs = self._runs  # and not self: nothing that a session keeps leads back to it
+        return lambda events: runs.append((threading.get_native_id(), events))
+
+    def write(self, provider):
+        path = f"{self._prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{self.start_ns // 1000000 % 1000:03}.json"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump([self._event(thread, event, provider) for thread, events in self._runs for event in events], file)
+        return path
+
+    def _event(self, thread, event, provider):
+        is_step = event["kind"] == "step"
+        name = f"{event['name']}_kernel_time" if is_step else {"run": "model_run"}.get(event["kind"], event["kind"])
+        arguments = {"op_name": event["op"], "provider": provider, "node_index": str(event["step"])} if is_step else {}
+        return {"cat": "Node" if is_step else "Session", "pid": os.getpid(), "tid": thread, "ph": "X", "name": name,
+                "ts": round((event["begin_ms"] - self._begin * 1e3) * 1e3), "dur": round((event["end_ms"] - event["begin_ms"]) * 1e3),
+                "args": arguments}
 
 
 class RunOptions:
@@ -274,6 +346,13 @@ class OrtValue:
             raise Fail(f"{self.data_type()} in '{self._device}' is no NumPy array")
         return self._value
 
+    @property
+    def _ortvalue(self):
+        return self  # many programs go through this name of onnxruntime's to to_dlpack()
+
+    def to_dlpack(self):
+        return self._value.__dlpack__()
+
     def __dlpack__(self, **kwargs):
         return self._value.__dlpack__(**kwargs)
 
@@ -405,9 +484,10 @@ class InferenceSession:
 
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
         self._options = sess_options if sess_options is not None else SessionOptions()
-        if self._options.enable_profiling:
-            raise Unsupported("enable_profiling: use `graphrun bench --profile`")
+        self._profile = _Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
         self._source = path_or_bytes
+        # optimum reads onnxruntime's attribute of this name.
+        self._model_path = os.fspath(path_or_bytes) if isinstance(path_or_bytes, (str, os.PathLike)) else None
         self._threads = None
         self.set_providers(providers, provider_options)
 
@@ -435,11 +515,14 @@ class InferenceSession:
         level = min(2, int(self._options.graph_optimization_level))
         source = os.fspath(self._source) if hasattr(self._source, "__fspath__") else self._source
         plan = self._options.optimized_model_filepath
+        files = {"external_data": self._options._files} if self._options._files else {}
         if plan:
             with _as_file(source) as path:
-                _core.compile(path, plan, target=device.partition(":")[0], level=level)
-            source = plan
-        self._session = _core.Session(source, device, threads=self._options.intra_op_num_threads, fallback=fallback, level=level)
+                _core.compile(path, plan, target=device.partition(":")[0], level=level, **files)
+            source, files = plan, {}
+        self._session = _core.Session(source, device, threads=self._options.intra_op_num_threads, fallback=fallback, level=level, **files)
+        if self._profile:
+            self._session.profile(self._profile.sink())
         self._inputs = [info for info in self._session.inputs if not info.has_default]
         self._defaults = [info for info in self._session.inputs if info.has_default]
         self._required = [info.name for info in self._inputs if info.kind != "optional"]
@@ -472,7 +555,15 @@ class InferenceSession:
     enable_fallback = disable_fallback = _without_effect
 
     def end_profiling(self):
-        raise Unsupported("end_profiling: use `graphrun bench --profile`")
+        """Write what runs did to a file and return its name; "" where the session's options did not ask for it."""
+        profile, self._profile = self._profile, None
+        if profile is None:
+            return ""
+        self._session.profile(None)
+        return profile.write(next(iter(self._chosen)))
+
+    def get_profiling_start_time_ns(self):
+        return self._profile.start_ns if self._profile else 0
 
     def io_binding(self):
         return IOBinding(self)

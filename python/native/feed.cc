@@ -13,15 +13,28 @@ std::string names_of(const std::vector<Port> &ports)
     return names.empty() ? "none" : names;
 }
 
-void order_by_name(const Model &model, nb::handle inputs, std::vector<nb::handle> &ordered)
+/* Not valid if there is none. */
+nb::object item_of(nb::handle dict, nb::handle key)
+{
+#ifdef Py_GIL_DISABLED /* a borrowed one could be gone before it is held */
+    PyObject *item = nullptr;
+    PyDict_GetItemRef(dict.ptr(), key.ptr(), &item);
+    nb::object found = nb::steal(item);
+#else
+    nb::object found = nb::borrow(PyDict_GetItemWithError(dict.ptr(), key.ptr()));
+#endif
+    if (!found.is_valid() && PyErr_Occurred())
+        throw nb::python_error();
+    return found;
+}
+
+void order_by_name(const Model &model, nb::handle inputs, std::vector<nb::object> &ordered)
 {
     Py_ssize_t found = 0;
     for (size_t i = 0; i < model.inputs.size(); i++) {
-        ordered[i] = PyDict_GetItemWithError(inputs.ptr(), model.inputs[i].key.ptr());
+        ordered[i] = item_of(inputs, model.inputs[i].key);
         found += ordered[i].is_valid();
     }
-    if (PyErr_Occurred())
-        throw nb::python_error();
     if (found != PyDict_Size(inputs.ptr()))
         for (auto [name, value] : nb::cast<nb::dict>(inputs))
             port_index(model.inputs, name, "input");
@@ -39,22 +52,22 @@ size_t port_index(const std::vector<Port> &ports, nb::handle name, const char *w
                   "; the model has " + names_of(ports));
 }
 
-void feed_order(const Model &model, nb::handle inputs, std::vector<nb::handle> &ordered)
+void feed_order(const Model &model, nb::handle inputs, std::vector<nb::object> &ordered)
 {
-    ordered.assign(model.inputs.size(), nb::handle());
+    ordered.assign(model.inputs.size(), nb::object());
     if (PyDict_Check(inputs.ptr()))
         return order_by_name(model, inputs, ordered);
     if (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())) {
         if (!ordered.empty())
-            ordered[0] = inputs;
+            ordered[0] = nb::borrow(inputs);
         return;
     }
-    const bool list = PyList_Check(inputs.ptr());
-    const size_t n = (size_t)PyObject_Length(inputs.ptr());
+    const nb::object row =
+        PyList_Check(inputs.ptr()) ? taken(PyList_AsTuple(inputs.ptr())) : nb::borrow(inputs);
+    const size_t n = (size_t)PyTuple_Size(row.ptr());
     if (n > ordered.size())
         raise_invalid(std::to_string(n) + " inputs are given; the model has " +
                       std::to_string(ordered.size()) + ": " + names_of(model.inputs));
     for (size_t i = 0; i < n; i++)
-        ordered[i] =
-            list ? PyList_GetItem(inputs.ptr(), (Py_ssize_t)i) : PyTuple_GetItem(inputs.ptr(), (Py_ssize_t)i);
+        ordered[i] = nb::borrow(PyTuple_GetItem(row.ptr(), (Py_ssize_t)i));
 }

@@ -15,6 +15,44 @@ Lane::Lane(const Model &model, grt_session *session, void *stream)
     }
 }
 
+void Lane::set_profile(bool on)
+{
+    events_.clear();
+    if (on == profiled_)
+        return;
+    auto options = sized<grt_profile_options>();
+    options.event = tell;
+    options.user = this;
+    options.steps = true;
+    check(grt_context_set_profile(get(), on ? &options : nullptr));
+    profiled_ = on;
+}
+
+void Lane::tell(void *lane, const grt_profile_event *event)
+{
+    ((Lane *)lane)->events_.push_back({*event, event->op, event->name});
+}
+
+nb::list Lane::profile() const
+{
+    static const char *const kinds[] = {"run", "prepare", "compute", "step"};
+    nb::list list;
+    for (const Event &event : events_) {
+        if ((size_t)event.told.kind >= sizeof kinds / sizeof *kinds)
+            continue;
+        nb::dict row;
+        row["kind"] = kinds[event.told.kind];
+        row["step"] = event.told.step;
+        row["op"] = nb::str(event.op.c_str());
+        row["name"] = nb::str(event.name.c_str());
+        row["begin_ms"] = event.told.begin_ms;
+        row["end_ms"] = event.told.end_ms;
+        row["on_device"] = event.told.on_device;
+        list.append(row);
+    }
+    return list;
+}
+
 void Lane::forget()
 {
     for (size_t i = 0; i < set_.size(); i++) {
@@ -28,7 +66,7 @@ void Lane::forget()
     }
 }
 
-void Lane::bind(const std::vector<nb::handle> &inputs)
+void Lane::bind(const std::vector<nb::object> &inputs)
 {
     void *waits = stream_ ? stream_ : grt_context_stream(get());
     dims_.clear();
@@ -166,7 +204,7 @@ void Lane::give_state()
     has_state_ = false;
 }
 
-nb::object Lane::run(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits)
+nb::object Lane::run(const std::vector<nb::object> &inputs, const Wanted &wanted, const Limits &limits)
 {
     struct Forget {
         Lane *lane;

@@ -24,9 +24,9 @@ class Lane
     Lane(const Model &model, grt_session *session, void *stream);
     /* Binds, runs without the GIL, and gives a dict of the outputs, of an enqueued run those that were bound.
      * What it held on to is let go of in every case. */
-    nb::object run(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits);
+    nb::object run(const std::vector<nb::object> &inputs, const Wanted &wanted, const Limits &limits);
     /* Binds and runs, as tuning wants it. */
-    void bind(const std::vector<nb::handle> &inputs);
+    void bind(const std::vector<nb::object> &inputs);
     void forget();
     grt_context *get() const
     {
@@ -36,8 +36,17 @@ class Lane
     {
         return stream_;
     }
+    /* Whether runs are told of from now on; if not, what was told is let go of. */
+    void set_profile(bool on);
+    /* What the last run did: a list of dicts. */
+    nb::list profile() const;
 
   private:
+    struct Event {
+        grt_profile_event told;
+        std::string op, name;
+    };
+    static void tell(void *lane, const grt_profile_event *event);
     /* Dims of the outputs at the input dims of the last run. */
     struct Output {
         grt_tensor tensor{};
@@ -66,6 +75,8 @@ class Lane
     std::vector<bool> set_;
     std::vector<Output> outputs_;
     std::vector<int64_t> dims_, last_dims_;
+    std::vector<Event> events_;
+    bool profiled_ = false;
 };
 
 #endif

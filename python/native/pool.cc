@@ -51,7 +51,7 @@ bool only_tensors(const std::vector<Port> &ports)
 class Inputs
 {
   public:
-    Inputs(const Model &model, const std::vector<nb::handle> &given);
+    Inputs(const Model &model, const std::vector<nb::object> &given);
     /* Without the GIL. */
     grt_status submit(grt_pool *pool, double deadline_ms, int32_t priority, grt_request **request) const
     {
@@ -72,7 +72,7 @@ class Inputs
     std::vector<const grt_value *> pointers_;
 };
 
-Inputs::Inputs(const Model &model, const std::vector<nb::handle> &given)
+Inputs::Inputs(const Model &model, const std::vector<nb::object> &given)
     : views_(only_tensors(model.inputs)), operands_(new Operand[given.size() + 1]),
       tensors_(given.size(), sized<grt_tensor>()), values_(given.size()), pointers_(given.size())
 {
@@ -105,7 +105,7 @@ nb::object output_of(grt_request *request, const Port &port, size_t index)
 nb::object Pool::run(nb::handle inputs, nb::handle timeout, nb::handle stop, int32_t priority, bool watch)
 {
     const Limits limits(timeout, stop);
-    std::vector<nb::handle> ordered;
+    std::vector<nb::object> ordered;
     feed_order(*model_, inputs, ordered);
     const Inputs given(*model_, ordered);
     grt_request *request = nullptr;

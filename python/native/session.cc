@@ -53,7 +53,7 @@ void Session::give(std::unique_ptr<Lane> lane)
     idle_.push_back(std::move(lane));
 }
 
-nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted,
+nb::object Session::run_ordered(const std::vector<nb::object> &inputs, const Wanted &wanted,
                                 const Limits &limits)
 {
     struct Lease {
@@ -64,14 +64,34 @@ nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wan
             session->give(std::move(lane));
         }
     } lease{this, take(wanted.stream)};
-    return lease.lane->run(inputs, wanted, limits);
+    const nb::object sink = profiled_ ? profile_sink() : nb::object();
+    lease.lane->set_profile(sink.is_valid());
+    nb::object results = lease.lane->run(inputs, wanted, limits);
+    if (sink.is_valid())
+        sink(lease.lane->profile());
+    return results;
+}
+
+void Session::profile(nb::object sink)
+{
+    if (sink.is_none())
+        sink.reset();
+    std::lock_guard<std::mutex> lock(mutex_);
+    profiled_ = sink.is_valid();
+    std::swap(sink_, sink); /* the earlier one is let go of behind the lock */
+}
+
+nb::object Session::profile_sink()
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    return sink_;
 }
 
 nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
                         nb::handle stop, nb::handle stream, nb::handle state)
 {
     const Limits limits(timeout, stop);
-    std::vector<nb::handle> ordered;
+    std::vector<nb::object> ordered;
     feed_order(*model_, inputs, ordered);
     Wanted wanted;
     wanted.stream = stream_of(stream);
@@ -149,13 +169,13 @@ void Session::set_weights(nb::dict weights)
 
 nb::object Session::call(nb::args positional, nb::kwargs named)
 {
-    std::vector<nb::handle> ordered;
+    std::vector<nb::object> ordered;
     feed_order(*model_, positional, ordered);
     for (auto [name, value] : named) {
-        nb::handle &place = ordered[port_index(model_->inputs, name, "input")];
+        nb::object &place = ordered[port_index(model_->inputs, name, "input")];
         if (place.is_valid())
             raise_invalid("input '" + nb::cast<std::string>(name) + "' is given twice");
-        place = value;
+        place = nb::borrow(value);
     }
     nb::object results = run_ordered(ordered, Wanted(), Limits());
     nb::object values = taken(PyDict_Values(results.ptr()));
@@ -229,7 +249,7 @@ nb::dict report_dict(const grt_tune_report &report)
 
 nb::dict Session::tune(nb::handle inputs, double seconds, bool again, nb::object progress)
 {
-    std::vector<nb::handle> ordered;
+    std::vector<nb::object> ordered;
     feed_order(*model_, inputs, ordered);
     Lane lane(*model_, get(), nullptr);
     lane.bind(ordered);
@@ -394,6 +414,15 @@ void session_bind(nb::module_ &module, nb::class_<State> &states)
              "    progress: called with what is measured and a fraction; False stops.\n"
              "Returns: steps (0: nothing to tune on this device), choices, tuned, known, improved, "
              "before_ms, after_ms, stopped, out_of_time.")
+        .def(
+            "profile", &Session::profile, nb::arg("sink").none(),
+            nb::sig("def profile(self, sink: collections.abc.Callable[[list[dict[str, typing.Any]]], "
+                    "typing.Any] | None) -> None"),
+            "Call `sink` behind each run, on the thread that ran, with what the run did: dicts of kind "
+            "(\"run\", \"prepare\", \"compute\", \"step\"),\n"
+            "step (its number, or -1), op, name, begin_ms and end_ms on one clock, on_device. Steps are then "
+            "timed one by one, which costs time.\n"
+            "None: no more, which costs nothing.")
         .def_prop_ro("model", &Session::model, nb::sig("def model(self) -> Model"), "The model that it runs.")
         .def_prop_ro("device", &Session::device, "The device's name.")
         .def_prop_ro(

@@ -6,6 +6,7 @@
 #include "lane.h"
 #include "state.h"
 
+#include <atomic>
 #include <mutex>
 
 class Session
@@ -20,6 +21,8 @@ class Session
     nb::dict memory() const;
     void set_weights(nb::dict weights);
     void check_device() const;
+    /* `sink` is called behind each run with what it did; None: no more. */
+    void profile(nb::object sink);
     nb::dict tune(nb::handle inputs, double seconds, bool again, nb::object progress);
     nb::object model() const
     {
@@ -39,11 +42,14 @@ class Session
     }
     /* What Python may find circles through. */
     nb::object model_object_;
+    nb::object profile_sink();
 
   private:
+    nb::object sink_;
+    std::atomic<bool> profiled_{false}; /* there is a sink */
     std::unique_ptr<Lane> take(void *stream);
     void give(std::unique_ptr<Lane> lane);
-    nb::object run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits);
+    nb::object run_ordered(const std::vector<nb::object> &inputs, const Wanted &wanted, const Limits &limits);
 
     const Model *model_;
     std::string device_;

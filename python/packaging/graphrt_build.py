@@ -7,7 +7,6 @@ Config settings of our own: `repair=no` leaves a wheel as it was built, for the 
 
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -15,16 +14,10 @@ from scikit_build_core import build as scikit
 from scikit_build_core.build import (build_editable, get_requires_for_build_editable, get_requires_for_build_sdist,  # noqa: F401
                                      get_requires_for_build_wheel, prepare_metadata_for_build_editable)
 
+from repair import repaired
+
 HERE = Path(__file__).resolve().parent.parent
 TOP = HERE.parent
-
-
-def _repaired(wheel, directory):
-    """The wheel with the libraries that it needs, under the lowest manylinux tag that is true for them."""
-    before = set(Path(directory).glob("*.whl"))
-    subprocess.run([sys.executable, "-m", "auditwheel", "repair", "--strip", "--wheel-dir", directory, wheel], check=True)
-    made, = set(Path(directory).glob("*.whl")) - before
-    return made.name
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -33,12 +26,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     if not repair:
         return scikit.build_wheel(wheel_directory, settings, metadata_directory)
     with tempfile.TemporaryDirectory() as scratch:
-        name = scikit.build_wheel(scratch, settings, metadata_directory)
-        repaired = Path(scratch) / "repaired"
-        repaired.mkdir()
-        name = _repaired(Path(scratch) / name, repaired)
-        shutil.move(repaired / name, Path(wheel_directory) / name)
-        return name
+        wheel = scikit.build_wheel(scratch, settings, metadata_directory)
+        return repaired(Path(scratch) / wheel, wheel_directory, strip=True)
 
 
 def _tree_files():

@@ -4,7 +4,12 @@ docs/python.md lists their first lines.
 
 Each takes the module, a directory of its own, and the models below; it returns something that can be compared.
 """
+import ast
+import copy
+import json
+import os
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -356,3 +361,176 @@ def metadata(ort, at, models):
     told, silent = [ort.InferenceSession(models[name]).get_modelmeta() for name in ("told", "linear")]
     return told.version, [(m.producer_name, m.graph_name, m.domain, m.description, m.graph_description, m.custom_metadata_map)
                           for m in (told, silent)]
+
+
+@program
+def profiled(ort, at, models):
+    """`enable_profiling`, `profile_file_prefix`, `end_profiling()`: events of operators in a file of JSON"""
+    options = ort.SessionOptions()
+    options.enable_profiling, options.profile_file_prefix = True, str(at / "profile")
+    session = ort.InferenceSession(models["two"], options)
+    for _ in range(2):
+        session.run(None, {"x": X})
+    events = json.loads(Path(session.end_profiling()).read_text())
+    nodes = [event for event in events if event["cat"] == "Node" and "op_name" in event["args"]]
+    session.run(None, {"x": X})
+    return (sorted(event["args"]["op_name"] for event in nodes), {event["ph"] for event in nodes}, {event["args"]["provider"] for event in nodes},
+            all(event["dur"] >= 0 and event["ts"] > 0 and event["pid"] > 0 for event in nodes), session.end_profiling() == "",
+            sum(event["name"] == "model_run" for event in events))
+
+
+@program
+def weights_in_memory(ort, at, models):
+    """`add_external_initializers_from_files_in_memory`"""
+    weights = np.arange(12, dtype=np.float32).tobytes()
+    options = ort.SessionOptions()
+    options.add_external_initializers_from_files_in_memory(["weights.bin"], [weights], [len(weights)])
+    return ort.InferenceSession(models["external"], options).run(None, {"x": X})
+
+
+@program
+def providers_again(ort, at, models):
+    """`set_providers`, `get_provider_options`, `disable_fallback`"""
+    session = ort.InferenceSession(models["linear"], providers=["CPUExecutionProvider"])
+    session.disable_fallback()
+    session.set_providers(["CPUExecutionProvider"])
+    return session.run(None, {"x": X}), session.get_providers(), session.get_provider_options()
+
+
+@program
+def arrays_of_any_layout(ort, at, models):
+    """arrays that are transposed, sliced, read-only or of Fortran's order"""
+    session = ort.InferenceSession(models["linear"])
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    return [session.run(None, {"x": x})[0] for x in (X.reshape(4, 2).T, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X[::-1], frozen)]
+
+
+@program
+def picklable(ort, at, models):
+    """a subclass of `InferenceSession` with `__getstate__`, as loaders of many packages have it"""
+
+    class Picklable(ort.InferenceSession):
+        def __init__(self, path, **kwargs):
+            super().__init__(path, **kwargs)
+            self.model_path = path
+
+        def __getstate__(self):
+            return {"model_path": self.model_path}
+
+        def __setstate__(self, values):
+            self.__init__(values["model_path"])
+
+    (at / "m.onnx").write_bytes(models["linear"])
+    session = copy.copy(Picklable(str(at / "m.onnx"), providers=["CPUExecutionProvider"]))
+    return session.run(None, {"x": X}), session.model_path == str(at / "m.onnx"), Path(session._model_path).name
+
+
+@program
+def in_other_processes(ort, at, models):
+    """a session for each worker of `multiprocessing`, forked behind one that has run"""
+    here = ort.InferenceSession(models["linear"]).run(None, {"x": X})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside threads
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            os.write(writer, ort.InferenceSession(models["linear"]).run(None, {"x": X})[0].tobytes())
+            os._exit(0)
+    os.waitpid(child, 0)
+    return here, np.frombuffer(os.read(reader, 1 << 16), np.float32)
+
+
+@program
+def dummy_inputs(ort, at, models):
+    """inputs made of `get_inputs()`: dims that are no numbers become 1, `tensor(...)` a dtype"""
+    dtypes = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(bool)": np.bool_}
+    results = []
+    for name in ("linear", "half", "mixed", "two"):
+        session = ort.InferenceSession(models[name])
+        feed = {i.name: np.ones([d if isinstance(d, int) else 1 for d in i.shape], dtypes[i.type]) for i in session.get_inputs()}
+        results.append(session.run([o.name for o in session.get_outputs()], feed))
+    return results
+
+
+@program
+def values_to_dlpack(ort, at, models):
+    """`OrtValue._ortvalue.to_dlpack()`, as `torch.utils.dlpack.from_dlpack` takes it"""
+    session = ort.InferenceSession(models["linear"])
+    value = session.run_with_ort_values(None, {"x": ort.OrtValue.ortvalue_from_numpy(X, "cpu", 0)})[0]
+    return "dltensor" in repr(value._ortvalue.to_dlpack()), value.numpy()
+
+
+@program
+def bound_outputs(ort, at, models):
+    """`binding.get_outputs()[0].numpy()`, an output bound by name for results of any size"""
+    session = ort.InferenceSession(models["pieces"])
+    linear = ort.InferenceSession(models["linear"])
+    binding, results = linear.io_binding(), []
+    for rows in (1, 2, 2):
+        binding.bind_ortvalue_input("x", ort.OrtValue.ortvalue_from_numpy(X[:rows]))
+        binding.bind_output("y", "cpu")
+        linear.run_with_iobinding(binding, ort.RunOptions())
+        results.append(binding.get_outputs()[0].numpy())
+    return results, session.run(["s"], {"x": X})
+
+
+@program
+def sequence_inputs(ort, at, models):
+    """inputs that are sequences: lists of arrays"""
+    session = ort.InferenceSession(models["joined"])
+    return session.get_inputs()[0].type, session.run(None, {"s": [X, X + 1, X[:1]]})
+
+
+@program
+def optional_inputs(ort, at, models):
+    """inputs that are optional: `None` or the array"""
+    session = ort.InferenceSession(models["maybe"])
+    return session.get_inputs()[0].type, session.run(None, {"x": X}), session.run(None, {"x": None})
+
+
+@program
+def labels_in_metadata(ort, at, models):
+    """`ast.literal_eval(get_modelmeta().custom_metadata_map["names"])`"""
+    names = ast.literal_eval(ort.InferenceSession(models["labelled"]).get_modelmeta().custom_metadata_map["names"])
+    return names[1], len(names)
+
+
+@program
+def no_such_output(ort, at, models):
+    """exceptions for outputs and inputs that the model does not have"""
+    session, raised = ort.InferenceSession(models["linear"]), []
+    for names, feed in ((["nope"], {"x": X}), (None, {"x": X, "nope": X}), (None, [X])):
+        try:
+            session.run(names, feed)
+        except Exception:  # noqa: BLE001
+            raised.append(True)
+    return raised
+
+
+@program
+def terminated_before(ort, at, models):
+    """a `RunOptions` that is used again after `terminate = False`"""
+    session, options = ort.InferenceSession(models["linear"]), ort.RunOptions()
+    options.terminate = True
+    try:
+        ended = bool(session.run(None, {"x": X}, options)) and False
+    except Exception:  # noqa: BLE001
+        ended = True
+    options.terminate = False
+    return ended, session.run(None, {"x": X}, run_options=options)
+
+
+@program
+def one_session_many_wrappers(ort, at, models):
+    """a class with `__call__` around a session, `get_inputs()[0]` and `get_outputs()[0]` looked up at every call"""
+
+    class Model:
+        def __init__(self, source, **kwargs):
+            self.session = ort.InferenceSession(source, sess_options=kwargs.get("sess_options"), providers=["CPUExecutionProvider"])
+
+        def __call__(self, x):
+            return self.session.run([self.session.get_outputs()[0].name], {self.session.get_inputs()[0].name: x.astype(np.float32)})[0]
+
+    models = [Model(models["linear"], sess_options=options) for options in (None, ort.SessionOptions())]
+    return [model(X.astype(np.float64)) for model in models], [model(X[None][0]) for model in models]
