@@ -17,6 +17,7 @@ src_SOURCES += src/base/element.h
 src_SOURCES += src/base/failures.h src/base/failures.c
 src_SOURCES += src/base/file_map.h src/base/file_map.c
 src_SOURCES += src/base/float.h
+src_SOURCES += src/base/int64.h
 src_SOURCES += src/base/qproduct.h
 src_SOURCES += src/base/grow.h src/base/grow.c
 src_SOURCES += src/base/hash.h

@@ -10,6 +10,7 @@
 
 #include "src/base/activation.h"
 #include "src/base/tensor.h"
+#include "src/base/int64.h"
 
 #include <math.h>
 #include <string.h>
@@ -110,11 +111,6 @@ static binary read_binary(const grt_run *r)
     return q;
 }
 
-static int64_t qpointwise_min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Elements [from, to) of the result. b repeats. */
 static void combine_range(const grt_run *r, const binary *q, int64_t from, int64_t to)
 {
@@ -126,7 +122,7 @@ static void combine_range(const grt_run *r, const binary *q, int64_t from, int64
         return;
     }
     for (int64_t i = from; i < to;) {
-        const int64_t at = i % n, now = qpointwise_min64(n - at, to - i);
+        const int64_t at = i % n, now = grt_min64(n - at, to - i);
         combine(q, a + i, b + at, 1, now, y + i);
         i += now;
     }
@@ -140,7 +136,7 @@ static grt_status run_binary(const grt_run *r)
     const binary q = read_binary(r);
 #pragma omp parallel for num_threads(r->threads) if (n > CPU_GRAIN)
     for (int64_t i = 0; i < blocks; i++)
-        combine_range(r, &q, i * BLOCK, qpointwise_min64(n, (i + 1) * BLOCK));
+        combine_range(r, &q, i * BLOCK, grt_min64(n, (i + 1) * BLOCK));
     return GRT_OK;
 }
 
@@ -154,7 +150,7 @@ static grt_status run_table(const grt_run *r)
         by_bits[i] = table[i ^ flip];
 #pragma omp parallel for num_threads(r->threads) if (n > 4 * TABLE_BLOCK)
     for (int64_t i = 0; i < blocks; i++)
-        cpu_byte_table(by_bits, x + i * TABLE_BLOCK, qpointwise_min64(TABLE_BLOCK, n - i * TABLE_BLOCK),
+        cpu_byte_table(by_bits, x + i * TABLE_BLOCK, grt_min64(TABLE_BLOCK, n - i * TABLE_BLOCK),
                        y + i * TABLE_BLOCK);
     return GRT_OK;
 }
