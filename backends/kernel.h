@@ -85,6 +85,12 @@ static inline const grt_tensor *grt_run_in(const grt_run *run, int32_t i)
     return i < run->n_in ? run->in[i] : NULL;
 }
 
+/* Its memory; NULL where omitted. */
+static inline const void *grt_run_data(const grt_run *run, int32_t i)
+{
+    return grt_run_in(run, i) ? run->in[i]->data : NULL;
+}
+
 /* What the executor offers to kernels at run time. */
 typedef struct grt_run_hooks {
     /* GRT_KERNEL_DYNAMIC: give output i its dims and memory (host or device, as the device's). Sets

@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-/* What is looked for, where that was, and whether any place had the file. */
+/* What is looked for, where that was, and what came in the way. */
 typedef struct trace {
     const char *symbol;
     grt_text places;
-    bool there;
+    bool there, memory; /* some place had the file; memory ran out */
 } trace;
 
 static const char here; /* an address in this library */
@@ -36,6 +37,14 @@ static void add_loader_error(grt_text *places, const char *path)
                  path, grt_version(), (int)strspn(other, "0123456789_"), other);
 }
 
+/* The loader names a failure, but not its cause. A module and its libraries take less than this. */
+static bool module_has_room(void)
+{
+    const size_t bytes = (size_t)64 << 20;
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return room != MAP_FAILED && munmap(room, bytes) == 0;
+}
+
 static const void *open_file(const char *path, trace *t)
 {
     if (access(path, F_OK) != 0) {
@@ -45,6 +54,7 @@ static const void *open_file(const char *path, trace *t)
     t->there = true;
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module) {
+        t->memory |= !module_has_room();
         add_loader_error(&t->places, path);
         return NULL;
     }
@@ -53,7 +63,7 @@ static const void *open_file(const char *path, trace *t)
     const char *problem = NULL;
     if (!found)
         problem = "it does not hold what its name says";
-    else if (!version || version() != grt_version()) /* the same text, not an equal one */
+    else if (version && version() != grt_version()) /* the same text, not an equal one */
         problem = "it is linked to another copy of libgraphrt than this program; statically linked programs "
                   "cannot open modules";
     if (!problem)
@@ -78,7 +88,7 @@ static const void *open_in_build(const char *directory, size_t length, const cha
     if (length <= tail || memcmp(directory + length - tail, libs, tail) != 0)
         return NULL;
     const void *found = open_in(directory, length - tail, name, t);
-    if (!found)
+    if (!found && !t->there)
         grt_text_add(&t->places,
                      " (make -C %.*s libgraphrt-%s.so makes it, if configure found what it needs)",
                      (int)(length - tail), directory, name);
@@ -122,22 +132,28 @@ static bool module_is_plain(const char *name)
     return n > 0 && n <= 32 && !name[n];
 }
 
-const void *grt_module_find(const char *name, const char *symbol, bool *out_there)
+grt_status grt_module_find(const char *name, const char *symbol, bool *out_there, const void **out)
 {
     trace t = {.symbol = symbol};
-    const void *found = module_is_plain(name) ? search(name, &t) : NULL;
-    if (!found)
-        grt_fail_lines(
+    grt_status status = GRT_OK;
+    *out = module_is_plain(name) ? search(name, &t) : NULL;
+    if (!*out && t.memory)
+        status = grt_fail_lines(GRT_STATUS_OUT_OF_MEMORY, grt_text_get(&t.places),
+                                "out of memory while the module '%s' was opened:", name);
+    else if (!*out)
+        status = grt_fail_lines(
             GRT_STATUS_DEVICE, grt_text_get(&t.places),
             "the module '%s' cannot be opened; GRAPHRT_BACKEND_PATH may name its directory; tried:", name);
-    *out_there = t.there;
+    if (out_there)
+        *out_there = t.there;
     grt_text_release(&t.places);
-    return found;
+    return status;
 }
 
 const grt_backend *grt_backend_module(const char *name, bool *out_there)
 {
     char symbol[64];
     snprintf(symbol, sizeof symbol, "grt_backend_%s", name);
-    return grt_module_find(name, symbol, out_there);
+    const void *found;
+    return grt_module_find(name, symbol, out_there, &found) == GRT_OK ? found : NULL;
 }

@@ -40,12 +40,13 @@ backends_SOURCES += backends/cpu/wgemm.h backends/cpu/wgemm.c
 backends_SOURCES += backends/cpu/qproduct.h backends/cpu/qproduct.c
 backends_SOURCES += backends/cpu/qwindow.h backends/cpu/qwindow.c
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c
+backends_SOURCES += backends/cpu/dnnl_engine.h backends/cpu/dnnl_engine.c
 backends_SOURCES += backends/cpu/dnnl_filter.h
 backends_SOURCES += backends/cpu/dnnl_weights.h backends/cpu/dnnl_weights.c
 backends_SOURCES += backends/cpu/packing.h backends/cpu/packing.c
 backends_SOURCES += backends/cpu/dnnl_compat.h
-# The only C++: it catches what oneDNN throws.
-backends_SOURCES += backends/cpu/dnnl_calls.h backends/cpu/dnnl_calls.cc
+backends_SOURCES += backends/cpu/dnnl_calls.h
+backends_SOURCES += backends/cpu/dnnl_library.h
 backends_SOURCES += backends/cpu/flip.h backends/cpu/flip.c
 backends_SOURCES += backends/cpu/move.h backends/cpu/move.c
 backends_SOURCES += backends/cpu/ops/reduce_fold.h
@@ -111,6 +112,8 @@ backends_SOURCES += backends/shared/rotary.h backends/shared/rotary.c
 backends_SOURCES += backends/shared/slice.h backends/shared/slice.c
 backends_SOURCES += backends/shared/matmul.h backends/shared/matmul.c
 backends_SOURCES += backends/shared/weights.h backends/shared/weights.c
+backends_SOURCES += backends/shared/weight_rows.h backends/shared/weight_rows.c
+backends_SOURCES += backends/shared/quantised.h backends/shared/quantised.c
 backends_SOURCES += backends/shared/networks.h backends/shared/networks.c
 backends_SOURCES += backends/shared/norm.h backends/shared/norm.c
 backends_SOURCES += backends/shared/softmax.h backends/shared/softmax.c
@@ -182,6 +185,9 @@ cuda_files += backends/cuda/indexed.cuh
 cuda_files += backends/cuda/narrow.cuh
 cuda_files += backends/cuda/dnn_conv.h backends/cuda/dnn_conv.c
 cuda_files += backends/cuda/dnn_plans.h
+cuda_files += backends/cuda/dnn_form.h
+cuda_files += backends/cuda/dnn_graph.h backends/cuda/dnn_graph.c
+cuda_files += backends/cuda/dnn_search.h backends/cuda/dnn_search.c
 cuda_files += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
 cuda_files += backends/cuda/shared_objects.h backends/cuda/shared_objects.c
 cuda_files += backends/cuda/cubin.h backends/cuda/cubin.c
@@ -204,6 +210,8 @@ cuda_files += backends/shared/rotary.h backends/shared/rotary.c
 cuda_files += backends/shared/slice.h backends/shared/slice.c
 cuda_files += backends/shared/matmul.h backends/shared/matmul.c
 cuda_files += backends/shared/weights.h backends/shared/weights.c
+cuda_files += backends/shared/weight_rows.h backends/shared/weight_rows.c
+cuda_files += backends/shared/quantised.h backends/shared/quantised.c
 cuda_files += backends/shared/networks.h backends/shared/networks.c
 cuda_files += backends/shared/norm.h backends/shared/norm.c
 cuda_files += backends/shared/softmax.h backends/shared/softmax.c
@@ -347,6 +355,22 @@ cpu_ops_SOURCES += backends/cpu/ops/sampling.c
 cpu_ops_SOURCES += backends/cpu/ops/optimizer.c
 backends_SOURCES += backends/shared/optimizer.h backends/shared/optimizer.c
 backends_SOURCES += backends/cpu/softmax.h backends/cpu/softmax.c
+
+# oneDNN behind the only C++, which catches what it throws. A module of its own: it needs nothing of the library, and the library always
+# comes with it. What is linked to everything has the same in it.
+onednn_calls = backends/cpu/dnnl_calls.cc
+onednn_opened_SOURCES = backends/cpu/dnnl_opened.c
+onednn_linked_SOURCES = backends/cpu/dnnl_linked.c $(onednn_calls)
+onednnmoduledir = $(libdir)/graphrt
+onednnmodule_DATA = libgraphrt-onednn.so
+onednn_objects = onednn-objects/$(onednn_calls).o
+onednn-objects/%.cc.o: $(top_srcdir)/%.cc
+	@$(MKDIR_P) $(@D)
+	$(AM_V_CXX)$(CXX) $(DEFS) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CXXFLAGS) $(CXXFLAGS) -fPIC -MD -MP -MF $@.d -c $< -o $@
+libgraphrt-onednn.so: $(onednn_objects)
+	$(AM_V_CXXLD)$(CXX) -shared -o $@ $(onednn_objects) $(AM_CXXFLAGS) $(CXXFLAGS) $(DNNL_LIBS) $(HARDEN_LDFLAGS) $(LDFLAGS) -Wl,-z,defs
+CLEANFILES += libgraphrt-onednn.so
+-include $(onednn_objects:=.d)
 
 # Decoders of images, a module of its own: see backends/image/image.h. It is linked to the library only to tell which copy it is of.
 image_files =

@@ -221,14 +221,6 @@ static void lower_bodies(lowering *low, body_builder *body, ir_node *node, grt_p
     step->bodies = bodies;
 }
 
-static bool has_body(const ir_node *node)
-{
-    for (size_t i = 0; i < node->desc.n_attrs; i++)
-        if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
-            return true;
-    return false;
-}
-
 static grt_plan_step lower_node(lowering *low, body_builder *body, ir_node *node)
 {
     grt_plan_step step = {
@@ -257,7 +249,7 @@ static grt_plan_step lower_node(lowering *low, body_builder *body, ir_node *node
     step.in = in;
     step.out = out;
     step.flops = op_flops(node);
-    if (has_body(node))
+    if (ir_node_has_body(node))
         lower_bodies(low, body, node, &step);
     return step;
 }

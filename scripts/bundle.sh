@@ -29,6 +29,7 @@ for module in "$build"/libgraphrt-*.so; do
     case $module in *-mirror.so) continue ;; esac # of the tests here
     [ -f "$module" ] || continue
     cp "$module" "$out/lib/graphrt/"
+    case $module in *-cuda.so) ;; *) continue ;; esac
     toolkit=$(sed -n 's/^CUDA_DIR = //p' "$build/Makefile") # parts of its runtime are linked in
     if [ -f "$toolkit/EULA.txt" ]; then
         mkdir -p "$out/share/doc/graphrt/licences" && cp "$toolkit/EULA.txt" "$out/share/doc/graphrt/licences/cuda-toolkit.txt"
@@ -40,7 +41,7 @@ done
 mkdir -p "$out/share/graphrt"
 cp -R "$build/share/graphrt/devices" "$out/share/graphrt/"
 # Copies all libraries but those that every Linux has.
-ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/libgraphrt.so.1" |
+ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/libgraphrt.so.1" "$build/libgraphrt-onednn.so" |
     awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libgraphrt)\.so' |
     while read -r library; do

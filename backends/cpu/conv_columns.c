@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The geometry of blocks of columns; see conv_columns.h. */
 #include "backends/cpu/conv_columns.h"
+#include "src/base/int64.h"
 
 enum {
     LEAST = 512,    /* columns of a thread in a block: what it takes to be created is below 10 ms and 1 MB */
@@ -95,23 +96,13 @@ int64_t cpu_columns_first(const cpu_columns *cut, int kind)
     return kind < 2 ? kind : cut->count - (cpu_columns_kinds(cut) - kind);
 }
 
-static int64_t largest(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smallest(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Input columns [*from, *to) that output columns [begin, end) read. Returns the padding before them. */
 static int64_t read_range(const cpu_window *w, int64_t begin, int64_t end, int64_t *from, int64_t *to)
 {
     const int32_t last = w->spatial - 1;
     const int64_t low = begin * w->stride[last] - w->begin[last];
-    *from = largest(low, 0);
-    *to = smallest((end - 1) * w->stride[last] - w->begin[last] + reach_of(w, last), w->in[last]);
+    *from = grt_max64(low, 0);
+    *to = grt_min64((end - 1) * w->stride[last] - w->begin[last] + reach_of(w, last), w->in[last]);
     return *from - low;
 }
 
@@ -120,9 +111,9 @@ static int64_t written_range(const cpu_window *w, int64_t begin, int64_t end, in
 {
     const int32_t last = w->spatial - 1;
     const int64_t stride = w->stride[last], first = begin + w->begin[last],
-                  low = largest(first - reach_of(w, last) + 1, 0);
-    *from = smallest((low + stride - 1) / stride, first / stride);
-    *to = smallest((end - 1 + w->begin[last]) / stride + 1, w->in[last]);
+                  low = grt_max64(first - reach_of(w, last) + 1, 0);
+    *from = grt_min64((low + stride - 1) / stride, first / stride);
+    *to = grt_min64((end - 1 + w->begin[last]) / stride + 1, w->in[last]);
     return first - *from * stride;
 }
 

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/pointwise_loops.h"
 #include "src/base/element.h"
+#include "src/base/int64.h"
 
 #include <string.h>
 
@@ -31,22 +32,18 @@ grt_dtype cpu_plain_dtype(grt_dtype dtype)
  * A float goes to a narrow integer by way of int64, so that all values that fit there wrap like integers do.
  */
 
-static inline int64_t int64_of(double x)
-{
-    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
-}
 static inline uint64_t uint64_of(double x)
 {
-    return x >= 0x1p63 && x < 0x1p64 ? (uint64_t)x : (uint64_t)int64_of(x);
+    return x >= 0x1p63 && x < 0x1p64 ? (uint64_t)x : (uint64_t)grt_int64_of(x);
 }
 static inline int32_t int32_of(float x)
 {
-    return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : (int32_t)int64_of((double)x);
+    return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : (int32_t)grt_int64_of((double)x);
 }
 
 #define SAME(T, x)           ((T)(x))
 #define TRUTH(T, x)          ((T)((x) != 0))
-#define FROM_FLOAT(T, x)     ((T)int64_of((double)(x)))
+#define FROM_FLOAT(T, x)     ((T)grt_int64_of((double)(x)))
 #define FROM_FLOAT_U64(T, x) ((T)uint64_of((double)(x)))
 #define FROM_FLOAT_I32(T, x) ((T)int32_of((float)(x)))
 

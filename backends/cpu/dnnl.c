@@ -2,16 +2,14 @@
 /* The shim over oneDNN: creation, weight packing and execution of primitives on the caller's memory. */
 #include "backends/cpu/dnnl.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/cpu/dnnl_compat.h"
+#include "backends/cpu/dnnl_engine.h"
 #include "backends/cpu/dnnl_weights.h"
 #include "backends/cpu/epilogue.h"
-#include "backends/cpu/isa.h"
 #include "src/base/openmp.h"
 
 #define MAX_ARGS 6
@@ -44,47 +42,11 @@ struct grt_dnnl_op {
     dnnl_weights weights; /* rank 0: none */
 };
 
-/* The library takes a cap only before its first use in the process. */
-static bool cap_isa(void)
+static grt_status refuse(char *err, size_t n, const char *what)
 {
-    static const dnnl_cpu_isa_t levels[CPU_ISA_COUNT] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, ISA_AVX512,
-                                                         ISA_AVX512};
-    return !cpu_isa_is_capped() || dnnl_set_max_cpu_isa(levels[cpu_isa_best()]) == dnnl_success;
-}
-
-/* Lives as long as the process: primitives cached by oneDNN refer to it. NULL: it cannot be made, now; or, if
- * *out_capped (may be NULL) is false, not as GRAPHRT_CPU_ISA wants it. */
-static dnnl_engine_t make_engine(bool *out_capped)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static _Atomic(dnnl_engine_t) the_engine;
-    static bool capped; /* under the lock until there is an engine */
-    dnnl_engine_t made = atomic_load_explicit(&the_engine, memory_order_acquire);
-    if (out_capped)
-        *out_capped = true;
-    if (made)
-        return made;
-    pthread_mutex_lock(&lock);
-    made = atomic_load(&the_engine);
-    capped = capped || cap_isa();
-    if (!made && capped && try_engine_create(&made, dnnl_cpu, 0) == dnnl_success)
-        atomic_store_explicit(&the_engine, made, memory_order_release);
-    if (out_capped)
-        *out_capped = capped;
-    pthread_mutex_unlock(&lock);
-    return made;
-}
-
-static dnnl_engine_t engine(void)
-{
-    return make_engine(NULL);
-}
-
-/* oneDNN takes the number of threads from OpenMP's setting of the calling thread, at creation and at
- * execution. Returns the previous one, to put back. */
-static int use_threads(int threads)
-{
-    return grt_team_resize(threads);
+    if (err && n)
+        snprintf(err, n, "%s", what);
+    return GRT_STATUS_INVALID_ARGUMENT;
 }
 
 static grt_status dnnl_result(char *err, size_t n, const char *what, dnnl_status_t status)
@@ -95,15 +57,15 @@ static grt_status dnnl_result(char *err, size_t n, const char *what, dnnl_status
     if (err && n && memory)
         snprintf(err, n, "out of memory while %s (oneDNN)", what);
     else if (err && n)
-        snprintf(err, n, "oneDNN: %s failed (%s)", what, dnnl_status2str(status));
+        snprintf(err, n, "oneDNN: %s failed (%s)", what, onednn->status2str(status));
     return memory ? GRT_STATUS_OUT_OF_MEMORY : GRT_STATUS_UNSUPPORTED;
 }
 
-static grt_status refuse(char *err, size_t n, const char *what)
+/* oneDNN takes the number of threads from OpenMP's setting of the calling thread, at creation and at
+ * execution. Returns the previous one, to put back. */
+static int use_threads(int threads)
 {
-    if (err && n)
-        snprintf(err, n, "%s", what);
-    return GRT_STATUS_INVALID_ARGUMENT;
+    return grt_team_resize(threads);
 }
 
 static dnnl_format_tag_t tag_of(int spatial, grt_dnnl_layout layout)
@@ -162,11 +124,11 @@ static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr, const grt_dnnl_post 
                                int *residual_at)
 {
     dnnl_post_ops_t ops = NULL;
-    dnnl_status_t s = try_primitive_attr_create(attr);
+    dnnl_status_t s = onednn->primitive_attr_create(attr);
     if (s == dnnl_success)
-        s = try_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
+        s = onednn->primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
     if (s == dnnl_success)
-        s = try_post_ops_create(&ops);
+        s = onednn->post_ops_create(&ops);
     for (int i = 0; s == dnnl_success && i < count; i++) {
         if (post[i].kind == GRT_DNNL_POST_ACT) {
             s = post_act(ops, post[i].act);
@@ -175,22 +137,22 @@ static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr, const grt_dnnl_post 
         } else if (*residual_at >= 0) {
             s = dnnl_invalid_arguments;
         } else {
-            *residual_at = dnnl_post_ops_len(ops);
-            s = try_post_ops_append_binary(ops, dnnl_binary_add, dst);
+            *residual_at = onednn->post_ops_len(ops);
+            s = onednn->post_ops_append_binary(ops, dnnl_binary_add, dst);
         }
     }
     if (s == dnnl_success)
-        s = try_primitive_attr_set_post_ops(*attr, ops);
+        s = onednn->primitive_attr_set_post_ops(*attr, ops);
     if (ops)
-        dnnl_post_ops_destroy(ops);
+        onednn->post_ops_destroy(ops);
     return s;
 }
 
 static dnnl_status_t add_arg(grt_dnnl_op *op, slot at, int name, md_view desc)
 {
-    if (!desc || dnnl_memory_desc_get_size(desc) == 0)
+    if (!desc || onednn->memory_desc_get_size(desc) == 0)
         return dnnl_success;
-    dnnl_status_t s = try_memory_create(&op->memory[at], desc, engine(), DNNL_MEMORY_NONE);
+    dnnl_status_t s = onednn->memory_create(&op->memory[at], desc, dnnl_engine_get(), DNNL_MEMORY_NONE);
     if (s == dnnl_success)
         op->args[op->arg_count++] = (dnnl_exec_arg_t){name, op->memory[at]};
     return s;
@@ -199,25 +161,27 @@ static dnnl_status_t add_arg(grt_dnnl_op *op, slot at, int name, md_view desc)
 /* From a finished primitive descriptor: the primitive, its stream and its argument list. */
 static dnnl_status_t dnnl_finish(grt_dnnl_op *op, int residual_at)
 {
-    dnnl_status_t s = try_primitive_create(&op->primitive, op->pd);
+    dnnl_status_t s = onednn->primitive_create(&op->primitive, op->pd);
     if (s == dnnl_success)
-        s = try_stream_create(&op->stream, engine(), dnnl_stream_default_flags);
+        s = onednn->stream_create(&op->stream, dnnl_engine_get(), dnnl_stream_default_flags);
     if (s == dnnl_success)
-        s = add_arg(op, SLOT_SRC, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(op->pd, dnnl_query_src_md, 0));
+        s = add_arg(op, SLOT_SRC, DNNL_ARG_SRC,
+                    onednn->primitive_desc_query_md(op->pd, dnnl_query_src_md, 0));
     if (s == dnnl_success && op->weights.rank)
         s = add_arg(op, SLOT_WEIGHTS, DNNL_ARG_WEIGHTS,
-                    dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0));
+                    onednn->primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0));
     if (s == dnnl_success && op->weights.rank)
         s = add_arg(op, SLOT_BIAS, DNNL_ARG_BIAS,
-                    dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 1));
+                    onednn->primitive_desc_query_md(op->pd, dnnl_query_weights_md, 1));
     if (s == dnnl_success)
-        s = add_arg(op, SLOT_DST, DNNL_ARG_DST, dnnl_primitive_desc_query_md(op->pd, dnnl_query_dst_md, 0));
+        s = add_arg(op, SLOT_DST, DNNL_ARG_DST,
+                    onednn->primitive_desc_query_md(op->pd, dnnl_query_dst_md, 0));
     if (s == dnnl_success)
         s = add_arg(op, SLOT_SCRATCH, DNNL_ARG_SCRATCHPAD,
-                    dnnl_primitive_desc_query_md(op->pd, dnnl_query_scratchpad_md, 0));
+                    onednn->primitive_desc_query_md(op->pd, dnnl_query_scratchpad_md, 0));
     if (s == dnnl_success && residual_at >= 0)
         s = add_arg(op, SLOT_RESIDUAL, DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_at) | DNNL_ARG_SRC_1,
-                    dnnl_primitive_desc_query_md(op->pd, dnnl_query_dst_md, 0));
+                    onednn->primitive_desc_query_md(op->pd, dnnl_query_dst_md, 0));
     return s;
 }
 
@@ -241,7 +205,7 @@ static bool dnnl_check_window(int spatial, const int64_t *kernel, const int64_t 
 /* 30101 for 3.1.1 */
 static int loaded_version(void)
 {
-    const dnnl_version_t *v = dnnl_version();
+    const dnnl_version_t *v = onednn->version();
     return v->major * 10000 + v->minor * 100 + v->patch;
 }
 
@@ -307,8 +271,8 @@ static void add_through_dst(grt_dnnl_op *op, grt_dnnl_post *post, int count, md_
     for (int i = 0; i < count; i++)
         if (post[i].kind == GRT_DNNL_POST_ADD)
             post[i].kind = GRT_DNNL_POST_SUM;
-    op->residual_bytes = dnnl_memory_desc_get_size(dst);
-    dnnl_primitive_desc_destroy(op->pd);
+    op->residual_bytes = onednn->memory_desc_get_size(dst);
+    onednn->primitive_desc_destroy(op->pd);
     op->pd = NULL;
 }
 
@@ -355,16 +319,17 @@ static dnnl_status_t choose_kernel(grt_dnnl_op *op, const grt_dnnl_conv *c, cons
         *residual_at = -1;
         dnnl_status_t s = make_attr(&attr, post, post_count, t->dst, residual_at);
         if (s == dnnl_success)
-            s = pd_conv(&op->pd, engine(), c->transposed, t->src, t->weights, t->bias, t->dst, w, attr, skip);
+            s = pd_conv(&op->pd, dnnl_engine_get(), c->transposed, t->src, t->weights, t->bias, t->dst, w,
+                        attr, skip);
         if (attr)
-            dnnl_primitive_attr_destroy(attr);
+            onednn->primitive_attr_destroy(attr);
         if (s != dnnl_success)
             return s;
         if (*residual_at >= 0 && misadds_residual(op)) {
             add_through_dst(op, post, post_count, t->dst);
             skip = 0;
         } else if (is_defect(op, c, sum)) {
-            dnnl_primitive_desc_destroy(op->pd);
+            onednn->primitive_desc_destroy(op->pd);
             op->pd = NULL;
             skip++;
         } else {
@@ -399,7 +364,7 @@ static grt_status create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt
     if (s == dnnl_success)
         s = make_data(&dst, c->spatial, c->dst_layout, c->batch, c->out_channels, c->out);
     if (s == dnnl_success && like)
-        s = md_copy(&weights, dnnl_primitive_desc_query_md(like->pd, dnnl_query_weights_md, 0));
+        s = md_copy(&weights, onednn->primitive_desc_query_md(like->pd, dnnl_query_weights_md, 0));
     else if (s == dnnl_success)
         s = md_make(&weights, op->weights.rank, op->weights.dims, dnnl_format_tag_any);
     if (s == dnnl_success && with_bias)
@@ -417,106 +382,31 @@ static grt_status create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt
     return dnnl_result(err, n, c->transposed ? "creating a deconvolution" : "creating a convolution", s);
 }
 
-static grt_status create_pool(grt_dnnl_op *op, const grt_dnnl_pool *p, char *err, size_t n)
-{
-    static const dnnl_alg_kind_t algs[] = {dnnl_pooling_max, dnnl_pooling_avg_exclude_padding,
-                                           dnnl_pooling_avg_include_padding};
-    md src = {0}, dst = {0};
-    dnnl_primitive_attr_t attr = NULL;
-    window w = {{0}, {0}, {0}, {0}, {0}};
-    int none = -1;
-    if (p->spatial < 1 || p->spatial > GRT_DNNL_MAX_SPATIAL || p->kind > GRT_DNNL_POOL_AVERAGE_WITH_PADDING ||
-        !dnnl_check_window(p->spatial, p->kernel, p->stride, p->dilation, p->pad_begin, p->pad_end, &w))
-        return refuse(err, n, "pooling: spatial dims or window out of range");
-    dnnl_status_t s = make_data(&src, p->spatial, p->layout, p->batch, p->channels, p->in);
-    if (s == dnnl_success)
-        s = make_data(&dst, p->spatial, p->layout, p->batch, p->channels, p->out);
-    if (s == dnnl_success)
-        s = make_attr(&attr, NULL, 0, NULL, &none);
-    if (s == dnnl_success)
-        s = pd_pool(&op->pd, engine(), algs[p->kind], md_of(&src), md_of(&dst), &w, attr);
-    if (s == dnnl_success)
-        s = dnnl_finish(op, -1);
-    if (attr)
-        dnnl_primitive_attr_destroy(attr);
-    md_free(&src);
-    md_free(&dst);
-    return dnnl_result(err, n, "creating a pooling", s);
-}
-
-static grt_status create_lrn(grt_dnnl_op *op, const grt_dnnl_lrn *l, char *err, size_t n)
-{
-    md data = {0};
-    dnnl_primitive_attr_t attr = NULL;
-    int none = -1;
-    if (l->spatial < 1 || l->spatial > GRT_DNNL_MAX_SPATIAL || l->size < 1)
-        return refuse(err, n, "local response normalisation: spatial dims or size out of range");
-    dnnl_status_t s = make_data(&data, l->spatial, l->layout, l->batch, l->channels, l->in);
-    if (s == dnnl_success)
-        s = make_attr(&attr, NULL, 0, NULL, &none);
-    if (s == dnnl_success)
-        s = pd_lrn(&op->pd, engine(), md_of(&data), l->size, l->alpha, l->beta, l->k, attr);
-    if (s == dnnl_success)
-        s = dnnl_finish(op, -1);
-    if (attr)
-        dnnl_primitive_attr_destroy(attr);
-    md_free(&data);
-    return dnnl_result(err, n, "creating a local response normalisation", s);
-}
-
 static grt_status new_op(int threads, grt_dnnl_op **out, char *err, size_t n)
 {
-    bool capped;
     *out = NULL;
-    if (!make_engine(&capped) && !capped)
-        return refuse(err, n, "oneDNN: GRAPHRT_CPU_ISA came after the process's first use of the library");
-    *out = engine() ? calloc(1, sizeof **out) : NULL;
+    GRT_TRY(dnnl_engine_need(err, n));
+    *out = calloc(1, sizeof **out);
     if (!*out)
         return dnnl_result(err, n, "making an operation", dnnl_out_of_memory);
     (*out)->threads = threads < 1 ? 1 : threads;
     return GRT_OK;
 }
 
-/* Before a creation: the number of threads that deliver is to put back. */
-static int begin_making(const grt_dnnl_op *op)
+grt_status grt_dnnl_conv_create(const grt_dnnl_conv *conv, const grt_dnnl_op *like, int threads,
+                                grt_dnnl_op **out, char *err, size_t n)
 {
-    dnnl_making_begin();
-    return use_threads(op->threads);
-}
-
-/* Hands a created operation over, or drops a failed one. */
-static grt_status deliver(grt_status status, int threads_before, grt_dnnl_op **out)
-{
-    use_threads(threads_before);
-    dnnl_making_end();
+    GRT_TRY(new_op(threads, out, err, n));
+    onednn->making_begin();
+    const int before = use_threads((*out)->threads);
+    const grt_status status = create_conv(*out, conv, like, err, n);
+    use_threads(before);
+    onednn->making_end();
     if (status != GRT_OK) {
         grt_dnnl_op_release(*out);
         *out = NULL;
     }
     return status;
-}
-
-grt_status grt_dnnl_conv_create(const grt_dnnl_conv *conv, const grt_dnnl_op *like, int threads,
-                                grt_dnnl_op **out, char *err, size_t n)
-{
-    GRT_TRY(new_op(threads, out, err, n));
-    const int before = begin_making(*out);
-    return deliver(create_conv(*out, conv, like, err, n), before, out);
-}
-
-grt_status grt_dnnl_pool_create(const grt_dnnl_pool *pool, int threads, grt_dnnl_op **out, char *err,
-                                size_t n)
-{
-    GRT_TRY(new_op(threads, out, err, n));
-    const int before = begin_making(*out);
-    return deliver(create_pool(*out, pool, err, n), before, out);
-}
-
-grt_status grt_dnnl_lrn_create(const grt_dnnl_lrn *lrn, int threads, grt_dnnl_op **out, char *err, size_t n)
-{
-    GRT_TRY(new_op(threads, out, err, n));
-    const int before = begin_making(*out);
-    return deliver(create_lrn(*out, lrn, err, n), before, out);
 }
 
 void grt_dnnl_op_release(grt_dnnl_op *op)
@@ -525,20 +415,20 @@ void grt_dnnl_op_release(grt_dnnl_op *op)
         return;
     for (int i = 0; i < SLOT_COUNT; i++)
         if (op->memory[i])
-            dnnl_memory_destroy(op->memory[i]);
+            onednn->memory_destroy(op->memory[i]);
     if (op->stream)
-        dnnl_stream_destroy(op->stream);
+        onednn->stream_destroy(op->stream);
     if (op->primitive)
-        dnnl_primitive_destroy(op->primitive);
+        onednn->primitive_destroy(op->primitive);
     if (op->pd)
-        dnnl_primitive_desc_destroy(op->pd);
+        onednn->primitive_desc_destroy(op->pd);
     free(op);
 }
 
 const char *grt_dnnl_op_impl(const grt_dnnl_op *op)
 {
     const char *name = NULL;
-    dnnl_primitive_desc_query(op->pd, dnnl_query_impl_info_str, 0, (void *)&name);
+    onednn->primitive_desc_query(op->pd, dnnl_query_impl_info_str, 0, (void *)&name);
     return name ? name : "unknown";
 }
 
@@ -546,24 +436,24 @@ size_t grt_dnnl_op_weights_bytes(const grt_dnnl_op *op)
 {
     if (!op->weights.rank)
         return 0;
-    return dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0));
+    return onednn->memory_desc_get_size(onednn->primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0));
 }
 
 size_t grt_dnnl_op_scratch_bytes(const grt_dnnl_op *op)
 {
-    return dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(op->pd, dnnl_query_scratchpad_md, 0));
+    return onednn->memory_desc_get_size(onednn->primitive_desc_query_md(op->pd, dnnl_query_scratchpad_md, 0));
 }
 
 static md_view weights_md(const grt_dnnl_op *op)
 {
-    return dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0);
+    return onednn->primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0);
 }
 
 bool grt_dnnl_op_same_weights(const grt_dnnl_op *a, const grt_dnnl_op *b)
 {
     if (!a->weights.rank || !b->weights.rank)
         return a->weights.rank == b->weights.rank;
-    return dnnl_memory_desc_equal(weights_md(a), weights_md(b)) != 0;
+    return onednn->memory_desc_equal(weights_md(a), weights_md(b)) != 0;
 }
 
 const char *grt_dnnl_op_weights_format(const grt_dnnl_op *op)
@@ -577,9 +467,9 @@ static grt_status reorder(const dnnl_weights *weights, const char *format, const
                           md_view layout, void *to, const char *what, char *err, size_t n)
 {
     const int before = use_threads(1);
-    dnnl_making_begin();
-    const dnnl_status_t s = dnnl_weights_reorder(engine(), weights, format, from, bytes, layout, to);
-    dnnl_making_end();
+    onednn->making_begin();
+    const dnnl_status_t s = dnnl_weights_reorder(dnnl_engine_get(), weights, format, from, bytes, layout, to);
+    onednn->making_end();
     use_threads(before);
     return dnnl_result(err, n, what, s);
 }
@@ -596,8 +486,7 @@ grt_status grt_dnnl_unpack(const grt_dnnl_filter *filter, const char *format, co
                            size_t bytes, float *weights, char *err, size_t n)
 {
     const dnnl_weights w = dnnl_weights_describe(filter);
-    if (!engine())
-        return dnnl_result(err, n, "making the CPU engine", dnnl_out_of_memory);
+    GRT_TRY(dnnl_engine_need(err, n));
     return reorder(&w, format, packed, bytes, NULL, weights, "unpacking weights", err, n);
 }
 
@@ -607,7 +496,7 @@ static dnnl_status_t dnnl_bind(grt_dnnl_op *op, slot at, const void *pointer)
     if (!op->memory[at] || op->bound[at] == p)
         return dnnl_success;
     op->bound[at] = p;
-    return try_memory_set_data_handle(op->memory[at], p);
+    return onednn->memory_set_data_handle(op->memory[at], p);
 }
 
 /* Bias and post operations in order; neighbours that one pass can do share it. */
@@ -658,17 +547,11 @@ grt_status grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err
         memcpy(args->dst, args->residual, op->residual_bytes);
     const int before = use_threads(op->threads);
     if (s == dnnl_success)
-        s = try_primitive_execute(op->primitive, op->stream, op->arg_count, op->args);
+        s = onednn->primitive_execute(op->primitive, op->stream, op->arg_count, op->args);
     if (s == dnnl_success)
-        s = try_stream_wait(op->stream);
+        s = onednn->stream_wait(op->stream);
     if (s == dnnl_success && op->own_epilogue)
         finish_outside(op, args);
     use_threads(before);
     return dnnl_result(err, n, "running a primitive", s);
-}
-
-void grt_dnnl_version(char *out, size_t n)
-{
-    const dnnl_version_t *v = dnnl_version();
-    snprintf(out, n, "%d.%d.%d", v->major, v->minor, v->patch);
 }

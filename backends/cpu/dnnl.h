@@ -8,8 +8,8 @@
  *
  * Activations are float32 and plain: N C spatial, or N spatial C. Only weights take the library's own layout.
  * Functions that can fail put a sentence into `err` (always terminated, may be NULL with n = 0) and leave
- * grt_last_error() alone. OUT_OF_MEMORY is to be handed on; any other failure of a creation says that the
- * library has no such operation. */
+ * grt_last_error() alone. OUT_OF_MEMORY is to be handed on, and DEVICE: oneDNN cannot be opened, and the
+ * sentence is in grt_last_error(). Any other failure of a creation says that oneDNN has no such operation. */
 #ifndef GRT_BACKENDS_CPU_DNNL_H
 #define GRT_BACKENDS_CPU_DNNL_H
 
@@ -52,37 +52,10 @@ typedef struct grt_dnnl_conv {
     grt_dnnl_post post[GRT_DNNL_MAX_POST];
 } grt_dnnl_conv;
 
-typedef enum grt_dnnl_pool_kind {
-    GRT_DNNL_POOL_MAX,
-    GRT_DNNL_POOL_AVERAGE,             /* divides by the elements inside the image */
-    GRT_DNNL_POOL_AVERAGE_WITH_PADDING /* divides by the window's size */
-} grt_dnnl_pool_kind;
-
-typedef struct grt_dnnl_pool {
-    grt_dnnl_pool_kind kind;
-    int spatial;
-    grt_dnnl_layout layout;
-    int64_t batch, channels;
-    int64_t in[GRT_DNNL_MAX_SPATIAL], out[GRT_DNNL_MAX_SPATIAL], kernel[GRT_DNNL_MAX_SPATIAL];
-    int64_t stride[GRT_DNNL_MAX_SPATIAL], dilation[GRT_DNNL_MAX_SPATIAL];
-    int64_t pad_begin[GRT_DNNL_MAX_SPATIAL], pad_end[GRT_DNNL_MAX_SPATIAL];
-} grt_dnnl_pool;
-
-/* Local response normalisation across channels, alpha as in ONNX (divided by size). */
-typedef struct grt_dnnl_lrn {
-    int spatial;
-    grt_dnnl_layout layout;
-    int64_t batch, channels, in[GRT_DNNL_MAX_SPATIAL], size;
-    float alpha, beta, k;
-} grt_dnnl_lrn;
-
 /* `threads` (at least 1) is what every run of the operation uses; oneDNN fixes it at creation. `like` may be
  * NULL; else the operation reads weights in the layout that `like` reads. *out is NULL on failure. */
 grt_status grt_dnnl_conv_create(const grt_dnnl_conv *conv, const grt_dnnl_op *like, int threads,
                                 grt_dnnl_op **out, char *err, size_t n);
-grt_status grt_dnnl_pool_create(const grt_dnnl_pool *pool, int threads, grt_dnnl_op **out, char *err,
-                                size_t n);
-grt_status grt_dnnl_lrn_create(const grt_dnnl_lrn *lrn, int threads, grt_dnnl_op **out, char *err, size_t n);
 void grt_dnnl_op_release(grt_dnnl_op *op);
 
 /* The library's name of the kernel, such as "jit_1x1:avx2"; lives as long as the operation. */
@@ -115,8 +88,5 @@ typedef struct grt_dnnl_args {
 } grt_dnnl_args;
 
 grt_status grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err, size_t n);
-
-/* "2.6.3": the version of the library that is loaded. */
-void grt_dnnl_version(char *out, size_t n);
 
 #endif

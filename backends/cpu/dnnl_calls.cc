@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dnnl_calls.h. The only C++ of the library: nothing else can catch. */
+/* See dnnl_calls.h. The only C++ here: nothing else can catch. A module of its own, libgraphrt-onednn.so,
+ * which needs nothing of libgraphrt. */
 #include "backends/cpu/dnnl_calls.h"
 
 #include <future>
@@ -43,7 +44,7 @@ void release_cache_lock() noexcept
 /* A primitive whose creation was cut short stays in oneDNN's cache, under a key that points into the
  * descriptor that its creator is about to free, with a result that never comes. So the cache is emptied at
  * once, while that descriptor is alive, and when no other thread is between a descriptor and its primitive
- * (dnnl_making_begin). Not getting it empty would be oneDNN's failure to allocate nothing. */
+ * (making_begin). Not getting it empty would be oneDNN's failure to allocate nothing. */
 void forget_unfinished() noexcept
 {
     release_cache_lock();
@@ -69,51 +70,54 @@ bool is_there_room() noexcept
     return room != MAP_FAILED && munmap(room, ROOM) == 0;
 }
 
-template <typename Call> dnnl_status_t without_exceptions(Call call) noexcept
-{
-    dnnl_status_t status = dnnl_runtime_error;
-    try {
-        return call();
-    } catch (const std::bad_alloc &) {
-        status = dnnl_out_of_memory;
-    } catch (const std::length_error &) { /* a vector of more elements than there are addresses */
-        status = dnnl_out_of_memory;
-    } catch (const std::future_error &) { /* another thread's creation of the same primitive was cut short */
-        status = dnnl_out_of_memory;
-    } catch (...) {
+/* CALL without exceptions; makes: it makes something. */
+template <typename Call, Call call, bool makes> struct guarded;
+template <typename... Arguments, dnnl_status_t (*call)(Arguments...), bool makes>
+struct guarded<dnnl_status_t (*)(Arguments...), call, makes> {
+    static dnnl_status_t run(Arguments... arguments) noexcept
+    {
+        if (makes && !is_there_room())
+            return dnnl_out_of_memory;
+        dnnl_status_t status = dnnl_runtime_error;
+        try {
+            return call(arguments...);
+        } catch (const std::bad_alloc &) {
+            status = dnnl_out_of_memory;
+        } catch (const std::length_error &) { /* a vector of more elements than there are addresses */
+            status = dnnl_out_of_memory;
+        } catch (
+            const std::future_error &) { /* another thread's creation of the same primitive was cut short */
+            status = dnnl_out_of_memory;
+        } catch (...) {
+        }
+        forget_unfinished();
+        return status;
     }
-    forget_unfinished();
-    return status;
-}
+};
 
-} // namespace
-
-extern "C" void dnnl_making_begin(void) noexcept
+void making_begin() noexcept
 {
     pthread_rwlock_rdlock(&cache);
     making = true;
 }
 
-extern "C" void dnnl_making_end(void) noexcept
+void making_end() noexcept
 {
     making = false;
     pthread_rwlock_unlock(&cache);
 }
 
-#define X(name, parameters, arguments)                                    \
-    extern "C" dnnl_status_t try_##name parameters noexcept               \
-    {                                                                     \
-        return without_exceptions([=] { return dnnl_##name arguments; }); \
-    }
-DNNL_RUN_CALLS(X)
-#undef X
+} // namespace
 
-#define X(name, parameters, arguments)                                    \
-    extern "C" dnnl_status_t try_##name parameters noexcept               \
-    {                                                                     \
-        if (!is_there_room())                                             \
-            return dnnl_out_of_memory;                                    \
-        return without_exceptions([=] { return dnnl_##name arguments; }); \
-    }
-DNNL_MAKE_CALLS(X)
+/* In the order of the struct. */
+extern "C" const dnnl_calls grt_dnnl_calls = {DNNL_CALLS_BUILD, making_begin, making_end,
+#define X(name) guarded<decltype(&dnnl_##name), &dnnl_##name, false>::run,
+                                              DNNL_RUN_CALLS(X)
 #undef X
+#define X(name) guarded<decltype(&dnnl_##name), &dnnl_##name, true>::run,
+                                                  DNNL_MAKE_CALLS(X)
+#undef X
+#define X(name) dnnl_##name,
+                                                      DNNL_PLAIN_CALLS(X)
+#undef X
+};

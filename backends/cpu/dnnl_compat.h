@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What differs between oneDNN 2.6 and 3.x, and nothing else: memory descriptors are structs in 2.x and
- * handles in 3.x, and 3.x has no operation descriptors. Included by dnnl.c only. */
+ * handles in 3.x, and 3.x has no operation descriptors. Included by dnnl.c and dnnl_weights only. */
 #ifndef GRT_BACKENDS_CPU_DNNL_COMPAT_H
 #define GRT_BACKENDS_CPU_DNNL_COMPAT_H
 
-#include <oneapi/dnnl/dnnl_debug.h>
-
-#include "backends/cpu/dnnl_calls.h"
+#include "backends/cpu/dnnl_engine.h"
 
 #if DNNL_VERSION_MAJOR >= 3
 
@@ -20,35 +18,35 @@ static inline md_view md_of(const md *m)
 
 static inline dnnl_status_t md_make(md *out, int rank, const dnnl_dims_t dims, dnnl_format_tag_t tag)
 {
-    return try_memory_desc_create_with_tag(out, rank, dims, dnnl_f32, tag);
+    return onednn->memory_desc_create_with_tag(out, rank, dims, dnnl_f32, tag);
 }
 
 static inline dnnl_status_t md_make_strided(md *out, int rank, const dnnl_dims_t dims,
                                             const dnnl_dims_t strides)
 {
-    return try_memory_desc_create_with_strides(out, rank, dims, dnnl_f32, strides);
+    return onednn->memory_desc_create_with_strides(out, rank, dims, dnnl_f32, strides);
 }
 
 static inline dnnl_status_t md_copy(md *out, md_view from)
 {
-    return try_memory_desc_clone(out, from);
+    return onednn->memory_desc_clone(out, from);
 }
 
 static inline void md_free(md *m)
 {
     if (*m)
-        dnnl_memory_desc_destroy(*m);
+        onednn->memory_desc_destroy(*m);
     *m = NULL;
 }
 
 static inline dnnl_status_t post_sum(dnnl_post_ops_t p)
 {
-    return try_post_ops_append_sum(p, 1.0f, 0, dnnl_data_type_undef);
+    return onednn->post_ops_append_sum(p, 1.0f, 0, dnnl_data_type_undef);
 }
 
 static inline dnnl_status_t post_eltwise(dnnl_post_ops_t p, dnnl_alg_kind_t alg, float a, float b)
 {
-    return try_post_ops_append_eltwise(p, alg, a, b);
+    return onednn->post_ops_append_eltwise(p, alg, a, b);
 }
 
 #else
@@ -63,13 +61,13 @@ static inline md_view md_of(const md *m)
 
 static inline dnnl_status_t md_make(md *out, int rank, const dnnl_dims_t dims, dnnl_format_tag_t tag)
 {
-    return dnnl_memory_desc_init_by_tag(out, rank, dims, dnnl_f32, tag);
+    return onednn->memory_desc_init_by_tag(out, rank, dims, dnnl_f32, tag);
 }
 
 static inline dnnl_status_t md_make_strided(md *out, int rank, const dnnl_dims_t dims,
                                             const dnnl_dims_t strides)
 {
-    return dnnl_memory_desc_init_by_strides(out, rank, dims, dnnl_f32, strides);
+    return onednn->memory_desc_init_by_strides(out, rank, dims, dnnl_f32, strides);
 }
 
 static inline dnnl_status_t md_copy(md *out, md_view from)
@@ -85,21 +83,14 @@ static inline void md_free(md *m)
 
 static inline dnnl_status_t post_sum(dnnl_post_ops_t p)
 {
-    return try_post_ops_append_sum(p, 1.0f);
+    return onednn->post_ops_append_sum(p, 1.0f);
 }
 
 static inline dnnl_status_t post_eltwise(dnnl_post_ops_t p, dnnl_alg_kind_t alg, float a, float b)
 {
-    return try_post_ops_append_eltwise(p, 1.0f, alg, a, b);
+    return onednn->post_ops_append_eltwise(p, 1.0f, alg, a, b);
 }
 
-#endif
-
-/* All of AVX-512 that the library's version knows, without AMX. */
-#if DNNL_VERSION_MAJOR >= 3
-#define ISA_AVX512 dnnl_cpu_isa_avx512_core_fp16
-#else
-#define ISA_AVX512 dnnl_cpu_isa_avx512_core_bf16
 #endif
 
 /* Strides, kernel, dilation and padding in oneDNN's form (dilation 0: none). */
@@ -113,9 +104,9 @@ static inline dnnl_status_t pd_skip(dnnl_primitive_desc_t *pd, int skip)
 {
     dnnl_status_t s = dnnl_success;
     for (; s == dnnl_success && skip > 0; skip--)
-        s = try_primitive_desc_next_impl(*pd);
+        s = onednn->primitive_desc_next_impl(*pd);
     if (s != dnnl_success) {
-        dnnl_primitive_desc_destroy(*pd);
+        onednn->primitive_desc_destroy(*pd);
         *pd = NULL;
     }
     return s;
@@ -125,15 +116,15 @@ static inline dnnl_status_t pd_pick(dnnl_primitive_desc_t *pd, const_dnnl_op_des
                                     dnnl_engine_t engine, dnnl_primitive_attr_t attr, int skip)
 {
     if (skip == 0)
-        return try_primitive_desc_create(pd, desc, attr, engine, NULL);
+        return onednn->primitive_desc_create(pd, desc, attr, engine, NULL);
     dnnl_primitive_desc_iterator_t at = NULL;
-    dnnl_status_t s = try_primitive_desc_iterator_create(&at, desc, attr, engine, NULL);
+    dnnl_status_t s = onednn->primitive_desc_iterator_create(&at, desc, attr, engine, NULL);
     for (; s == dnnl_success && skip > 0; skip--)
-        s = try_primitive_desc_iterator_next(at);
+        s = onednn->primitive_desc_iterator_next(at);
     if (s == dnnl_success)
-        *pd = dnnl_primitive_desc_iterator_fetch(at);
+        *pd = onednn->primitive_desc_iterator_fetch(at);
     if (at)
-        dnnl_primitive_desc_iterator_destroy(at);
+        onednn->primitive_desc_iterator_destroy(at);
     return s == dnnl_success && !*pd ? dnnl_out_of_memory : s;
 }
 #endif
@@ -145,10 +136,10 @@ static inline dnnl_status_t pd_conv(dnnl_primitive_desc_t *pd, dnnl_engine_t eng
     /* Direct algorithms only: Winograd's rounding is not what a float32 model expects. */
 #if DNNL_VERSION_MAJOR >= 3
     const dnnl_status_t s = transposed
-                                ? try_deconvolution_forward_primitive_desc_create(
+                                ? onednn->deconvolution_forward_primitive_desc_create(
                                       pd, engine, dnnl_forward_inference, dnnl_deconvolution_direct, src,
                                       weights, bias, dst, w->stride, w->dilation, w->begin, w->end, attr)
-                                : try_convolution_forward_primitive_desc_create(
+                                : onednn->convolution_forward_primitive_desc_create(
                                       pd, engine, dnnl_forward_inference, dnnl_convolution_direct, src,
                                       weights, bias, dst, w->stride, w->dilation, w->begin, w->end, attr);
     return s == dnnl_success ? pd_skip(pd, skip) : s;
@@ -156,45 +147,16 @@ static inline dnnl_status_t pd_conv(dnnl_primitive_desc_t *pd, dnnl_engine_t eng
     dnnl_status_t s;
     if (transposed) {
         dnnl_deconvolution_desc_t d;
-        s = dnnl_dilated_deconvolution_forward_desc_init(&d, dnnl_forward_inference,
-                                                         dnnl_deconvolution_direct, src, weights, bias, dst,
-                                                         w->stride, w->dilation, w->begin, w->end);
+        s = onednn->dilated_deconvolution_forward_desc_init(&d, dnnl_forward_inference,
+                                                            dnnl_deconvolution_direct, src, weights, bias,
+                                                            dst, w->stride, w->dilation, w->begin, w->end);
         return s == dnnl_success ? pd_pick(pd, &d, engine, attr, skip) : s;
     }
     dnnl_convolution_desc_t d;
-    s = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src,
-                                                   weights, bias, dst, w->stride, w->dilation, w->begin,
-                                                   w->end);
+    s = onednn->dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct,
+                                                      src, weights, bias, dst, w->stride, w->dilation,
+                                                      w->begin, w->end);
     return s == dnnl_success ? pd_pick(pd, &d, engine, attr, skip) : s;
-#endif
-}
-
-static inline dnnl_status_t pd_pool(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg,
-                                    md_view src, md_view dst, const window *w, dnnl_primitive_attr_t attr)
-{
-#if DNNL_VERSION_MAJOR >= 3
-    return try_pooling_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, alg, src, dst,
-                                                     w->stride, w->kernel, w->dilation, w->begin, w->end,
-                                                     attr);
-#else
-    dnnl_pooling_v2_desc_t d;
-    dnnl_status_t s = dnnl_pooling_v2_forward_desc_init(&d, dnnl_forward_inference, alg, src, dst, w->stride,
-                                                        w->kernel, w->dilation, w->begin, w->end);
-    return s == dnnl_success ? try_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
-#endif
-}
-
-static inline dnnl_status_t pd_lrn(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, md_view data,
-                                   int64_t size, float alpha, float beta, float k, dnnl_primitive_attr_t attr)
-{
-#if DNNL_VERSION_MAJOR >= 3
-    return try_lrn_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_lrn_across_channels,
-                                                 data, data, size, alpha, beta, k, attr);
-#else
-    dnnl_lrn_desc_t d;
-    dnnl_status_t s = dnnl_lrn_forward_desc_init(&d, dnnl_forward_inference, dnnl_lrn_across_channels, data,
-                                                 size, alpha, beta, k);
-    return s == dnnl_success ? try_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
 #endif
 }
 

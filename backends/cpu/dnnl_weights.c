@@ -48,9 +48,9 @@ const char *dnnl_weights_format(const dnnl_weights *weights, md_view layout)
     for (int tag = dnnl_a; tag < dnnl_format_tag_last && !name; tag++) {
         md made = {0};
         if (md_make(&made, weights->rank, weights->dims, (dnnl_format_tag_t)tag) == dnnl_success &&
-            dnnl_memory_desc_equal(md_of(&made), layout) &&
-            keeps_spatial(weights, dnnl_fmt_tag2str((dnnl_format_tag_t)tag)))
-            name = dnnl_fmt_tag2str((dnnl_format_tag_t)tag);
+            onednn->memory_desc_equal(md_of(&made), layout) &&
+            keeps_spatial(weights, onednn->fmt_tag2str((dnnl_format_tag_t)tag)))
+            name = onednn->fmt_tag2str((dnnl_format_tag_t)tag);
         md_free(&made);
     }
     return name;
@@ -61,7 +61,7 @@ static dnnl_status_t layout_of(const dnnl_weights *w, const char *format, md *ou
     if (!format)
         return md_make_strided(out, w->rank, w->dims, w->strides);
     for (int tag = dnnl_a; tag < dnnl_format_tag_last; tag++)
-        if (!strcmp(format, dnnl_fmt_tag2str((dnnl_format_tag_t)tag)))
+        if (!strcmp(format, onednn->fmt_tag2str((dnnl_format_tag_t)tag)))
             return md_make(out, w->rank, w->dims, (dnnl_format_tag_t)tag);
     return dnnl_invalid_arguments;
 }
@@ -75,36 +75,36 @@ dnnl_status_t dnnl_weights_reorder(dnnl_engine_t engine, const dnnl_weights *wei
     dnnl_memory_t read = NULL, written = NULL;
     dnnl_stream_t stream = NULL;
     dnnl_status_t s = layout_of(weights, format, &source);
-    if (s == dnnl_success && bytes < dnnl_memory_desc_get_size(md_of(&source)))
+    if (s == dnnl_success && bytes < onednn->memory_desc_get_size(md_of(&source)))
         s = dnnl_invalid_arguments; /* fewer bytes than the format takes */
     if (s == dnnl_success && !layout)
         s = layout_of(weights, NULL, &plain);
     const md_view target = layout ? layout : md_of(&plain);
     if (s == dnnl_success)
-        s = try_memory_create(&read, md_of(&source), engine, (void *)(uintptr_t)from);
+        s = onednn->memory_create(&read, md_of(&source), engine, (void *)(uintptr_t)from);
     if (s == dnnl_success)
-        s = try_memory_create(&written, target, engine, to);
+        s = onednn->memory_create(&written, target, engine, to);
     if (s == dnnl_success)
-        s = try_reorder_primitive_desc_create(&pd, md_of(&source), engine, target, engine, NULL);
+        s = onednn->reorder_primitive_desc_create(&pd, md_of(&source), engine, target, engine, NULL);
     if (s == dnnl_success)
-        s = try_primitive_create(&reorder, pd);
+        s = onednn->primitive_create(&reorder, pd);
     if (s == dnnl_success)
-        s = try_stream_create(&stream, engine, dnnl_stream_default_flags);
+        s = onednn->stream_create(&stream, engine, dnnl_stream_default_flags);
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, read}, {DNNL_ARG_TO, written}};
     if (s == dnnl_success)
-        s = try_primitive_execute(reorder, stream, 2, args);
+        s = onednn->primitive_execute(reorder, stream, 2, args);
     if (s == dnnl_success)
-        s = try_stream_wait(stream);
+        s = onednn->stream_wait(stream);
     if (stream)
-        dnnl_stream_destroy(stream);
+        onednn->stream_destroy(stream);
     if (reorder)
-        dnnl_primitive_destroy(reorder);
+        onednn->primitive_destroy(reorder);
     if (pd)
-        dnnl_primitive_desc_destroy(pd);
+        onednn->primitive_desc_destroy(pd);
     if (read)
-        dnnl_memory_destroy(read);
+        onednn->memory_destroy(read);
     if (written)
-        dnnl_memory_destroy(written);
+        onednn->memory_destroy(written);
     md_free(&source);
     md_free(&plain);
     return s;

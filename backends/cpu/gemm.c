@@ -13,6 +13,7 @@
 #include "src/base/tensor.h"
 
 #include "backends/cpu/threads.h"
+#include "src/base/int64.h"
 
 #include <stdatomic.h>
 
@@ -62,11 +63,6 @@ const char *grt_gemm_kernel_name(void)
     return pick_kernel(false)->name;
 }
 
-static int64_t gemm_min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t gemm_ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
@@ -96,7 +92,7 @@ static void pack_panels(int64_t first, int64_t last, int64_t k, int64_t n, const
                         bool trans_b, float *packed)
 {
     for (int64_t p = first; p < last; p++)
-        gemm_pack_panel(k, gemm_min64(NR, n - p * NR), b + p * NR * (trans_b ? ldb : 1), ldb, trans_b,
+        gemm_pack_panel(k, grt_min64(NR, n - p * NR), b + p * NR * (trans_b ? ldb : 1), ldb, trans_b,
                         packed + p * NR * k);
 }
 
@@ -109,7 +105,7 @@ void grt_gemm_unpack_b(int64_t k, int64_t n, const float *packed, bool trans_b, 
 {
     for (int64_t p = 0; p < gemm_ceil_div(n, NR); p++)
         for (int64_t x = 0; x < k; x++)
-            for (int64_t j = p * NR; j < gemm_min64(n, (p + 1) * NR); j++)
+            for (int64_t j = p * NR; j < grt_min64(n, (p + 1) * NR); j++)
                 b[trans_b ? j * k + x : x * n + j] = packed[(p * k + x) * NR + j - p * NR];
 }
 
@@ -214,7 +210,7 @@ static void pack_a(const grt_gemm *g, const float *a, int64_t row, int64_t rows,
                    int mr, float *out)
 {
     for (int64_t i = 0; i < rows; i += mr, out += len * mr) {
-        const int64_t now = gemm_min64(mr, rows - i);
+        const int64_t now = grt_min64(mr, rows - i);
         for (int64_t y = 0; y < len; y++)
             memcpy(out + y * mr, a + (x + y) * g->lda + row + i, (size_t)now * sizeof *out);
     }
@@ -297,9 +293,9 @@ static next_block look_ahead(const grt_gemm *g, const plan *p, const operands *o
     }
     if (panel >= o->panels)
         return a;
-    a.panels = gemm_min64(a.panels, o->panels - panel);
+    a.panels = grt_min64(a.panels, o->panels - panel);
     a.first = o->b + panel * o->panel_stride + x * NR;
-    a.lines = gemm_min64(p->k_block, g->k - x) * NR / GRT_GEMM_LINE;
+    a.lines = grt_min64(p->k_block, g->k - x) * NR / GRT_GEMM_LINE;
     a.share = gemm_ceil_div(a.lines, strips);
     return a;
 }
@@ -308,7 +304,7 @@ static next_block look_ahead(const grt_gemm *g, const plan *p, const operands *o
 static grt_gemm_ahead gemm_share_of(const next_block *a, const operands *o, int64_t strip, int64_t panel,
                                     int64_t panels, const float *b)
 {
-    const int64_t first = strip * a->share, end = gemm_min64(first + a->share, a->lines);
+    const int64_t first = strip * a->share, end = grt_min64(first + a->share, a->lines);
     if (!a->first || first >= end || panel + panels > a->panels)
         return (grt_gemm_ahead){b, b};
     const float *from = a->first + panel * o->panel_stride;
@@ -318,7 +314,7 @@ static grt_gemm_ahead gemm_share_of(const next_block *a, const operands *o, int6
 static void gemm_run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_t row, int64_t col,
                           float *a_pack)
 {
-    const int64_t rows = gemm_min64(p->m_block, g->m - row), cols = gemm_min64(p->n_block, g->n - col);
+    const int64_t rows = grt_min64(p->m_block, g->m - row), cols = grt_min64(p->n_block, g->n - col);
     const int mr = p->kernel->mr;
     if (g->m <= p->few->most) {
         stream_tile(g, p, o, col, cols);
@@ -326,17 +322,17 @@ static void gemm_run_tile(const grt_gemm *g, const plan *p, const operands *o, i
     }
     int64_t x = 0;
     do { /* once for k == 0 too: the epilogue is due */
-        const int64_t len = gemm_min64(p->k_block, g->k - x);
+        const int64_t len = grt_min64(p->k_block, g->k - x);
         const grt_gemm_store s = make_store(g, o, x == 0, x + len == g->k);
         const next_block next = look_ahead(g, p, o, gemm_ceil_div(rows, mr), col, cols, x + len);
         if (g->trans_a)
             pack_a(g, o->a, row, rows, x, len, mr, a_pack);
         for (int64_t i = 0; i < rows; i += mr) {
-            const int strip = (int)gemm_min64(mr, rows - i);
+            const int strip = (int)grt_min64(mr, rows - i);
             const float *at = g->trans_a ? a_pack + i * len : o->a + (row + i) * g->lda + x;
             const int64_t rsa = g->trans_a ? 1 : g->lda, csa = g->trans_a ? mr : 1;
             for (int64_t j = 0, now; j < cols; j += now) {
-                now = gemm_min64((int64_t)p->kernel->panels * NR, cols - j);
+                now = grt_min64((int64_t)p->kernel->panels * NR, cols - j);
                 if (o->ragged && now % NR)
                     now = now > NR ? now / NR * NR : now; /* the last panel lies elsewhere */
                 const bool ragged = o->ragged && now < NR;

@@ -88,7 +88,7 @@ static grt_status unpack_conv(const grt_tensor *packed, const grt_packing *packi
     const grt_status status = grt_dnnl_unpack(&f, layout, packed->data, packing->bytes, out, err, sizeof err);
     if (status == GRT_STATUS_OUT_OF_MEMORY)
         return grt_fail(status, "%s", err);
-    return status == GRT_OK ? GRT_OK : packing_bad(packed, packing);
+    return status == GRT_OK || status == GRT_STATUS_DEVICE ? status : packing_bad(packed, packing);
 }
 
 grt_status cpu_packing_unpack(const grt_tensor *packed, const grt_packing *packing, void *out_data)

@@ -86,6 +86,7 @@ static inline double gelu_f64(double x)
 #define m_mod         mod_f64
 #define m_clip        clip_f64
 #include "backends/cpu/pointwise_template.inc"
+#include "src/base/int64.h"
 #undef T
 #undef P
 #undef K
@@ -115,12 +116,7 @@ static inline double gelu_f64(double x)
 #define K(x)         ((T)(x))
 #define PW_HAS_FLOAT 0
 #define PW_HAS_TEST  0
-/* What no int64 holds becomes the lowest one. */
-static inline int64_t whole(double x)
-{
-    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
-}
-#define m_from(x)    ((T)whole(x))
+#define m_from(x)    ((T)grt_int64_of(x))
 #define ADD(a, b)    ((T)((W)(a) + (W)(b)))
 #define SUB(a, b)    ((T)((W)(a) - (W)(b)))
 #define MUL(a, b)    ((T)((W)(a) * (W)(b)))

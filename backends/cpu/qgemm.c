@@ -7,6 +7,7 @@
 #include "backends/cpu/qgemm_kernel.h"
 #include "backends/cpu/threads.h"
 #include "backends/cpu/workspace.h"
+#include "src/base/int64.h"
 
 #include <string.h>
 
@@ -22,11 +23,6 @@ enum {
 static int64_t qgemm_ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
-}
-
-static int64_t qgemm_min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* ---- kernels ---- */
@@ -120,7 +116,7 @@ static inline __attribute__((always_inline)) void qgemm_pack_panel(const grt_qge
     for (; cols == NR && x + group <= b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
         pack_group(from + x * step_k, step_k, step_n, group, group, NR, flip, sums, to);
     for (; x < b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
-        pack_group(from + x * step_k, step_k, step_n, group, qgemm_min64(group, b->k - x), cols, flip, sums,
+        pack_group(from + x * step_k, step_k, step_n, group, grt_min64(group, b->k - x), cols, flip, sums,
                    to);
 }
 
@@ -133,7 +129,7 @@ void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const 
     char *to = (char *)packed + sums_bytes(b->n);
     memset(packed, 0, (size_t)b->bytes);
     for (int64_t j = 0; j < b->n; j += NR, sums += NR, to += panel_bytes) {
-        const int64_t cols = qgemm_min64(NR, b->n - j);
+        const int64_t cols = grt_min64(NR, b->n - j);
         const uint8_t *at = from + j * step_n;
         if (kernel->wide)
             qgemm_pack_panel(b, at, step_k, step_n, 2, cols, sums, to);
@@ -201,7 +197,7 @@ static void qgemm_cut(const grt_qgemm *g, tiling *t)
     const int mr = t->kernel->mr;
     const int64_t n = g->b->n, want = t->threads > 1 ? (int64_t)t->threads * 3 : 1;
     int64_t rows = A_BYTES / (t->lda ? t->lda : 1);
-    rows = qgemm_min64(rows > MOST_ROWS ? MOST_ROWS : rows, g->m) / mr * mr;
+    rows = grt_min64(rows > MOST_ROWS ? MOST_ROWS : rows, g->m) / mr * mr;
     t->m_block = rows < mr ? mr : rows;
     t->n_block = grt_qgemm_padded(n);
     while (qgemm_ceil_div(g->m, t->m_block) * qgemm_ceil_div(n, t->n_block) < want) {
@@ -314,9 +310,9 @@ static void multiply_rows(const grt_qgemm *g, const tiling *t, const strip *s, i
     _Alignas(64) int32_t sums[GRT_QGEMM_MOST_ROWS * WIDTH];
     memset(sums, 0, (size_t)t->kernel->mr * WIDTH * sizeof *sums);
     for (int64_t j = col; j < col + cols; j += WIDTH) {
-        const int64_t now = qgemm_min64(col + cols - j, WIDTH);
+        const int64_t now = grt_min64(col + cols - j, WIDTH);
         for (int64_t i = from; i < to; i += t->kernel->mr) {
-            const int strip_rows = (int)qgemm_min64(t->kernel->mr, to - i);
+            const int strip_rows = (int)grt_min64(t->kernel->mr, to - i);
             multiply_strip(g, t, s->a + i * s->lda, s->lda, strip_rows, j, (int)qgemm_ceil_div(now, NR),
                            sums);
             const uint8_t *residual =
@@ -342,11 +338,11 @@ static void qgemm_run_one(const grt_qgemm *g, const tiling *t, int64_t tile, cha
                           int64_t *made)
 {
     const int64_t row = tile / t->nt * t->m_block, col = tile % t->nt * t->n_block;
-    const int64_t rows = qgemm_min64(t->m_block, g->m - row);
+    const int64_t rows = grt_min64(t->m_block, g->m - row);
     if (*made != row)
         *s = prepare_rows(g, t, row, rows, own);
     *made = row;
-    multiply_tile(g, t, s, row, rows, col, qgemm_min64(t->n_block, g->b->n - col));
+    multiply_tile(g, t, s, row, rows, col, grt_min64(t->n_block, g->b->n - col));
 }
 
 void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads)
@@ -398,11 +394,11 @@ void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int
     const grt_qgemm_kernel *kernel = kernel_of(NULL);
     const int64_t groups = groups_of(kernel, b->k), stride = groups * GRT_QGEMM_GROUP_BYTES, lda = groups * 4;
     const char *panel = (const char *)packed + sums_bytes(b->n) + col / NR * stride;
-    const int panels = (int)qgemm_ceil_div(qgemm_min64(b->n - col, WIDTH), NR);
+    const int panels = (int)qgemm_ceil_div(grt_min64(b->n - col, WIDTH), NR);
     for (int row = 0; row < rows; row += kernel->mr)
         for (int p = 0, now; p < panels; p += now) {
             now = panels - p < kernel->panels ? panels - p : kernel->panels;
-            kernel->block((int)qgemm_min64(kernel->mr, rows - row), now, groups, (const char *)a + row * lda,
+            kernel->block((int)grt_min64(kernel->mr, rows - row), now, groups, (const char *)a + row * lda,
                           lda, panel + p * stride, stride, sums + row * WIDTH + p * NR);
         }
     leave(kernel);

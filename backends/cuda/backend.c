@@ -3,11 +3,11 @@
  * backends/cuda/ops/. */
 #include "backends/backend.h"
 
-#include "backends/cuda/code.h"
 #include "backends/cuda/current.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/local.h"
 #include "backends/cuda/packing.h"
+#include "backends/cuda/shared_objects.h"
 #include "backends/cuda/tables.h"
 #include "backends/custom.h"
 
@@ -55,7 +55,7 @@ static void cuda_close_device(grt_device *base)
     cuda_device *device = (cuda_device *)base;
     bool switched;
     if (cuda_enter(base, &switched) == GRT_OK) {
-        cuda_codes_release(device->codes);
+        cuda_shared_objects_release(device->codes);
         cuda_libraries_release(device->libraries);
         cudaStreamDestroy(device->stream);
         cuda_leave(base, switched);
@@ -107,7 +107,7 @@ static grt_status cuda_make_parts(cuda_device *device)
     GRT_TRY(cuda_read_properties(device));
     CUDA_TRY(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
     GRT_TRY(cuda_libraries_create(device->base.index, &device->libraries));
-    return cuda_codes_create(&device->codes);
+    return cuda_shared_objects_create(&device->codes);
 }
 
 static grt_status cuda_start(cuda_device *device)

@@ -10,11 +10,6 @@
 extern "C" {
 #endif
 
-typedef struct cuda_codes cuda_codes;
-
-grt_status cuda_codes_create(cuda_codes **out_codes);
-void cuda_codes_release(cuda_codes *codes); /* NULL-safe; the device must be current */
-
 /* Function `name` of the code that is kept under `key`, for cudaLaunchKernel while the device is open; NULL
  * if there is no such code, or none that this device takes. Any thread. source: where the plan brings no
  * code, it is compiled from this, once a device, if NVRTC is there; NULL: it is not. */

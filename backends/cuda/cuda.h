@@ -26,10 +26,10 @@ extern "C" {
 typedef struct cuda_device {
     grt_device base;
     struct cudaDeviceProp prop;
-    struct cuda_libraries *libraries; /* handles made on first use; see libraries.h */
-    struct cuda_codes *codes;         /* generated kernels that were loaded; see code.h */
-    void *context;                    /* see current.h */
-    cudaStream_t stream;              /* of cuda_upload_now */
+    struct cuda_libraries *libraries;  /* handles made on first use; see libraries.h */
+    struct cuda_shared_objects *codes; /* generated kernels that were loaded; see code.h */
+    void *context;                     /* see current.h */
+    cudaStream_t stream;               /* of cuda_upload_now */
 } cuda_device;
 
 /* Memory of a device; OUT_OF_MEMORY says how much is free. cudaFree gives it back. */

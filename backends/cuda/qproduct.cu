@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-#define BYTES (GRT_BIT(UINT8) | GRT_BIT(INT8))
-
 /* ---- what fits ---- */
 
 /* The activation of a sum; false: there is no such. */
@@ -20,82 +18,25 @@ static bool read_sum_activation(const grt_op_desc *desc, grt_act *out)
     return grt_act_find(name, strlen(name), &out->kind);
 }
 
-static bool has_type(const grt_kernel_node *node, int32_t i, grt_dtype_set types)
-{
-    return grt_node_has(node, i) && grt_dtype_in(node->in[i].dtype, types);
-}
-
-static bool cuda_qproduct_omitted_or(const grt_kernel_node *node, int32_t i, grt_dtype_set types)
-{
-    return !grt_node_has(node, i) || has_type(node, i, types);
-}
-
-/* What limits of the rounded result stand for. */
-static bool is_limit(grt_act act)
-{
-    return act.kind == GRT_ACT_NONE || act.kind == GRT_ACT_RELU || act.kind == GRT_ACT_CLIP;
-}
-
 bool cuda_qproduct_supports(const grt_kernel_node *node, grt_text *why)
 {
-    static const int32_t bytes[] = {QP_X_ZERO, QP_W_ZERO, QP_Y_ZERO, QP_R_ZERO, QP_SUM_ZERO},
-                         floats[] = {QP_Y_SCALE, QP_R_SCALE, QP_SUM_SCALE};
     grt_act act, sum;
     if (!grt_act_read(node->desc, &act, why) || !read_sum_activation(node->desc, &sum))
         return false;
-    bool fits = has_type(node, QP_X, BYTES) && has_type(node, QP_W, BYTES) &&
-                has_type(node, QP_X_SCALE, GRT_BIT(FLOAT)) && has_type(node, QP_W_SCALE, GRT_BIT(FLOAT)) &&
-                cuda_qproduct_omitted_or(node, QP_BIAS, GRT_BIT(FLOAT) | GRT_BIT(INT32));
-    for (int32_t i : bytes)
-        fits = fits && cuda_qproduct_omitted_or(node, i, BYTES);
-    for (int32_t i : floats)
-        fits = fits && cuda_qproduct_omitted_or(node, i, GRT_BIT(FLOAT));
-    const grt_dtype_set of_residual =
-        grt_node_has(node, QP_Y_SCALE) ? BYTES : (grt_dtype_set)1 << node->out[0].dtype;
-    fits = fits && cuda_qproduct_omitted_or(node, QP_RESIDUAL, of_residual);
-    const bool after = grt_node_has(node, QP_RESIDUAL) && !grt_node_has(node, QP_SUM_SCALE);
-    fits = fits &&
-           (!after || (is_limit(act) && grt_node_has(node, QP_Y_SCALE)) || act.kind == GRT_ACT_NONE) &&
-           is_limit(sum);
-    const grt_dtype_set results = BYTES | GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16);
-    fits = fits && grt_dtype_in(node->out[0].dtype, results);
+    const grt_dtype_set of_residual = grt_node_has(node, QP_Y_SCALE) ? GRT_SET_BYTES
+                                                                     : (grt_dtype_set)1 << node->out[0].dtype,
+                        results = GRT_SET_BYTES | GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16);
+    const bool residual = grt_node_has(node, QP_RESIDUAL),
+               after = residual && !grt_node_has(node, QP_SUM_SCALE);
+    const bool fits =
+        grt_qproduct_types_fit(node) && grt_dtype_in(node->out[0].dtype, results) &&
+        (!residual || grt_dtype_in(node->in[QP_RESIDUAL].dtype, of_residual)) && grt_act_is_limit(sum) &&
+        (!after || act.kind == GRT_ACT_NONE || (grt_act_is_limit(act) && grt_node_has(node, QP_Y_SCALE)));
     if (!fits && why)
         grt_text_add(why,
                      "8-bit tensors with float32 scales are needed, and Relu, Clip or no activation behind "
                      "a sum");
     return fits;
-}
-
-static grt_status check_count(const grt_reshape *r, int32_t i, int64_t n, const char *what)
-{
-    const grt_tensor *t = grt_reshape_in(r, i);
-    const int64_t found = t ? grt_tensor_elements(t) : 1;
-    if (found == 1 || found == n)
-        return GRT_OK;
-    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "%s has %lld elements; expected 1%s%lld", what,
-                       (long long)found, n == 1 ? ", not " : " or ", (long long)(n == 1 ? found : n));
-}
-
-grt_status cuda_qproduct_check(const grt_reshape *r, int64_t n)
-{
-    GRT_TRY(check_count(r, QP_X_SCALE, 1, "the input's scale"));
-    GRT_TRY(check_count(r, QP_X_ZERO, 1, "the input's zero point"));
-    GRT_TRY(check_count(r, QP_Y_SCALE, 1, "the result's scale"));
-    GRT_TRY(check_count(r, QP_Y_ZERO, 1, "the result's zero point"));
-    GRT_TRY(check_count(r, QP_R_SCALE, 1, "the residual's scale"));
-    GRT_TRY(check_count(r, QP_R_ZERO, 1, "the residual's zero point"));
-    GRT_TRY(check_count(r, QP_SUM_SCALE, 1, "the sum's scale"));
-    GRT_TRY(check_count(r, QP_SUM_ZERO, 1, "the sum's zero point"));
-    GRT_TRY(check_count(r, QP_W_SCALE, n, "the weight's scale"));
-    GRT_TRY(check_count(r, QP_W_ZERO, n, "the weight's zero point"));
-    const grt_tensor *bias = grt_reshape_in(r, QP_BIAS), *residual = grt_reshape_in(r, QP_RESIDUAL),
-                     *y = r->out[0];
-    if (bias && grt_tensor_elements(bias) != n)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias has %lld elements; expected %lld",
-                           (long long)grt_tensor_elements(bias), (long long)n);
-    if (residual && !grt_dims_equal(residual->dims, residual->rank, y->dims, y->rank))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the residual must have the result's dims");
-    return GRT_OK;
 }
 
 bool cuda_qproduct_is_constant(const grt_kernel_node *node)
@@ -149,7 +90,7 @@ cuda_qsource cuda_qproduct_source(const grt_op_desc *desc, const grt_tensor *con
     s.w_zero_each = is_each(in, n_in, QP_W_ZERO);
     grt_act_read(desc, &s.act, NULL);
     read_sum_activation(desc, &s.sum_act);
-    s.in_units = s.y_scale && is_limit(s.act);
+    s.in_units = s.y_scale && grt_act_is_limit(s.act);
     return s;
 }
 
@@ -169,7 +110,7 @@ grt_act cuda_qproduct_activation(const grt_op_desc *desc, grt_dtype y)
 {
     grt_act act;
     grt_act_read(desc, &act, NULL);
-    return is_limit(act) && grt_dtype_in(y, BYTES) ? grt_act{GRT_ACT_NONE, 0, 0} : act;
+    return grt_act_is_limit(act) && grt_dtype_in(y, GRT_SET_BYTES) ? grt_act{GRT_ACT_NONE, 0, 0} : act;
 }
 
 bool cuda_qproduct_has_zeros(const cuda_qsource *source)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What graphrt::QConv and graphrt::QMatMul share on CUDA devices: their inputs, and the epilogue that these
- * describe, as it lies in device memory.
+/* What graphrt::QConv and graphrt::QMatMul share on CUDA devices: the epilogue that their inputs describe, as
+ * it lies in device memory.
  *
  * Weights are int8 here: of uint8 ones 128 is taken, and of their zero points. Sums are of x as it is, so
  * that with zero points
@@ -12,27 +12,7 @@
 #define GRT_BACKENDS_CUDA_QPRODUCT_H
 
 #include "backends/cuda/cuda.h"
-#include "backends/kernel.h"
-
-#include "src/base/activation.h"
-
-enum {
-    QP_X,
-    QP_X_SCALE,
-    QP_X_ZERO,
-    QP_W,
-    QP_W_SCALE,
-    QP_W_ZERO,
-    QP_Y_SCALE,
-    QP_Y_ZERO,
-    QP_BIAS,
-    QP_RESIDUAL,
-    QP_R_SCALE,
-    QP_R_ZERO,
-    QP_SUM_SCALE,
-    QP_SUM_ZERO,
-    QP_INPUTS
-};
+#include "backends/shared/quantised.h"
 
 enum { CUDA_QCHUNK = 16 }; /* bytes that are read at once: rows are multiples */
 
@@ -72,9 +52,6 @@ struct cuda_qsource {
 };
 
 bool cuda_qproduct_supports(const grt_kernel_node *node, grt_text *why);
-/* Fails unless what is per column has one element or n. */
-grt_status cuda_qproduct_check(const grt_reshape *r, int64_t n);
-
 /* True if all inputs but x and the residual are constant. */
 bool cuda_qproduct_is_constant(const grt_kernel_node *node);
 /* in: NULL where omitted. The counts are the caller's to fill. */

@@ -36,15 +36,6 @@ grt_status cuda_shared_objects_create(cuda_shared_objects **out_objects)
     return GRT_OK;
 }
 
-void cuda_shared_objects_release(cuda_shared_objects *objects)
-{
-    if (!objects)
-        return;
-    pthread_cond_destroy(&objects->changed);
-    pthread_mutex_destroy(&objects->lock);
-    free(objects);
-}
-
 static cuda_shared_object *find_or_add(cuda_shared_objects *objects, const char *key,
                                        const cuda_object_kind *kind)
 {
@@ -76,6 +67,20 @@ static void release(cuda_shared_object *o)
     if (o && o->data)
         o->kind->release(o->data);
     free(o);
+}
+
+void cuda_shared_objects_release(cuda_shared_objects *objects)
+{
+    if (!objects)
+        return;
+    cuda_shared_object *o, *next;
+    HASH_ITER (hh, objects->table, o, next) {
+        HASH_DEL(objects->table, o);
+        release(o);
+    }
+    pthread_cond_destroy(&objects->changed);
+    pthread_mutex_destroy(&objects->lock);
+    free(objects);
 }
 
 /* With the lock held before and after. */

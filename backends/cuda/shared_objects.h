@@ -20,7 +20,7 @@ typedef struct cuda_object_kind {
 } cuda_object_kind;
 
 grt_status cuda_shared_objects_create(cuda_shared_objects **out_objects);
-/* When none is held any more; NULL-safe. */
+/* With all objects, held or not; NULL-safe. */
 void cuda_shared_objects_release(cuda_shared_objects *objects);
 /* All who use a key want the same kind. */
 grt_status cuda_shared_object_take(cuda_shared_objects *objects, const char *key,

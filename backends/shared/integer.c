@@ -96,7 +96,7 @@ grt_status grt_integer_matmul_reshape(grt_reshape *r)
 
 bool grt_qlinear_supports(const grt_kernel_node *node, grt_text *why)
 {
-    static const grt_dtype_set bytes = GRT_INTEGER_BYTES,
+    static const grt_dtype_set bytes = GRT_SET_BYTES,
                                scales = GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16);
     const grt_dtype_set want[] = {bytes, scales, bytes, bytes, scales, bytes, scales, bytes, GRT_BIT(INT32)};
     for (int32_t i = 0; i < node->n_in && i < 9; i++)

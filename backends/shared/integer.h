@@ -38,7 +38,6 @@ typedef struct grt_integer_matmul {
 grt_status grt_integer_conv_reshape(grt_reshape *reshape);
 grt_status grt_integer_matmul_reshape(grt_reshape *reshape);
 
-#define GRT_INTEGER_BYTES (GRT_BIT(INT8) | GRT_BIT(UINT8))
 /* Of the QLinear ops: their inputs beyond the fourth are not covered by a row's types. */
 bool grt_qlinear_supports(const grt_kernel_node *node, grt_text *why);
 

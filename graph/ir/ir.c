@@ -217,6 +217,16 @@ bool ir_const_ints(const ir_value *value, const int64_t **out_values, int64_t *o
     return wide != NULL;
 }
 
+bool ir_const_int(const ir_value *value, int64_t *out)
+{
+    const int64_t *v;
+    int64_t n;
+    if (!ir_const_ints(value, &v, &n) || n != 1)
+        return false;
+    *out = v[0];
+    return true;
+}
+
 bool ir_const_float(const ir_value *value, double *out_value)
 {
     const grt_tensor *t = value ? value->type.data : NULL;
@@ -617,4 +627,25 @@ grt_status ir_warn(ir_module *module, const ir_node *node, const char *format, .
         return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL, "%s", message);
     ir_warnings_tell(&module->warnings, node->desc.name, node->desc.op, node->opset, message);
     return GRT_OK;
+}
+
+bool ir_is_inner(const ir_value *value)
+{
+    return value && value->producer && value->n_uses == 1;
+}
+
+bool ir_node_is_unused(const ir_node *node)
+{
+    for (int32_t i = 0; i < node->n_out; i++)
+        if (node->out[i] && node->out[i]->n_uses)
+            return false;
+    return true;
+}
+
+bool ir_node_has_body(const ir_node *node)
+{
+    for (size_t i = 0; i < node->desc.n_attrs; i++)
+        if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
+            return true;
+    return false;
 }

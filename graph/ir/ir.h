@@ -151,7 +151,12 @@ void ir_node_absorb_name(ir_node *node, const ir_node *other);
 /* Known content of a constant. */
 bool ir_const_ints(const ir_value *value, const int64_t **out_values,
                    int64_t *out_n);                            /* int64/int32 data (int32 copied) */
+bool ir_const_int(const ir_value *value, int64_t *out);        /* one of them */
 bool ir_const_float(const ir_value *value, double *out_value); /* one-element float or int */
+/* True if a node makes the value and one use reads it: what a pattern may replace. */
+bool ir_is_inner(const ir_value *value);
+bool ir_node_is_unused(const ir_node *node); /* no use of any of its outputs */
+bool ir_node_has_body(const ir_node *node);  /* a graph among its attributes */
 
 #define IR_FOR_EACH_NODE(node, graph)                                                         \
     for (ir_node *node = (graph)->first, *node##_next; node && (node##_next = node->next, 1); \

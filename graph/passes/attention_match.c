@@ -19,11 +19,6 @@
 
 enum { MOST_STEPS = 16 };
 
-static bool attention_match_is_inner(const ir_value *value)
-{
-    return value && value->producer && value->n_uses == 1;
-}
-
 static bool same_last_two(const ir_type *a, const ir_type *b)
 {
     return a->rank >= 2 && b->rank >= 2 && a->dims[a->rank - 1] == b->dims[b->rank - 1] &&
@@ -47,8 +42,7 @@ static ir_value *unguarded(const ir_node *where)
 {
     double zero;
     ir_value *p = rewrite_is(where, "Where") ? ir_in(where, 2) : NULL;
-    ir_node *test =
-        p && attention_match_is_inner(ir_in(where, 0)) ? rewrite_producer(ir_in(where, 0), "IsNaN") : NULL;
+    ir_node *test = p && ir_is_inner(ir_in(where, 0)) ? rewrite_producer(ir_in(where, 0), "IsNaN") : NULL;
     return test && ir_in(test, 0) == p && p->n_uses == 2 && ir_const_float(ir_in(where, 1), &zero) &&
                    zero == 0
                ? p
@@ -197,7 +191,7 @@ static ir_node *attention_match_find_product(attention_match *m, ir_value *score
         attention_term term = {0};
         double factor = 1;
         ir_node *node = scores->producer;
-        if (!attention_match_is_inner(scores)) {
+        if (!ir_is_inner(scores)) {
             m->why = "the scores have another reader";
             return NULL;
         }

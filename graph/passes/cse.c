@@ -227,7 +227,7 @@ static grt_status cse_clear_marks(pass_context *context, ir_graph *graph)
 
 static bool may_merge(const ir_node *node)
 {
-    return node->row && !(node->row->flags & OP_RANDOM) && !node->row->control && !rewrite_has_body(node);
+    return node->row && !(node->row->flags & OP_RANDOM) && !node->row->control && !ir_node_has_body(node);
 }
 
 static ir_node *find_equal(const scope *s, const ir_node *node, uint64_t hash)

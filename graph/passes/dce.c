@@ -11,14 +11,6 @@ static void sweep_bodies(pass_context *context, const ir_node *node)
             dce_sweep(context, node->desc.attrs[i].graph);
 }
 
-static bool is_dead(const ir_node *node)
-{
-    for (int32_t i = 0; i < node->n_out; i++)
-        if (node->out[i] && node->out[i]->n_uses)
-            return false;
-    return true;
-}
-
 /* Drops unused outputs that the op may omit, so that kernels need not compute them. */
 static void dce_drop_outputs(ir_node *node)
 {
@@ -37,7 +29,7 @@ static void dce_sweep(pass_context *context, ir_graph *graph)
 {
     for (ir_node *node = graph->last, *prev; node; node = prev) {
         prev = node->prev;
-        if (is_dead(node)) {
+        if (ir_node_is_unused(node)) {
             ir_node_remove(node);
             context->changed++;
             continue;

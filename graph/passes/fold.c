@@ -106,7 +106,7 @@ static bool take_budget(const fold *f, const ir_node *node)
 
 static bool is_foldable(fold *f, const ir_node *node)
 {
-    if (!node->row || (node->row->flags & OP_RANDOM) || node->row->control || rewrite_has_body(node) ||
+    if (!node->row || (node->row->flags & OP_RANDOM) || node->row->control || ir_node_has_body(node) ||
         !node->n_in || (f->context->keeps_quantised && rewrite_is(node, "DequantizeLinear")))
         return false;
     for (int32_t i = 0; i < node->n_in; i++)
@@ -232,14 +232,6 @@ static void fold_elems(fold *f, ir_value *value)
 
 /* ---- the sweep ---- */
 
-static bool nobody_uses(const ir_node *node)
-{
-    for (int32_t i = 0; i < node->n_out; i++)
-        if (node->out[i] && node->out[i]->n_uses)
-            return false;
-    return true;
-}
-
 static grt_status fold_graph(fold *f, ir_graph *graph);
 
 static grt_status fold_visit(fold *f, ir_node *node)
@@ -258,7 +250,7 @@ static grt_status fold_visit(fold *f, ir_node *node)
     for (int32_t i = 0; i < node->n_out; i++)
         if (node->out[i])
             fold_elems(f, node->out[i]);
-    if (nobody_uses(node))
+    if (ir_node_is_unused(node))
         ir_node_remove(node);
     return GRT_OK;
 }

@@ -88,7 +88,7 @@ static bool promotes(const ir_node *node)
 
 static int64_t mark_of_results(half_search *s, const ir_node *node)
 {
-    bool free = !rewrite_has_body(node);
+    bool free = !ir_node_has_body(node);
     if (promotes(node)) {
         s->met = s->met ? s->met : node;
         return PROMOTED;

@@ -78,7 +78,7 @@ static ir_value *row_of(ir_value *value, int32_t depth)
         return NULL;
     if (value->type.data && !node && !value->is_input)
         return constant_row(value);
-    if (!node || node->graph != value->graph || node->n_out != 1 || rewrite_has_body(node))
+    if (!node || node->graph != value->graph || node->n_out != 1 || ir_node_has_body(node))
         return NULL;
     if (rewrite_is(node, "Expand"))
         return row_of(ir_in(node, 0), depth - 1);

@@ -20,12 +20,12 @@ static bool is_quantised(const ir_node *node)
 
 static const ir_value *weights_of(const ir_node *node)
 {
-    return ir_in(node, is_quantised(node) ? QIN_W : 1);
+    return ir_in(node, is_quantised(node) ? QP_W : 1);
 }
 
 static ir_value *merge_projections_bias_of(const ir_node *node)
 {
-    return ir_in(node, is_quantised(node) ? QIN_BIAS : BIAS);
+    return ir_in(node, is_quantised(node) ? QP_BIAS : BIAS);
 }
 
 static bool merge_projections_is_plain_constant(const ir_value *value, int32_t rank)
@@ -45,14 +45,14 @@ static bool is_level(const ir_value *value)
 /* The same of 8-bit numbers, whose result is not rounded. */
 static bool is_quantised_projection(const ir_node *node)
 {
-    const ir_value *x = ir_in(node, QIN_X), *bias = ir_in(node, QIN_BIAS);
-    for (int32_t i = QIN_RESIDUAL; i < node->n_in; i++)
+    const ir_value *x = ir_in(node, QP_X), *bias = ir_in(node, QP_BIAS);
+    for (int32_t i = QP_RESIDUAL; i < node->n_in; i++)
         if (ir_in(node, i))
             return false;
     return !*grt_attr_string(&node->desc, "activation", "") && !grt_attr_int(&node->desc, "transB", 0) &&
-           !ir_in(node, QIN_Y_SCALE) && x->type.rank == 3 &&
-           merge_projections_is_plain_constant(ir_in(node, QIN_W), 2) && is_level(ir_in(node, QIN_W_SCALE)) &&
-           is_level(ir_in(node, QIN_W_ZERO)) && (!bias || merge_projections_is_plain_constant(bias, 1));
+           !ir_in(node, QP_Y_SCALE) && x->type.rank == 3 &&
+           merge_projections_is_plain_constant(ir_in(node, QP_W), 2) && is_level(ir_in(node, QP_W_SCALE)) &&
+           is_level(ir_in(node, QP_W_ZERO)) && (!bias || merge_projections_is_plain_constant(bias, 1));
 }
 
 /* x * constant matrix (+ constant bias), nothing else; used by the attention alone. */
@@ -89,10 +89,10 @@ static bool merge_projections_fits(const ir_node *node, ir_node *const *parts)
             !bias != !first || (bias && bias->type.dtype != first->type.dtype) ||
             w[i]->dtype != w[0]->dtype || w[i]->dims[0] != w[0]->dims[0])
             return false;
-        for (int32_t k = QIN_X_SCALE; is_quantised(parts[i]) && k <= QIN_X_ZERO; k++)
+        for (int32_t k = QP_X_SCALE; is_quantised(parts[i]) && k <= QP_X_ZERO; k++)
             if (ir_in(parts[i], k) != ir_in(parts[0], k))
                 return false;
-        if (is_quantised(parts[i]) && !ir_in(parts[i], QIN_W_ZERO) != !ir_in(parts[0], QIN_W_ZERO))
+        if (is_quantised(parts[i]) && !ir_in(parts[i], QP_W_ZERO) != !ir_in(parts[0], QP_W_ZERO))
             return false;
     }
     /* One size for all heads, so that the sum of the widths says everything. */
@@ -131,18 +131,18 @@ static ir_value *join_levels(ir_node *const *parts, int32_t input)
 
 static ir_node *make_quantised_product(ir_node *before, ir_node *const *parts)
 {
-    ir_value *in[QIN_BIAS + 1] = {NULL};
-    for (int32_t i = QIN_X; i <= QIN_X_ZERO; i++)
+    ir_value *in[QP_BIAS + 1] = {NULL};
+    for (int32_t i = QP_X; i <= QP_X_ZERO; i++)
         in[i] = ir_in(parts[0], i);
-    in[QIN_W] = merge_projections_join(parts, QIN_W);
-    for (int32_t i = QIN_W_SCALE; i <= QIN_W_ZERO; i++)
+    in[QP_W] = merge_projections_join(parts, QP_W);
+    for (int32_t i = QP_W_SCALE; i <= QP_W_ZERO; i++)
         in[i] = ir_in(parts[0], i) ? join_levels(parts, i) : NULL;
-    in[QIN_BIAS] = ir_in(parts[0], QIN_BIAS) ? merge_projections_join(parts, QIN_BIAS) : NULL;
-    if (!in[QIN_W] || !in[QIN_W_SCALE] || (ir_in(parts[0], QIN_W_ZERO) && !in[QIN_W_ZERO]) ||
-        (ir_in(parts[0], QIN_BIAS) && !in[QIN_BIAS]))
+    in[QP_BIAS] = ir_in(parts[0], QP_BIAS) ? merge_projections_join(parts, QP_BIAS) : NULL;
+    if (!in[QP_W] || !in[QP_W_SCALE] || (ir_in(parts[0], QP_W_ZERO) && !in[QP_W_ZERO]) ||
+        (ir_in(parts[0], QP_BIAS) && !in[QP_BIAS]))
         return NULL;
     ir_node *made = ir_node_create(before->graph, before, "graphrt", "QMatMul", parts[0]->desc.name,
-                                   in[QIN_BIAS] ? QIN_BIAS + 1 : QIN_W_ZERO + 1, in, 1);
+                                   in[QP_BIAS] ? QP_BIAS + 1 : QP_W_ZERO + 1, in, 1);
     for (int i = 1; made && i < PARTS; i++)
         ir_node_absorb_name(made, parts[i]);
     return made;

@@ -32,25 +32,15 @@ static ir_value *unexchanged(ir_value *value, bool *exchanged)
     return ir_in(transpose, 0);
 }
 
-static bool partial_rotary_one_int(const ir_value *value, int64_t *out)
-{
-    const int64_t *v;
-    int64_t n;
-    if (!ir_const_ints(value, &v, &n) || n != 1)
-        return false;
-    *out = v[0];
-    return true;
-}
-
 static bool read_part(ir_value *value, part *p)
 {
     int64_t axis, step = 1, size;
     value = unexchanged(value, &p->exchanged);
     const ir_node *slice = value->n_uses == 1 ? rewrite_producer(value, "Slice") : NULL;
     p->source = slice ? ir_in(slice, 0) : NULL;
-    if (!p->source || p->source->type.rank != HEADS || !partial_rotary_one_int(ir_in(slice, 1), &p->from) ||
-        !partial_rotary_one_int(ir_in(slice, 2), &p->to) || !partial_rotary_one_int(ir_in(slice, 3), &axis) ||
-        (ir_in(slice, 4) && !partial_rotary_one_int(ir_in(slice, 4), &step)) || step != 1 ||
+    if (!p->source || p->source->type.rank != HEADS || !ir_const_int(ir_in(slice, 1), &p->from) ||
+        !ir_const_int(ir_in(slice, 2), &p->to) || !ir_const_int(ir_in(slice, 3), &axis) ||
+        (ir_in(slice, 4) && !ir_const_int(ir_in(slice, 4), &step)) || step != 1 ||
         grt_axis(axis, HEADS) != HEADS - 1 ||
         !grt_dim_is_const(slice->graph->module->dims, p->source->type.dims[HEADS - 1], &size))
         return false;

@@ -5,6 +5,7 @@
 #define GRT_GRAPH_PASSES_QUANTISED_H
 
 #include "graph/passes/rewrite.h"
+#include "src/base/qproduct.h"
 
 /* A tensor of 8-bit numbers with its scale and zero point: DequantizeLinear's inputs. */
 typedef struct quantity {
@@ -12,25 +13,8 @@ typedef struct quantity {
     int32_t axis;                  /* of several scales; -1: there is one */
 } quantity;
 
-/* The inputs of the graphrt::Q* products, in their order. */
-enum {
-    QIN_X,
-    QIN_X_SCALE,
-    QIN_X_ZERO,
-    QIN_W,
-    QIN_W_SCALE,
-    QIN_W_ZERO,
-    QIN_Y_SCALE,
-    QIN_Y_ZERO,
-    QIN_BIAS,
-    QIN_RESIDUAL,
-    QIN_R_SCALE,
-    QIN_R_ZERO,
-    QIN_SUM_SCALE,
-    QIN_SUM_ZERO,
-    QIN_COUNT
-};
-
+/* True for graphrt::QConv and QMatMul. */
+bool quantised_is_product(const ir_node *node);
 /* A float32 value that DequantizeLinear makes of 8-bit numbers, without blocks. */
 bool quantised_read(const ir_value *value, quantity *out);
 /* The same, with one scale. */

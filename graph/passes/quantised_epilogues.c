@@ -11,9 +11,8 @@
 
 static bool is_open_product(const ir_node *node)
 {
-    return !strcmp(node->desc.domain, "graphrt") &&
-           (!strcmp(node->desc.op, "QConv") || !strcmp(node->desc.op, "QMatMul")) && node->out[0]->n_uses &&
-           !ir_in(node, QIN_Y_SCALE) && !*grt_attr_string(&node->desc, "activation", "");
+    return quantised_is_product(node) && node->out[0]->n_uses && !ir_in(node, QP_Y_SCALE) &&
+           !*grt_attr_string(&node->desc, "activation", "");
 }
 
 /* What the attribute says for a function of one input; NULL: no step applies it. */
@@ -29,19 +28,19 @@ static const char *quantised_epilogue_activation_of(const ir_node *node, float *
 static void take_activation(pass_context *context, ir_node *product)
 {
     float params[PW_MAX_PARAMS] = {0};
-    ir_value *in[QIN_COUNT] = {NULL};
+    ir_value *in[QP_INPUTS] = {NULL};
     ir_node *act = rewrite_only_user(product->out[0]);
     const char *name = quantised_epilogue_activation_of(act, params);
     ir_node *last = name ? rewrite_only_user(act->out[0]) : NULL;
     quantity y;
     if (!last || ir_in(last, 0) != act->out[0] || !quantised_read_target(last, &y))
         return;
-    for (int32_t i = 0; i <= QIN_BIAS; i++)
+    for (int32_t i = 0; i <= QP_BIAS; i++)
         in[i] = ir_in(product, i);
-    in[QIN_Y_SCALE] = y.scale;
-    in[QIN_Y_ZERO] = y.zero;
+    in[QP_Y_SCALE] = y.scale;
+    in[QP_Y_ZERO] = y.zero;
     ir_node *made = ir_node_create(product->graph, last, "graphrt", product->desc.op, product->desc.name,
-                                   QIN_BIAS + 1, in, 1);
+                                   QP_BIAS + 1, in, 1);
     if (!made)
         return;
     ir_attrs_copy(made, product);
@@ -61,22 +60,22 @@ static ir_node *summand_of(const ir_node *add, int32_t i)
 {
     ir_node *node = ir_in(add, i)->producer;
     if (!node || node->graph != add->graph || rewrite_only_user(ir_in(add, i)) != add ||
-        !is_open_product(node) || strcmp(node->desc.op, "QMatMul") != 0 || ir_in(node, QIN_RESIDUAL))
+        !is_open_product(node) || strcmp(node->desc.op, "QMatMul") != 0 || ir_in(node, QP_RESIDUAL))
         return NULL;
     return node;
 }
 
 static bool quantised_epilogue_take_residual(pass_context *context, ir_node *add, int32_t i)
 {
-    ir_value *in[QIN_RESIDUAL + 1] = {NULL}, *other = ir_in(add, 1 - i);
+    ir_value *in[QP_RESIDUAL + 1] = {NULL}, *other = ir_in(add, 1 - i);
     ir_node *product = summand_of(add, i);
     if (!product || other->type.data || !rewrite_same_shape(&other->type, &product->out[0]->type))
         return false;
-    for (int32_t k = 0; k <= QIN_BIAS; k++)
+    for (int32_t k = 0; k <= QP_BIAS; k++)
         in[k] = ir_in(product, k);
-    in[QIN_RESIDUAL] = other;
+    in[QP_RESIDUAL] = other;
     ir_node *made =
-        ir_node_create(add->graph, add, "graphrt", "QMatMul", product->desc.name, QIN_RESIDUAL + 1, in, 1);
+        ir_node_create(add->graph, add, "graphrt", "QMatMul", product->desc.name, QP_RESIDUAL + 1, in, 1);
     if (!made)
         return false;
     ir_attrs_copy(made, product);

@@ -26,6 +26,11 @@ static bool quantised_form_is_float(const ir_value *value)
     return value && value->type.dtype == GRT_DTYPE_FLOAT;
 }
 
+bool quantised_is_product(const ir_node *node)
+{
+    return grt_op_is(&node->desc, "graphrt", "QConv") || grt_op_is(&node->desc, "graphrt", "QMatMul");
+}
+
 bool quantised_read(const ir_value *value, quantity *out)
 {
     const ir_node *node = rewrite_producer(value, "DequantizeLinear");

@@ -41,13 +41,13 @@ static void quantised_integer_replace_by(pass_context *context, ir_node *old, ir
 
 static void read_qlinear(pass_context *context, ir_node *node, bool conv)
 {
-    ir_value *in[QIN_COUNT];
-    for (int32_t i = 0; i < QIN_COUNT; i++)
+    ir_value *in[QP_INPUTS];
+    for (int32_t i = 0; i < QP_INPUTS; i++)
         in[i] = ir_in(node, i);
-    if (!in[QIN_X] || in[QIN_X]->type.rank < 2 || !is_single(in[QIN_X_SCALE]) || !is_single(in[QIN_X_ZERO]) ||
-        !is_single(in[QIN_Y_SCALE]) || !is_single(in[QIN_Y_ZERO]) ||
-        !is_per_channel(in[QIN_W_SCALE], in[QIN_W], conv) ||
-        !is_per_channel(in[QIN_W_ZERO], in[QIN_W], conv) || in[QIN_W]->type.rank < 2)
+    if (!in[QP_X] || in[QP_X]->type.rank < 2 || !is_single(in[QP_X_SCALE]) || !is_single(in[QP_X_ZERO]) ||
+        !is_single(in[QP_Y_SCALE]) || !is_single(in[QP_Y_ZERO]) ||
+        !is_per_channel(in[QP_W_SCALE], in[QP_W], conv) || !is_per_channel(in[QP_W_ZERO], in[QP_W], conv) ||
+        in[QP_W]->type.rank < 2)
         return;
     ir_node *made = ir_node_create(node->graph, node, "graphrt", conv ? "QConv" : "QMatMul", node->desc.name,
                                    node->n_in, in, 1);
@@ -130,12 +130,12 @@ static void read_integer(pass_context *context, ir_node *node, bool conv)
     if (x->type.rank < 2 || w->type.rank < 2 || !is_single(x_zero) || !is_per_channel(w_zero, w, conv) ||
         !read_scaled(node, w, conv, &s))
         return;
-    ir_value *in[QIN_BIAS + 1] = {x, s.x_scale, x_zero, w, s.w_scale, w_zero, s.y.scale, s.y.zero, s.bias};
+    ir_value *in[QP_BIAS + 1] = {x, s.x_scale, x_zero, w, s.w_scale, w_zero, s.y.scale, s.y.zero, s.bias};
     ir_node *made =
         ir_node_create(node->graph, s.last, "graphrt", conv ? "QConv" : "QMatMul", node->desc.name,
-                       s.bias      ? QIN_BIAS + 1
-                       : s.y.scale ? QIN_BIAS
-                                   : QIN_Y_SCALE,
+                       s.bias      ? QP_BIAS + 1
+                       : s.y.scale ? QP_BIAS
+                                   : QP_Y_SCALE,
                        in, 1);
     if (made && conv)
         quantised_copy_window(made, node);

@@ -110,17 +110,17 @@ static ir_value *zero_of(const product *p, const quantity *q)
 
 static bool quantised_products_make_product(product *p)
 {
-    ir_value *in[QIN_COUNT] = {
+    ir_value *in[QP_INPUTS] = {
         p->x.data,  p->x.scale,        zero_of(p, &p->x), p->w.data,
         p->w.scale, zero_of(p, &p->w), p->y.scale,        p->y.zero,
         p->bias,    p->residual.data,  p->residual.scale, p->residual.data ? zero_of(p, &p->residual) : NULL};
     const bool conv = rewrite_is(p->head, "Conv");
     ir_node *made =
         ir_node_create(p->head->graph, p->last, "graphrt", conv ? "QConv" : "QMatMul", p->head->desc.name,
-                       p->residual.data ? QIN_SUM_SCALE
-                       : p->bias        ? QIN_BIAS + 1
-                       : p->y.scale     ? QIN_BIAS
-                                        : QIN_Y_SCALE,
+                       p->residual.data ? QP_SUM_SCALE
+                       : p->bias        ? QP_BIAS + 1
+                       : p->y.scale     ? QP_BIAS
+                                        : QP_Y_SCALE,
                        in, 1);
     if (!made)
         return false;

@@ -12,10 +12,9 @@ enum { A, B = 3, SUM_SCALE = 6, SUM_ZERO };
 static ir_node *quantised_sums_product_of(const ir_value *value)
 {
     ir_node *node = value ? value->producer : NULL;
-    if (!node || value->n_uses != 1 || strcmp(node->desc.domain, "graphrt") != 0 ||
-        (strcmp(node->desc.op, "QConv") != 0 && strcmp(node->desc.op, "QMatMul") != 0))
+    if (!node || value->n_uses != 1 || !quantised_is_product(node))
         return NULL;
-    return ir_in(node, QIN_Y_SCALE) && !ir_in(node, QIN_RESIDUAL) ? node : NULL;
+    return ir_in(node, QP_Y_SCALE) && !ir_in(node, QP_RESIDUAL) ? node : NULL;
 }
 
 static void copy_activation(ir_node *to, const ir_node *sum)
@@ -33,17 +32,17 @@ static bool take_sum(pass_context *context, ir_node *sum, int32_t at)
 {
     const int32_t other = at == A ? B : A;
     ir_node *product = quantised_sums_product_of(ir_in(sum, at));
-    ir_value *in[QIN_COUNT] = {NULL};
+    ir_value *in[QP_INPUTS] = {NULL};
     if (!product || !rewrite_same_shape(&ir_in(sum, A)->type, &ir_in(sum, B)->type))
         return false;
-    for (int32_t i = 0; i <= QIN_BIAS; i++)
+    for (int32_t i = 0; i <= QP_BIAS; i++)
         in[i] = ir_in(product, i);
     for (int32_t i = 0; i < B - A; i++)
-        in[QIN_RESIDUAL + i] = ir_in(sum, other + i);
-    in[QIN_SUM_SCALE] = ir_in(sum, SUM_SCALE);
-    in[QIN_SUM_ZERO] = ir_in(sum, SUM_ZERO);
+        in[QP_RESIDUAL + i] = ir_in(sum, other + i);
+    in[QP_SUM_SCALE] = ir_in(sum, SUM_SCALE);
+    in[QP_SUM_ZERO] = ir_in(sum, SUM_ZERO);
     ir_node *made =
-        ir_node_create(sum->graph, sum, "graphrt", product->desc.op, product->desc.name, QIN_COUNT, in, 1);
+        ir_node_create(sum->graph, sum, "graphrt", product->desc.op, product->desc.name, QP_INPUTS, in, 1);
     if (!made)
         return false;
     ir_attrs_copy(made, product);

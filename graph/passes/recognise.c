@@ -19,11 +19,6 @@ typedef struct product {
     ir_value *x[MAX_FACTORS];
 } product;
 
-static bool recognise_is_inner(const ir_value *value)
-{
-    return value && value->producer && value->n_uses == 1;
-}
-
 static bool collect_factors(ir_value *value, bool root, product *p)
 {
     double c;
@@ -32,16 +27,15 @@ static bool collect_factors(ir_value *value, bool root, product *p)
         p->constant *= c;
         return true;
     }
-    if (node && (root || recognise_is_inner(value)) && rewrite_is(node, "Mul") &&
-        ir_in(node, 0) != ir_in(node, 1))
+    if (node && (root || ir_is_inner(value)) && rewrite_is(node, "Mul") && ir_in(node, 0) != ir_in(node, 1))
         return collect_factors(ir_in(node, 0), false, p) && collect_factors(ir_in(node, 1), false, p);
-    if (node && (root || recognise_is_inner(value)) && rewrite_is(node, "Mul") &&
-        ir_in(node, 0) == ir_in(node, 1) && p->n + 2 <= MAX_FACTORS) {
+    if (node && (root || ir_is_inner(value)) && rewrite_is(node, "Mul") && ir_in(node, 0) == ir_in(node, 1) &&
+        p->n + 2 <= MAX_FACTORS) {
         p->x[p->n++] = ir_in(node, 0);
         p->x[p->n++] = ir_in(node, 0);
         return true;
     }
-    if (node && (root || recognise_is_inner(value)) && rewrite_is(node, "Div") &&
+    if (node && (root || ir_is_inner(value)) && rewrite_is(node, "Div") &&
         ir_const_float(ir_in(node, 1), &c)) {
         p->constant /= c;
         return collect_factors(ir_in(node, 0), false, p);
@@ -68,7 +62,7 @@ static ir_value *plus_constant(const ir_value *value, double expected)
 {
     double c;
     ir_node *add = rewrite_producer(value, "Add");
-    if (!add || !recognise_is_inner(value))
+    if (!add || !ir_is_inner(value))
         return NULL;
     for (int32_t i = 0; i < 2; i++)
         if (ir_const_float(ir_in(add, i), &c) && is_near(c, expected))
@@ -79,7 +73,7 @@ static ir_value *plus_constant(const ir_value *value, double expected)
 /* The input of `op` if that makes the value and only serves here. */
 static ir_value *recognise_input_of(const ir_value *value, const char *op)
 {
-    ir_node *node = recognise_is_inner(value) ? rewrite_producer(value, op) : NULL;
+    ir_node *node = ir_is_inner(value) ? rewrite_producer(value, op) : NULL;
     return node ? ir_in(node, 0) : NULL;
 }
 
@@ -128,7 +122,7 @@ static bool find_swish(pass_context *context, ir_node *node, const product *p)
     if (p->constant != 1 || !self_times(p, "Sigmoid", &x, &inner) || !factors_of(inner, &scaled))
         return false;
     bool plain = inner == x;
-    if (!plain && (scaled.n != 1 || scaled.x[0] != x || !recognise_is_inner(inner)))
+    if (!plain && (scaled.n != 1 || scaled.x[0] != x || !ir_is_inner(inner)))
         return false;
     ir_node *made = unary(node, "Swish", x);
     if (made)
@@ -171,7 +165,7 @@ static bool is_tanh_argument(ir_value *value, const ir_value *x)
         }
         return false;
     }
-    ir_node *add = p.n == 1 && recognise_is_inner(p.x[0]) ? rewrite_producer(p.x[0], "Add") : NULL;
+    ir_node *add = p.n == 1 && ir_is_inner(p.x[0]) ? rewrite_producer(p.x[0], "Add") : NULL;
     for (int32_t i = 0; add && i < 2; i++)
         if (ir_in(add, i) == x && factors_of(ir_in(add, 1 - i), &cube) && cube.n == 3 && cube.x[0] == x &&
             cube.x[1] == x && cube.x[2] == x)
@@ -216,12 +210,12 @@ static ir_value *mean_of(const ir_value *value)
 static ir_value *root_mean_square(ir_value *value, double *out_epsilon)
 {
     ir_value *sum = value ? recognise_input_of(value, "Sqrt") : NULL;
-    ir_node *add = sum && recognise_is_inner(sum) ? rewrite_producer(sum, "Add") : NULL;
+    ir_node *add = sum && ir_is_inner(sum) ? rewrite_producer(sum, "Add") : NULL;
     for (int32_t i = 0; add && i < 2; i++) {
         const ir_value *mean = ir_in(add, 1 - i);
         ir_value *square =
-            ir_const_float(ir_in(add, i), out_epsilon) && recognise_is_inner(mean) ? mean_of(mean) : NULL;
-        ir_node *mul = recognise_is_inner(square) ? rewrite_producer(square, "Mul") : NULL;
+            ir_const_float(ir_in(add, i), out_epsilon) && ir_is_inner(mean) ? mean_of(mean) : NULL;
+        ir_node *mul = ir_is_inner(square) ? rewrite_producer(square, "Mul") : NULL;
         if (mul && ir_in(mul, 0) == ir_in(mul, 1))
             return ir_in(mul, 0);
     }
@@ -235,7 +229,7 @@ static ir_value *normalised(const ir_node *node, double *out_epsilon)
         return root_mean_square(ir_in(node, 1), out_epsilon) == ir_in(node, 0) ? ir_in(node, 0) : NULL;
     for (int32_t i = 0; i < 2 && rewrite_is(node, "Mul"); i++) {
         ir_value *root =
-            recognise_is_inner(ir_in(node, i)) ? recognise_input_of(ir_in(node, i), "Reciprocal") : NULL;
+            ir_is_inner(ir_in(node, i)) ? recognise_input_of(ir_in(node, i), "Reciprocal") : NULL;
         if (root && root_mean_square(root, out_epsilon) == ir_in(node, 1 - i))
             return ir_in(node, 1 - i);
     }
@@ -261,12 +255,12 @@ static bool find_layer_norm(pass_context *context, ir_node *node)
     if (!rewrite_is(node, "Add"))
         return false;
     for (int32_t i = 0; i < 2; i++) {
-        ir_node *mul = recognise_is_inner(ir_in(node, i)) ? rewrite_producer(ir_in(node, i), "Mul") : NULL;
+        ir_node *mul = ir_is_inner(ir_in(node, i)) ? rewrite_producer(ir_in(node, i), "Mul") : NULL;
         ir_value *bias = ir_in(node, 1 - i);
         for (int32_t k = 0; mul && k < 2; k++) {
             double epsilon;
             ir_value *scale = ir_in(mul, 1 - k), *unit = ir_in(mul, k);
-            ir_value *d = recognise_is_inner(unit) ? normalised(unit->producer, &epsilon) : NULL;
+            ir_value *d = ir_is_inner(unit) ? normalised(unit->producer, &epsilon) : NULL;
             ir_value *x = d && d->n_uses == 3 ? centred(d) : NULL; /* twice in its square, once divided */
             if (!x || !is_last_dim_vector(scale, &x->type) || !is_last_dim_vector(bias, &x->type))
                 continue;
@@ -283,9 +277,9 @@ static bool find_layer_norm(pass_context *context, ir_node *node)
 /* x / rms(x), where it may be computed in float32 between two casts, as models of 16-bit floats do. */
 static ir_value *normalised_wide(ir_value *unit, double *out_epsilon)
 {
-    ir_node *narrow = recognise_is_inner(unit) ? rewrite_producer(unit, "Cast") : NULL;
+    ir_node *narrow = ir_is_inner(unit) ? rewrite_producer(unit, "Cast") : NULL;
     ir_value *wide = narrow ? ir_in(narrow, 0) : unit;
-    ir_value *x = recognise_is_inner(wide) ? normalised(wide->producer, out_epsilon) : NULL;
+    ir_value *x = ir_is_inner(wide) ? normalised(wide->producer, out_epsilon) : NULL;
     if (!x || !narrow)
         return x;
     ir_node *widen = rewrite_producer(x, "Cast");
@@ -340,7 +334,7 @@ static bool is_constant_dim(const ir_node *node, grt_dim dim, int64_t *out)
 static bool find_group_norm(pass_context *context, ir_node *node)
 {
     ir_value *unit = rewrite_is(node, "Reshape") ? ir_in(node, 0) : NULL;
-    ir_node *norm = recognise_is_inner(unit) ? rewrite_producer(unit, "InstanceNormalization") : NULL;
+    ir_node *norm = ir_is_inner(unit) ? rewrite_producer(unit, "InstanceNormalization") : NULL;
     ir_value *x = norm ? recognise_input_of(ir_in(norm, 0), "Reshape") : NULL;
     const float *scale = norm ? recognise_constant_floats(ir_in(norm, 1)) : NULL,
                 *bias = norm ? recognise_constant_floats(ir_in(norm, 2)) : NULL;
@@ -386,7 +380,7 @@ static bool widen_group_norm(pass_context *context, ir_node *node)
     const bool mul = rewrite_is(node, "Mul");
     for (int32_t i = 0; i < 2 && (mul || rewrite_is(node, "Add")); i++) {
         ir_value *unit = ir_in(node, i);
-        ir_node *norm = recognise_is_inner(unit) ? rewrite_producer(unit, "GroupNormalization") : NULL;
+        ir_node *norm = ir_is_inner(unit) ? rewrite_producer(unit, "GroupNormalization") : NULL;
         const float *scale = norm ? recognise_constant_floats(ir_in(norm, 1)) : NULL,
                     *bias = norm ? recognise_constant_floats(ir_in(norm, 2)) : NULL;
         int64_t channels;
@@ -428,7 +422,7 @@ static void find_product_of_rows(pass_context *context, ir_node *node)
 {
     const ir_type *out = &node->out[0]->type;
     ir_node *gemm =
-        rewrite_is(node, "Reshape") && recognise_is_inner(ir_in(node, 0)) ? ir_in(node, 0)->producer : NULL;
+        rewrite_is(node, "Reshape") && ir_is_inner(ir_in(node, 0)) ? ir_in(node, 0)->producer : NULL;
     const ir_node *user = rewrite_only_user(node->out[0]);
     grt_dim dims[GRT_MAX_RANK];
     if (!gemm || !recognise_is_plain_gemm(gemm) || !rewrite_is(user, "Add") || out->rank < 3 ||

@@ -199,14 +199,6 @@ ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t 
     return ir_constant(graph, NULL, all);
 }
 
-bool rewrite_has_body(const ir_node *node)
-{
-    for (size_t i = 0; i < node->desc.n_attrs; i++)
-        if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
-            return true;
-    return false;
-}
-
 static grt_status each_graph(pass_context *context, ir_graph *graph,
                              grt_status (*visit)(pass_context *context, ir_graph *graph))
 {

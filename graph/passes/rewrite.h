@@ -48,8 +48,6 @@ ir_value *rewrite_reshaped(ir_node *before, ir_value *x, int32_t rank, const grt
 /* Constants of one rank and dtype, equal in all dims but `axis`, one behind the other along it. NULL if the
  * budget does not allow it, or out of memory. */
 ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t n, int32_t axis);
-/* Does the node own graphs? */
-bool rewrite_has_body(const ir_node *node);
 /* The tensor in `value`, kept by the module from now on. NULL when out of memory. */
 grt_tensor *rewrite_adopt(ir_module *module, grt_value *value);
 /* Visit every graph of the module, bodies after the graph that holds them. */

@@ -13,14 +13,9 @@
 
 #include <string.h>
 
-static bool rotary_is_inner(const ir_value *value)
-{
-    return value && value->producer && value->n_uses == 1;
-}
-
 static ir_node *inner(const ir_value *value, const char *op)
 {
-    return rotary_is_inner(value) ? rewrite_producer(value, op) : NULL;
+    return ir_is_inner(value) ? rewrite_producer(value, op) : NULL;
 }
 
 /* ---- transposes on the way ---- */
@@ -81,7 +76,7 @@ static spot rotary_source_of(spot at)
 /* The node of that op that makes the value, perhaps transposed; nothing else reads it on the way. */
 static ir_node *inner_at(spot *at, const char *op)
 {
-    for (ir_value *x; rotary_is_inner(at->value) && (x = untransposed(at->value)); at->value = x)
+    for (ir_value *x; ir_is_inner(at->value) && (x = untransposed(at->value)); at->value = x)
         at->swapped = !at->swapped;
     return inner(at->value, op);
 }
@@ -100,16 +95,6 @@ typedef struct rotation {
     ir_value *made_cos, *made_sin;      /* [batch, sequence, size], where they are computed */
     int64_t batch, heads, length, size; /* batch and length: 0 where they are symbols */
 } rotation;
-
-static bool only_int(const ir_value *value, int64_t *out)
-{
-    const int64_t *v;
-    int64_t n;
-    if (!ir_const_ints(value, &v, &n) || n != 1)
-        return false;
-    *out = v[0];
-    return true;
-}
 
 /* The same where one Split makes both halves. */
 static ir_value *split_of(const ir_value *value, int64_t from, int64_t to)
@@ -132,8 +117,9 @@ static ir_value *slice_of(const ir_value *value, int64_t from, int64_t to)
     ir_node *slice = inner(value, "Slice");
     int64_t start, end, axis, step = 1;
     ir_value *x = slice ? ir_in(slice, 0) : NULL;
-    if (!x || x->type.rank != 4 || !only_int(ir_in(slice, 1), &start) || !only_int(ir_in(slice, 2), &end) ||
-        !only_int(ir_in(slice, 3), &axis) || (ir_in(slice, 4) && !only_int(ir_in(slice, 4), &step)))
+    if (!x || x->type.rank != 4 || !ir_const_int(ir_in(slice, 1), &start) ||
+        !ir_const_int(ir_in(slice, 2), &end) || !ir_const_int(ir_in(slice, 3), &axis) ||
+        (ir_in(slice, 4) && !ir_const_int(ir_in(slice, 4), &step)))
         return NULL;
     return grt_axis(axis, 4) == 3 && step == 1 && start == from && (end == to || (end > to && from > 0))
                ? x

@@ -7,23 +7,17 @@
 #include "src/target/measure.h"
 #include "src/target/pack.h"
 #include "src/target/target.h"
+#include "src/base/file_map.h"
 
 #include <string.h>
 #include <sys/stat.h>
-
-static bool compile_same_file(const char *a, const char *b)
-{
-    struct stat of_a, of_b;
-    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
-           of_a.st_ino == of_b.st_ino;
-}
 
 grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path)
 {
     if (!onnx_path || !plan_path)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_compile: %s is NULL",
                         onnx_path ? "plan_path" : "onnx_path");
-    if (compile_same_file(onnx_path, plan_path))
+    if (grt_same_file(onnx_path, plan_path))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the plan would take the place of the model",
                         plan_path);
     grt_compile_options known;

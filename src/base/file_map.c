@@ -41,3 +41,10 @@ void grt_file_map_close(grt_file_map *map)
         munmap(map->data, map->size);
     *map = (grt_file_map){0};
 }
+
+bool grt_same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}

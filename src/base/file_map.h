@@ -20,5 +20,7 @@ grt_status grt_file_map_open(const char *path, grt_file_map *out_map);
 grt_status grt_file_map_fd(const char *path, int fd, grt_file_map *out_map);
 /* Of an empty map, too. */
 void grt_file_map_close(grt_file_map *map);
+/* True if both are there and one file. */
+bool grt_same_file(const char *a, const char *b);
 
 #endif

@@ -22,6 +22,7 @@ typedef uint32_t grt_dtype_set;
 #define GRT_SET_SIGNED   (GRT_BIT(INT8) | GRT_BIT(INT16) | GRT_BIT(INT32) | GRT_BIT(INT64))
 #define GRT_SET_UNSIGNED (GRT_BIT(UINT8) | GRT_BIT(UINT16) | GRT_BIT(UINT32) | GRT_BIT(UINT64))
 #define GRT_SET_INTS     (GRT_SET_SIGNED | GRT_SET_UNSIGNED)
+#define GRT_SET_BYTES    (GRT_BIT(UINT8) | GRT_BIT(INT8))
 #define GRT_SET_NUMBERS  (GRT_SET_FLOATS | GRT_SET_INTS)
 #define GRT_SET_FLOAT8                                                                                 \
     (GRT_BIT(FLOAT8E4M3FN) | GRT_BIT(FLOAT8E4M3FNUZ) | GRT_BIT(FLOAT8E5M2) | GRT_BIT(FLOAT8E5M2FNUZ) | \

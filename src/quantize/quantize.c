@@ -8,6 +8,7 @@
 #include "src/quantize/observe.h"
 #include "src/quantize/opset.h"
 #include "src/quantize/options.h"
+#include "src/base/file_map.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -331,13 +332,6 @@ static grt_status quantize_file(quantizing *q, const char *onnx_path, const char
     return GRT_OK;
 }
 
-static bool quantize_same_file(const char *a, const char *b)
-{
-    struct stat of_a, of_b;
-    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
-           of_a.st_ino == of_b.st_ino;
-}
-
 grt_status grt_quantize(const char *onnx_path, const grt_quantize_options *options, const char *out_path,
                         grt_quantize_report *out_report)
 {
@@ -345,7 +339,7 @@ grt_status grt_quantize(const char *onnx_path, const grt_quantize_options *optio
     if (!onnx_path || !out_path)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_quantize: %s is NULL",
                         onnx_path ? "out_path" : "onnx_path");
-    if (quantize_same_file(onnx_path, out_path))
+    if (grt_same_file(onnx_path, out_path))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the result would take the place of the model",
                         out_path);
     GRT_TRY(quantize_options_take(&q.options, options));

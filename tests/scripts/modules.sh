@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Modules beside the library: one of another release says so, and NVIDIA's libraries are found where Python's packages have them.
+# Modules beside the library: one of another release says so, oneDNN is opened by who needs it, and NVIDIA's libraries are found where Python's packages have them.
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -31,6 +31,37 @@ says_so()
 }
 check "a module of another release can be made" other_release
 check "a module of another release says so" says_so
+
+# oneDNN: neither it nor C++ is loaded before a convolution wants it, and nothing takes its place.
+model=$srcdir/models/digits/digits.onnx
+other_onednn()
+{
+    mkdir -p "$scratch/onednn"
+    echo 'const char *const grt_dnnl_calls[64] = {"9.8.7 for oneDNN 1.x"};' >"$scratch/calls.c"
+    compile -o "$scratch/onednn/libgraphrt-onednn.so" "$scratch/calls.c"
+}
+loads_cxx() { LD_DEBUG=files "$@" 2>&1 | grep -E 'calling init.*lib(dnnl|stdc)'; }
+graphrt_alone() # COMMAND...: with a copy of the library that has no modules beside it
+{
+    mkdir -p "$scratch/alone" && cp -L .libs/libgraphrt.so.1 "$scratch/alone/" && LD_LIBRARY_PATH=$scratch/alone "$@" 2>"$scratch/stderr"
+    local status=$?
+    cat "$scratch/stderr" >&2
+    return "$status"
+}
+fails_for() { local want=$1; shift; "$@" 2>&1 | tee "$scratch/said"; [ "${PIPESTATUS[0]}" = 2 ] && grep -q "Conv node .*: convolutions are computed by oneDNN: $want" "$scratch/said"; }
+no_convolution() { graphrt_alone .libs/graphrun "$scratch/fold.onnx" && ! loads_cxx .libs/graphrun "$scratch/fold.onnx"; }
+check "a model without convolutions" tar -xJf "$srcdir/tests/data/onnx-node-opset28.tar.xz" -C "$scratch" --strip-components=2 node/test_softmax_example/model.onnx
+mv "$scratch/model.onnx" "$scratch/fold.onnx"
+check "it needs neither oneDNN nor C++" no_convolution
+check "a model with convolutions loads oneDNN" loads_cxx ./graphrun "$model"
+check "a module of oneDNN for another release can be made" other_onednn
+GRAPHRT_BACKEND_PATH=$scratch/onednn check "it says so" fails_for "the module 'onednn' is of 9.8.7 for oneDNN 1.x" ./graphrun "$model"
+installed=$(sed -n 's/^libdir = //p' Makefile | sed "s|[$]{exec_prefix}|$(sed -n 's/^prefix = //p' Makefile)|")/graphrt/libgraphrt-onednn.so
+if [ -e "$installed" ]; then
+    skip "a module that is missing" "$installed is there"
+else
+    check "a module that is missing is an error" fails_for "the module 'onednn' cannot be opened" graphrt_alone .libs/graphrun "$model"
+fi
 
 # A directory of packages: graphrt/ has the module, nvidia/NAME/lib a library. Its name has what a pattern would mean something by.
 packages()

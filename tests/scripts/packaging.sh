@@ -22,7 +22,7 @@ refuse 1 "a file that was forgotten" forget
 
 if command -v dpkg-query >/dev/null; then
     library=$(realpath .libs/libgraphrt.so)
-    bill() { "$srcdir/scripts/sbom.sh" "$library" .libs/graphrun; }
+    bill() { "$srcdir/scripts/sbom.sh" "$library" libgraphrt-onednn.so .libs/graphrun; }
     bill >"$scratch/sbom.json" 2>"$scratch/sbom.err"
     names_all()
     {

@@ -29,10 +29,10 @@ enum { FRAMES = 48 };
 static atomic_long wanted_at, count, refused, live;
 static atomic_bool all_after;
 typedef struct code {
-    const char *name;
+    const char *name, *path;
     uintptr_t begin, end;
 } code;
-static code gomp = {"libgomp", 0, 0}, dnnl = {"libdnnl", 0, 0};
+static code gomp = {.name = "libgomp"}, dnnl = {.name = "libdnnl"};
 static void *frames[FRAMES];
 static int n_frames;
 static _Thread_local bool inside; /* of ours */
@@ -43,6 +43,7 @@ static int find(struct dl_phdr_info *info, size_t size, void *user)
     (void)size;
     if (!strstr(info->dlpi_name, c->name))
         return 0;
+    c->path = info->dlpi_name;
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
             c->begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
@@ -59,10 +60,10 @@ static bool is_in(const code *c, const void *caller)
 void refuse_at(long at, bool for_good)
 {
     inside = true;
-    if (!gomp.begin) {
+    if (!gomp.begin)
         dl_iterate_phdr(find, &gomp);
-        dl_iterate_phdr(find, &dnnl);
-    }
+    if (!dnnl.begin)
+        dl_iterate_phdr(find, &dnnl); /* opened by the first convolution */
     if (!n_frames)
         backtrace(frames, FRAMES); /* the first call loads a library */
     inside = false;
@@ -209,10 +210,14 @@ static void stop_making(void)
     is_making = false;
 }
 
-static void *next_function(const char *name)
+/* A library that a module brought is not among the next ones of the program. */
+static void *dnnl_function(const char *name)
 {
     inside = true;
-    void *found = dlsym(RTLD_NEXT, name);
+    if (!dnnl.path)
+        dl_iterate_phdr(find, &dnnl);
+    void *library = dlopen(dnnl.path, RTLD_LAZY | RTLD_NOLOAD), *found = dlsym(library, name);
+    dlclose(library);
     inside = false;
     return found;
 }
@@ -220,7 +225,7 @@ static void *next_function(const char *name)
 int dnnl_primitive_create(void *out, const void *pd)
 {
     int (*real)(void *, const void *);
-    *(void **)&real = next_function("dnnl_primitive_create");
+    *(void **)&real = dnnl_function("dnnl_primitive_create");
     is_making = true;
     atomic_fetch_add(&making, 1);
     if (atomic_load(&wanted_at))
@@ -233,7 +238,7 @@ int dnnl_primitive_create(void *out, const void *pd)
 int dnnl_get_primitive_cache_capacity(int *out)
 {
     int (*real)(int *);
-    *(void **)&real = next_function("dnnl_get_primitive_cache_capacity");
+    *(void **)&real = dnnl_function("dnnl_get_primitive_cache_capacity");
     stop_making();
     return real(out);
 }
@@ -241,7 +246,7 @@ int dnnl_get_primitive_cache_capacity(int *out)
 int dnnl_set_primitive_cache_capacity(int capacity)
 {
     int (*real)(int);
-    *(void **)&real = next_function("dnnl_set_primitive_cache_capacity");
+    *(void **)&real = dnnl_function("dnnl_set_primitive_cache_capacity");
     if (!capacity && atomic_load(&making))
         atomic_fetch_add(&disturbed, 1);
     return real(capacity);

@@ -577,9 +577,9 @@ START_TEST(sums_join_products_that_are_rounded)
     ck_assert_ptr_null(strstr(ir_text_ops(module), "QAdd"));
     ck_assert_str_eq(grt_attr_string(&conv->desc, "sum_activation", ""), "Relu");
     ck_assert_str_eq(grt_attr_string(&conv->desc, "activation", ""), "");
-    ck_assert(ir_const_float(ir_in(conv, QIN_Y_SCALE), &scale) && scale == 0.25);
-    ck_assert(ir_const_float(ir_in(conv, QIN_SUM_SCALE), &scale) && scale == 0.5);
-    ck_assert(ir_const_float(ir_in(conv, QIN_R_SCALE), &scale) && scale == 0.0078125);
+    ck_assert(ir_const_float(ir_in(conv, QP_Y_SCALE), &scale) && scale == 0.25);
+    ck_assert(ir_const_float(ir_in(conv, QP_SUM_SCALE), &scale) && scale == 0.5);
+    ck_assert(ir_const_float(ir_in(conv, QP_R_SCALE), &scale) && scale == 0.0078125);
     ir_module_release(module);
 }
 END_TEST
@@ -614,7 +614,7 @@ START_TEST(float_products_add_residuals_and_are_narrow)
                                           GRT_PRECISION_FLOAT16);
     const ir_node *product = ir_text_node(module, "QMatMul", 0);
     ck_assert_int_eq(product->out[0]->type.dtype, GRT_DTYPE_FLOAT16);
-    ck_assert_int_eq(ir_in(product, QIN_RESIDUAL)->type.dtype, GRT_DTYPE_FLOAT16);
+    ck_assert_int_eq(ir_in(product, QP_RESIDUAL)->type.dtype, GRT_DTYPE_FLOAT16);
     ck_assert_ptr_null(strstr(ir_text_ops(module), "Add"));
     ir_module_release(module);
 }

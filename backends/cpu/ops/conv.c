@@ -72,12 +72,19 @@ static bool fits_dnnl(const cpu_conv *c)
     return plain;
 }
 
+/* Of a call of the shim: memory that ran out and a library that is missing are failures of the node. */
+static grt_status conv_hand_on(const grt_op_desc *desc, grt_status status, const char *err)
+{
+    if (status == GRT_STATUS_DEVICE)
+        return grt_fail_context(status, "%s node '%s'", desc->op, desc->name);
+    return status == GRT_STATUS_OUT_OF_MEMORY ? grt_fail_op(desc, status, "%s", err) : GRT_OK;
+}
+
 /* No operation, with OK: the library has none. */
 static grt_status make_op(const grt_op_desc *desc, const cpu_conv *c, bool transposed, bool bias,
                           bool residual, const grt_dnnl_op *like, int threads, grt_dnnl_op **out)
 {
     char err[ERROR_SIZE];
-
     const grt_dnnl_layout layout = c->last ? GRT_DNNL_CHANNELS_LAST : GRT_DNNL_CHANNELS_FIRST;
     grt_dnnl_conv d = {.spatial = c->w.spatial,
                        .transposed = transposed,
@@ -104,8 +111,7 @@ static grt_status make_op(const grt_op_desc *desc, const cpu_conv *c, bool trans
         d.post[d.post_count++] = (grt_dnnl_post){GRT_DNNL_POST_ADD, {GRT_ACT_NONE, 0, 0}};
     if (c->act.kind != GRT_ACT_NONE)
         d.post[d.post_count++] = (grt_dnnl_post){GRT_DNNL_POST_ACT, c->act};
-    const grt_status status = grt_dnnl_conv_create(&d, like, threads, out, err, sizeof err);
-    return status == GRT_STATUS_OUT_OF_MEMORY ? grt_fail_op(desc, status, "%s", err) : GRT_OK;
+    return conv_hand_on(desc, grt_dnnl_conv_create(&d, like, threads, out, err, sizeof err), err);
 }
 
 /* ---- create ---- */
@@ -227,7 +233,7 @@ static grt_status repack(const grt_op_desc *desc, const grt_dnnl_op *op, source 
         return GRT_OK;
     free(packed);
     *out = NULL;
-    return status == GRT_STATUS_OUT_OF_MEMORY ? grt_fail_op(desc, status, "%s", err) : GRT_OK;
+    return conv_hand_on(desc, status, err);
 }
 
 /* True if the weights already have the layout of the operation. */

@@ -11,8 +11,8 @@
 
 static const image_module *open_module(void)
 {
-    bool there;
-    return grt_module_find("image", "grt_image_module", &there);
+    const void *found;
+    return grt_module_find("image", "grt_image_module", NULL, &found) == GRT_OK ? found : NULL;
 }
 
 static bool supports_decoder(const grt_kernel_node *node, grt_text *why)

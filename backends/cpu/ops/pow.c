@@ -6,6 +6,7 @@
 #include "backends/cpu/pointwise_loops.h"
 #include "backends/cpu/pointwise_walk.h"
 #include "src/base/float.h"
+#include "src/base/int64.h"
 
 #include <math.h>
 #include <string.h>
@@ -53,24 +54,6 @@ static void block_f64(const void *user, int64_t n, void *out, const void *const 
     cpu_pw_table(GRT_DTYPE_DOUBLE)[PW_Pow](n, out, in, scalar, no_params);
 }
 
-/* Wraps around like any integer product; a negative power of anything but 1 and -1 is 0. */
-static int64_t int_power(int64_t base, int64_t exponent)
-{
-    if (exponent < 0)
-        return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
-    uint64_t result = 1, square = (uint64_t)base;
-    for (; exponent; exponent >>= 1) {
-        result *= exponent & 1 ? square : 1;
-        square *= square;
-    }
-    return (int64_t)result;
-}
-
-static int64_t to_int(double x)
-{
-    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
-}
-
 static void pow_store(grt_dtype dtype, void *out, int64_t i, double x)
 {
     switch (dtype) {
@@ -87,10 +70,10 @@ static void pow_store(grt_dtype dtype, void *out, int64_t i, double x)
         ((uint16_t *)out)[i] = grt_float_to_bfloat16((float)x);
         break;
     case GRT_DTYPE_INT32:
-        ((int32_t *)out)[i] = (int32_t)to_int(x);
+        ((int32_t *)out)[i] = (int32_t)grt_int64_of(x);
         break;
     default:
-        ((int64_t *)out)[i] = to_int(x);
+        ((int64_t *)out)[i] = grt_int64_of(x);
     }
 }
 
@@ -108,7 +91,7 @@ static void block_mixed(const void *user, int64_t n, void *out, const void *cons
             pow_store(t->base, out, i, pow(grt_tensor_double(&base, a), grt_tensor_double(&exponent, b)));
             continue;
         }
-        int64_t y = int_power(grt_tensor_int(&base, a), grt_tensor_int(&exponent, b));
+        int64_t y = grt_int64_power(grt_tensor_int(&base, a), grt_tensor_int(&exponent, b));
         if (t->base == GRT_DTYPE_INT32)
             ((int32_t *)out)[i] = (int32_t)y;
         else

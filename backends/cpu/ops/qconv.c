@@ -150,46 +150,17 @@ static grt_status qconv_create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* The zero points of the weights are read when they are packed. */
-static bool fits_filters(const grt_kernel_node *node, int64_t filters)
-{
-    const grt_tensor *zero = &node->in[QP_W_ZERO];
-    if (!grt_node_has(node, QP_W_ZERO))
-        return true;
-    return zero->data && zero->rank >= 0 &&
-           (grt_tensor_elements(zero) == 1 || grt_tensor_elements(zero) == filters);
-}
-
 static bool qconv_supports(const grt_kernel_node *node, grt_text *why)
 {
-    const int64_t groups = grt_attr_int(node->desc, "group", 1);
-    const grt_tensor *w = node->n_in > QP_W ? &node->in[QP_W] : NULL;
     if (!cpu_qproduct_supports(node, why))
         return false;
-    const bool constant = w->data && w->rank >= 3 && grt_tensor_elements(w) > 0 && groups > 0 &&
-                          w->dims[0] % groups == 0 && fits_filters(node, w->dims[0]);
+    const bool constant = grt_qconv_has_filters(node);
     if (!constant && why)
         grt_text_add(why, "constant weights are needed, with one constant zero point or one for each filter");
     return constant;
 }
 
 /* ---- reshape ---- */
-
-static grt_status qconv_fit(const grt_reshape *r, qconv_shape *s)
-{
-    const qconv_state *state = r->state;
-    const grt_tensor *x = r->in[QP_X], *w = r->in[QP_W], *y = r->out[0];
-    const int32_t at = state->last ? 1 : 2, channel = state->last ? x->rank - 1 : 1;
-    if (x->rank != w->rank || x->dims[channel] != state->per_group * state->groups)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the input has rank %d and %lld channels; the weights are for rank %d and %lld",
-                           x->rank, (long long)(x->rank > channel ? x->dims[channel] : 0), w->rank,
-                           (long long)(state->per_group * state->groups));
-    s->batch = x->dims[0];
-    s->channels = x->dims[channel];
-    cpu_window_read(r->desc, x->rank - 2, x->dims + at, y->dims + at, w->dims + 2, false, &s->w);
-    return cpu_qproduct_check(r, state->filters);
-}
 
 /* The product of one group. */
 static grt_qgemm qconv_describe(const qconv_state *state, const qconv_shape *s, bool is_signed)
@@ -274,7 +245,10 @@ static grt_status qconv_reshape(grt_reshape *r)
     qconv_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    grt_status status = qconv_fit(r, s);
+    const qconv_state *state = r->state;
+    grt_status status = grt_qconv_fit(r, state->last, state->per_group * state->groups, &s->w);
+    s->batch = r->in[QP_X]->dims[0];
+    s->channels = state->per_group * state->groups;
     if (status == GRT_OK)
         status = qconv_size_workspace(r, s);
     if (status != GRT_OK) {
@@ -443,7 +417,7 @@ static grt_status qconv_run(const grt_run *r)
     const qconv_shape *s = r->shape;
     grt_tensor *y = r->out[0];
     const size_t size = grt_dtype_size(y->dtype);
-    const grt_tensor *zero = cpu_qproduct_input(r, QP_X_ZERO);
+    const grt_tensor *zero = grt_run_in(r, QP_X_ZERO);
     job w = {.run = r, .s = s, .window = {.w = &s->w, .images = s->batch, .channels = s->channels}};
     if (grt_tensor_elements(y) == 0)
         return GRT_OK;

@@ -111,7 +111,7 @@ static grt_status qmatmul_fit(const grt_reshape *r, qmatmul_shape *s)
         s->batch = 1;
     }
     s->matrix_a = s->m * s->b.k;
-    return cpu_qproduct_check(r, s->b.n);
+    return grt_qproduct_check(r, s->b.n);
 }
 
 static grt_qgemm qmatmul_describe(const qmatmul_shape *s, bool a_signed)

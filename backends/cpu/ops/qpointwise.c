@@ -6,14 +6,16 @@
 #include "backends/cpu/byte_table.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
+#include "backends/shared/quantised.h"
 
 #include "src/base/activation.h"
 #include "src/base/tensor.h"
+#include "src/base/int64.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO, BLOCK = 4096, TABLE_BLOCK = 32768 };
+enum { BLOCK = 4096, TABLE_BLOCK = 32768 };
 
 /* y = limit((a + a_add) * a_scale + (b + b_add) * b_scale), or of the product with a_scale; a and b being
  * bytes that `flip` makes unsigned. */
@@ -87,17 +89,17 @@ static binary read_binary(const grt_run *r)
     grt_act act;
     grt_act_read(r->desc, &act, NULL);
     const bool is_signed = r->out[0]->dtype == GRT_DTYPE_INT8;
-    const float y_scale = float_of(in[Y_SCALE]);
+    const float y_scale = float_of(in[QB_Y_SCALE]);
     binary q = {.multiplies = !strcmp(r->desc->op, "QMul"),
-                .a_flip = in[A]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0,
-                .b_flip = in[B]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0,
-                .a_zero = shifted_zero(in[A_ZERO]),
-                .b_zero = shifted_zero(in[B_ZERO]),
-                .a_scale = float_of(in[A_SCALE]) / y_scale,
-                .b_scale = float_of(in[B_SCALE]) / y_scale,
-                .y_zero = byte_of(in[Y_ZERO])};
+                .a_flip = in[QB_A]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0,
+                .b_flip = in[QB_B]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0,
+                .a_zero = shifted_zero(in[QB_A_ZERO]),
+                .b_zero = shifted_zero(in[QB_B_ZERO]),
+                .a_scale = float_of(in[QB_A_SCALE]) / y_scale,
+                .b_scale = float_of(in[QB_B_SCALE]) / y_scale,
+                .y_zero = byte_of(in[QB_Y_ZERO])};
     if (q.multiplies)
-        q.a_scale *= float_of(in[B_SCALE]);
+        q.a_scale *= float_of(in[QB_B_SCALE]);
     const float least = (float)((is_signed ? INT8_MIN : 0) - q.y_zero),
                 most = (float)((is_signed ? INT8_MAX : UINT8_MAX) - q.y_zero);
     const float low = act.kind == GRT_ACT_RELU   ? 0.0f
@@ -109,42 +111,18 @@ static binary read_binary(const grt_run *r)
     return q;
 }
 
-static grt_status binary_reshape(grt_reshape *r)
-{
-    const grt_tensor *a = r->in[A], *b = r->in[B];
-    const int64_t n = grt_tensor_elements(b);
-    bool fits = n == 1 || n == 0;
-    int64_t trailing = 1;
-    for (int32_t i = a->rank; !fits && i > 0 && trailing < n; i--)
-        trailing *= a->dims[i - 1];
-    if (!fits && trailing == n)
-        fits = grt_tensor_elements(a) == 0 || grt_tensor_elements(a) % n == 0;
-    for (int32_t i = 0; i < r->n_in; i++)
-        fits = fits && (i == A || i == B || grt_tensor_elements(r->in[i]) == 1);
-    return fits ? GRT_OK
-                : grt_fail_op(
-                      r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                      "the second input must be one element or the first one's trailing dims, and scales "
-                      "and zero points one element each");
-}
-
-static int64_t qpointwise_min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Elements [from, to) of the result. b repeats. */
 static void combine_range(const grt_run *r, const binary *q, int64_t from, int64_t to)
 {
-    const uint8_t *a = r->in[A]->data, *b = r->in[B]->data;
-    const int64_t n = grt_tensor_elements(r->in[B]);
+    const uint8_t *a = r->in[QB_A]->data, *b = r->in[QB_B]->data;
+    const int64_t n = grt_tensor_elements(r->in[QB_B]);
     uint8_t *y = r->out[0]->data;
     if (n == 1) {
         combine(q, a + from, b, 0, to - from, y + from);
         return;
     }
     for (int64_t i = from; i < to;) {
-        const int64_t at = i % n, now = qpointwise_min64(n - at, to - i);
+        const int64_t at = i % n, now = grt_min64(n - at, to - i);
         combine(q, a + i, b + at, 1, now, y + i);
         i += now;
     }
@@ -158,17 +136,8 @@ static grt_status run_binary(const grt_run *r)
     const binary q = read_binary(r);
 #pragma omp parallel for num_threads(r->threads) if (n > CPU_GRAIN)
     for (int64_t i = 0; i < blocks; i++)
-        combine_range(r, &q, i * BLOCK, qpointwise_min64(n, (i + 1) * BLOCK));
+        combine_range(r, &q, i * BLOCK, grt_min64(n, (i + 1) * BLOCK));
     return GRT_OK;
-}
-
-static grt_status table_reshape(grt_reshape *r)
-{
-    const int64_t n = grt_tensor_elements(r->in[1]);
-    if (n == 256)
-        return GRT_OK;
-    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the table has %lld elements; expected 256",
-                       (long long)n);
 }
 
 static grt_status run_table(const grt_run *r)
@@ -181,46 +150,29 @@ static grt_status run_table(const grt_run *r)
         by_bits[i] = table[i ^ flip];
 #pragma omp parallel for num_threads(r->threads) if (n > 4 * TABLE_BLOCK)
     for (int64_t i = 0; i < blocks; i++)
-        cpu_byte_table(by_bits, x + i * TABLE_BLOCK, qpointwise_min64(TABLE_BLOCK, n - i * TABLE_BLOCK),
+        cpu_byte_table(by_bits, x + i * TABLE_BLOCK, grt_min64(TABLE_BLOCK, n - i * TABLE_BLOCK),
                        y + i * TABLE_BLOCK);
     return GRT_OK;
-}
-
-#define BYTES (GRT_BIT(UINT8) | GRT_BIT(INT8))
-
-static bool binary_supports(const grt_kernel_node *node, grt_text *why)
-{
-    static const grt_dtype_set types[] = {BYTES,          GRT_BIT(FLOAT), BYTES,          BYTES,
-                                          GRT_BIT(FLOAT), BYTES,          GRT_BIT(FLOAT), BYTES};
-    grt_act act;
-    if (!grt_act_read(node->desc, &act, why))
-        return false;
-    bool fits = act.kind == GRT_ACT_NONE || act.kind == GRT_ACT_RELU || act.kind == GRT_ACT_CLIP;
-    for (int32_t i = 0; i <= Y_ZERO; i++)
-        fits = fits && i < node->n_in && grt_dtype_in(node->in[i].dtype, types[i]);
-    if (!fits && why)
-        grt_text_add(why, "8-bit tensors with float32 scales are needed, and Relu, Clip or no activation");
-    return fits;
 }
 
 static const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "QAdd",
-     .flags = GRT_KERNEL_IN_PLACE(A),
-     .supports = binary_supports,
-     .reshape = binary_reshape,
+     .flags = GRT_KERNEL_IN_PLACE(QB_A),
+     .supports = grt_qbinary_supports,
+     .reshape = grt_qbinary_reshape,
      .run = run_binary},
     {.domain = "graphrt",
      .op = "QMul",
-     .flags = GRT_KERNEL_IN_PLACE(A),
-     .supports = binary_supports,
-     .reshape = binary_reshape,
+     .flags = GRT_KERNEL_IN_PLACE(QB_A),
+     .supports = grt_qbinary_supports,
+     .reshape = grt_qbinary_reshape,
      .run = run_binary},
     {.domain = "graphrt",
      .op = "QTable",
-     .types = {BYTES, BYTES},
+     .types = {GRT_SET_BYTES, GRT_SET_BYTES},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .reshape = table_reshape,
+     .reshape = grt_qtable_reshape,
      .run = run_table},
 };
 CPU_KERNELS(qpointwise, rows);

@@ -3,6 +3,7 @@
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/threads.h"
+#include "backends/shared/weight_rows.h"
 
 #include "src/base/checked.h"
 #include "src/base/element.h"
@@ -13,50 +14,10 @@
 
 enum { INDICES, W, SCALE, ZERO };
 
-/* Which scale an element has: one for all, one a row, one a column, or one for a block of a row. */
-typedef struct gather_scales {
-    int64_t row_step, block; /* block: elements of a row that share a scale */
-} gather_scales;
-
-static bool read_scales(const grt_op_desc *desc, const grt_tensor *w, const grt_tensor *scale,
-                        const grt_tensor *zero, gather_scales *out)
-{
-    const int64_t block = grt_attr_int(desc, "block_size", 0),
-                  axis = grt_axis(grt_attr_int(desc, "axis", 1), 2), n = grt_tensor_elements(scale),
-                  rows = w->dims[0], cols = w->dims[1];
-    *out = (gather_scales){.block = cols > 0 ? cols : 1};
-    if (w->rank != 2 || (zero && grt_tensor_elements(zero) != 1 && grt_tensor_elements(zero) != n))
-        return false;
-    if (block > 0) {
-        const int64_t blocks = cols / block + (cols % block != 0);
-        *out = (gather_scales){blocks, block};
-        return axis == 1 && scale->rank == 2 && scale->dims[0] == rows && scale->dims[1] == blocks;
-    }
-    if (n == 1)
-        return true;
-    if (axis == 0)
-        out->row_step = 1;
-    else
-        out->block = 1;
-    return n == (axis == 0 ? rows : cols);
-}
-
 static bool wgather_supports(const grt_kernel_node *node, grt_text *why)
 {
-    const grt_dtype_set numbers =
-        GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT4) | GRT_BIT(INT4) | GRT_BIT(FLOAT8E4M3FN);
-    const grt_tensor *zero = grt_node_has(node, ZERO) ? &node->in[ZERO] : NULL;
-    gather_scales scales;
-    const bool fits = node->n_in > SCALE &&
-                      grt_dtype_in(node->in[INDICES].dtype, GRT_BIT(INT32) | GRT_BIT(INT64)) &&
-                      grt_dtype_in(node->in[W].dtype, numbers) && node->in[W].rank == 2 &&
-                      node->in[SCALE].dtype == GRT_DTYPE_FLOAT && node->in[SCALE].rank >= 0 &&
-                      (!zero || zero->dtype == node->in[W].dtype) &&
-                      read_scales(node->desc, &node->in[W], &node->in[SCALE], zero, &scales);
-    if (!fits && why)
-        grt_text_add(why, "a matrix of 4 or 8 bits is needed, with scales for all, for each row, for each "
-                          "column or for blocks of a row");
-    return fits;
+    const grt_dtype_set numbers = GRT_SET_BYTES | GRT_BIT(UINT4) | GRT_BIT(INT4) | GRT_BIT(FLOAT8E4M3FN);
+    return grt_weight_rows_supported(node, numbers, GRT_BIT(FLOAT), why);
 }
 
 /* The row's numbers, and its zero points. */
@@ -67,11 +28,8 @@ static size_t room_bytes(const grt_tensor *w)
 
 static grt_status wgather_reshape(grt_reshape *r)
 {
-    const grt_tensor *zero = r->n_in > ZERO ? r->in[ZERO] : NULL;
-    gather_scales scales;
-    if (!read_scales(r->desc, r->in[W], r->in[SCALE], zero, &scales))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the weights, scales and zero points do not fit");
+    grt_weight_rows scales;
+    GRT_TRY(grt_weight_rows_fit(r, &scales));
     return grt_mul_size(room_bytes(r->in[W]), (size_t)(r->threads > 0 ? r->threads : 1), &r->workspace_bytes)
                ? GRT_OK
                : grt_fail_memory(SIZE_MAX);
@@ -94,9 +52,9 @@ static float wgather_number(const uint8_t *bytes, grt_dtype dtype, int64_t i)
                                                               : (float)bytes[i];
 }
 
-static void take_row(const grt_run *r, const gather_scales *s, int64_t row, float *y, uint8_t *room)
+static void take_row(const grt_run *r, const grt_weight_rows *s, int64_t row, float *y, uint8_t *room)
 {
-    const grt_tensor *w = r->in[W], *zero = r->n_in > ZERO ? r->in[ZERO] : NULL;
+    const grt_tensor *w = r->in[W], *zero = grt_run_in(r, ZERO);
     const int64_t n = w->dims[1], first = row * s->row_step, blocks = n / s->block + (n % s->block != 0);
     const bool one_zero = zero && grt_tensor_elements(zero) == 1;
     const float *scale = (const float *)r->in[SCALE]->data + first;
@@ -121,8 +79,8 @@ static grt_status wgather_run(const grt_run *r)
 {
     const grt_tensor *indices = r->in[INDICES], *w = r->in[W];
     const int64_t count = grt_tensor_elements(indices), rows = w->dims[0], n = w->dims[1];
-    gather_scales scales;
-    read_scales(r->desc, w, r->in[SCALE], r->n_in > ZERO ? r->in[ZERO] : NULL, &scales);
+    grt_weight_rows scales;
+    grt_weight_rows_read(r->desc, w, r->in[SCALE], grt_run_in(r, ZERO), &scales);
     for (int64_t i = 0; i < count; i++) {
         const int64_t at = wgather_index_at(indices, i);
         if (at < -rows || at >= rows)

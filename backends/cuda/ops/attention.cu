@@ -329,11 +329,6 @@ static grt_status cuda_attention_reshape(grt_reshape *r)
 
 /* ---- run ---- */
 
-static const void *cuda_attention_data_of(const grt_run *r, int32_t i)
-{
-    return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
-}
-
 static void *out_of(const grt_run *r, int32_t i)
 {
     return i < r->n_out && r->out[i] ? r->out[i]->data : NULL;
@@ -385,10 +380,10 @@ static grt_status cuda_attention_run(const grt_run *r)
         d.k = r->in[ATTENTION_K]->data;
         d.v = r->in[ATTENTION_V]->data;
     }
-    d.past_key = cuda_attention_data_of(r, ATTENTION_PAST_KEY);
-    d.past_value = cuda_attention_data_of(r, ATTENTION_PAST_VALUE);
-    d.mask = cuda_attention_data_of(r, ATTENTION_MASK);
-    d.nonpad = (const int64_t *)cuda_attention_data_of(r, ATTENTION_NONPAD);
+    d.past_key = grt_run_data(r, ATTENTION_PAST_KEY);
+    d.past_value = grt_run_data(r, ATTENTION_PAST_VALUE);
+    d.mask = grt_run_data(r, ATTENTION_MASK);
+    d.nonpad = (const int64_t *)grt_run_data(r, ATTENTION_NONPAD);
     d.y = out_of(r, ATTENTION_Y);
     d.qk = s->total > 0 ? out_of(r, ATTENTION_QK) : NULL;
     d.partial = (float *)r->workspace;

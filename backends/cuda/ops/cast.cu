@@ -2,6 +2,7 @@
 /* Cast and CastLike among floats, integers and bool. */
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
+#include "src/base/int64.h"
 
 #include <climits>
 
@@ -16,11 +17,6 @@ struct truth {
     uint8_t value;
 };
 
-__device__ __forceinline__ int64_t int64_of(double x)
-{
-    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
-}
-
 template <typename TO> struct narrowing {
     template <typename FROM> static __device__ __forceinline__ TO of(FROM x)
     {
@@ -28,9 +24,10 @@ template <typename TO> struct narrowing {
             if constexpr (std::is_floating_point<TO>::value)
                 return (TO)x;
             else if constexpr (std::is_same<TO, uint64_t>::value)
-                return x >= (FROM)0x1p63 && x < (FROM)0x1p64 ? (uint64_t)x : (uint64_t)int64_of((double)x);
+                return x >= (FROM)0x1p63 && x < (FROM)0x1p64 ? (uint64_t)x
+                                                             : (uint64_t)grt_int64_of((double)x);
             else
-                return (TO)int64_of((double)x);
+                return (TO)grt_int64_of((double)x);
         } else {
             return (TO)x;
         }

@@ -618,11 +618,6 @@ __global__ void direct(const __grid_constant__ conv_geometry g, const T *x, cons
 
 /* ---- run ---- */
 
-static const void *cuda_conv_data_of(const grt_run *r, int32_t i)
-{
-    return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
-}
-
 template <class T> static void launch_direct(const conv_shape *s, const grt_run *r)
 {
     direct<T><<<cuda_blocks(s->g.n, THREADS), THREADS, 0, (cudaStream_t)r->stream>>>(
@@ -647,8 +642,8 @@ static grt_status run_plan(const grt_run *r, const conv_shape *s)
     cuda_dnn_args args = {};
     args.x = r->in[0]->data;
     args.w = cuda_conv_weights_of(r);
-    args.bias = s->bias ? cuda_conv_data_of(r, BIAS) : NULL;
-    args.residual = s->residual ? cuda_conv_data_of(r, RESIDUAL) : NULL;
+    args.bias = s->bias ? grt_run_data(r, BIAS) : NULL;
+    args.residual = s->residual ? grt_run_data(r, RESIDUAL) : NULL;
     args.y = r->out[0]->data;
     args.workspace = workspace + s->copy_bytes;
     if (s->patches) {
@@ -667,8 +662,7 @@ static grt_status run_plan(const grt_run *r, const conv_shape *s)
 static bool run_own(const grt_run *r, const conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
-    const void *x = r->in[0]->data, *bias = cuda_conv_data_of(r, BIAS),
-               *residual = cuda_conv_data_of(r, RESIDUAL);
+    const void *x = r->in[0]->data, *bias = grt_run_data(r, BIAS), *residual = grt_run_data(r, RESIDUAL);
     void *y = r->out[0]->data;
     cudaStream_t stream = (cudaStream_t)r->stream;
     if (s->is_depthwise)
@@ -704,10 +698,10 @@ static grt_status cuda_conv_run(const grt_run *r)
     cuda_epilogue e = {};
     e.dtype = r->in[0]->dtype;
     e.n = g->n;
-    e.bias = s->bias ? NULL : cuda_conv_data_of(r, BIAS);
+    e.bias = s->bias ? NULL : grt_run_data(r, BIAS);
     e.channels = g->out_channels;
     e.inner = g->last ? 1 : g->out[0] * g->out[1] * g->out[2];
-    e.residual = s->residual ? NULL : cuda_conv_data_of(r, RESIDUAL);
+    e.residual = s->residual ? NULL : grt_run_data(r, RESIDUAL);
     if (!s->act)
         e.act = state->act;
     return cuda_epilogue_run(&e, r->out[0]->data, (cudaStream_t)r->stream);

@@ -202,12 +202,6 @@ template <class T> static void launch_scale(const matmul_shape *s, void *y, floa
     scale<T><<<cuda_blocks(s->m.n_c, 256), 256, 0, stream>>>((T *)y, s->m.n_c, factor);
 }
 
-static const void *cuda_matmul_data_of(const grt_run *r, int32_t i)
-{
-    const grt_tensor *t = grt_run_in(r, i);
-    return t ? t->data : NULL;
-}
-
 static const char *cuda_matmul_advance(const void *data, int64_t elements, size_t size)
 {
     return (const char *)data + elements * (int64_t)size;
@@ -244,8 +238,8 @@ static grt_status cuda_matmul_run(const grt_run *r)
     const matmul_shape *s = (const matmul_shape *)r->shape;
     cudaStream_t stream = (cudaStream_t)r->stream;
     void *y = r->out[0]->data;
-    const void *bias = cuda_matmul_data_of(r, GRT_MATMUL_BIAS),
-               *residual = cuda_matmul_data_of(r, GRT_MATMUL_RESIDUAL), *c = state->is_gemm ? bias : residual;
+    const void *bias = grt_run_data(r, GRT_MATMUL_BIAS), *residual = grt_run_data(r, GRT_MATMUL_RESIDUAL),
+               *c = state->is_gemm ? bias : residual;
     if (s->m.n_c == 0)
         return GRT_OK;
     if (s->m.k == 0) { /* an empty sum: only what is added is left */

@@ -126,12 +126,6 @@ grt_status cuda_networks_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-const void *data_of(const grt_run *r, int32_t i)
-{
-    const grt_tensor *t = grt_run_in(r, i);
-    return t ? t->data : NULL;
-}
-
 grt_status cuda_networks_launch_generated(const grt_run *r, const shape *sh)
 {
     cuda_networks_args args = {};
@@ -141,8 +135,8 @@ grt_status cuda_networks_launch_generated(const grt_run *r, const shape *sh)
     args.rows = (uint32_t)sh->rows;
     args.lane = (uint32_t)sh->lane;
     for (int32_t l = 0; l < sh->form.networks->n_layers; l++) {
-        args.weights[l] = data_of(r, grt_networks_weights(l));
-        args.bias[l] = data_of(r, grt_networks_bias(l));
+        args.weights[l] = grt_run_data(r, grt_networks_weights(l));
+        args.bias[l] = grt_run_data(r, grt_networks_bias(l));
     }
     void *list[] = {&args};
     const int32_t rows = sh->grid.rows;
@@ -161,8 +155,8 @@ template <class T> void launch_plain(const grt_run *r, const shape *sh)
     all.n = n->n_layers;
     all.lane = sh->lane;
     for (int32_t l = 0; l < n->n_layers; l++)
-        all.of[l] = {data_of(r, grt_networks_weights(l)), data_of(r, grt_networks_bias(l)), n->width[l],
-                     n->width[l + 1], n->act[l]};
+        all.of[l] = {grt_run_data(r, grt_networks_weights(l)), grt_run_data(r, grt_networks_bias(l)),
+                     n->width[l], n->width[l + 1], n->act[l]};
     plain_kernel<T><<<cuda_blocks(sh->rows * sh->count, BLOCK), BLOCK, 0, (cudaStream_t)r->stream>>>(
         all, (const T *)r->in[0]->data, (T *)r->out[0]->data, sh->rows, sh->count);
 }

@@ -3,24 +3,12 @@
  * through float64, or int64 where both are integers. */
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
+#include "src/base/int64.h"
 
 namespace
 {
 
 typedef cuda_walk<3, GRT_MAX_RANK> pair_walk;
-
-/* Wraps around like any integer product; a negative power of anything but 1 and -1 is 0. */
-__device__ __forceinline__ int64_t int_power(int64_t base, int64_t exponent)
-{
-    if (exponent < 0)
-        return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
-    uint64_t result = 1, square = (uint64_t)base;
-    for (; exponent; exponent >>= 1) {
-        result *= exponent & 1 ? square : 1;
-        square *= square;
-    }
-    return (int64_t)result;
-}
 
 /* An exponent of any number type. */
 struct number {
@@ -76,7 +64,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
         } else {
             number y = number_at(dtype, exponent, at[2]);
             double real = y.whole ? 0 : pow((double)x, y.d);
-            out[at[0]] = (S)(y.whole                            ? int_power((int64_t)x, y.i)
+            out[at[0]] = (S)(y.whole                            ? grt_int64_power((int64_t)x, y.i)
                              : real >= -0x1p63 && real < 0x1p63 ? (int64_t)real
                                                                 : INT64_MIN);
         }

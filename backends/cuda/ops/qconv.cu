@@ -191,23 +191,12 @@ grt_status create_qconv(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-bool cuda_qconv_fits_filters(const grt_kernel_node *node, int64_t filters)
-{
-    const grt_tensor *zero = &node->in[QP_W_ZERO];
-    if (!grt_node_has(node, QP_W_ZERO))
-        return true;
-    return zero->data && (grt_tensor_elements(zero) == 1 || grt_tensor_elements(zero) == filters);
-}
-
 bool supports_qconv(const grt_kernel_node *node, grt_text *why)
 {
-    const int64_t groups = grt_attr_int(node->desc, "group", 1);
-    const grt_tensor *w = node->n_in > QP_W ? &node->in[QP_W] : NULL;
     if (!cuda_qproduct_supports(node, why))
         return false;
     const bool plain = grt_node_has(node, QP_RESIDUAL) && !grt_node_has(node, QP_Y_SCALE);
-    const bool fits = !plain && w->data && (w->rank == 3 || w->rank == 4) && grt_tensor_elements(w) > 0 &&
-                      groups > 0 && w->dims[0] % groups == 0 && cuda_qconv_fits_filters(node, w->dims[0]);
+    const bool fits = !plain && grt_qconv_has_filters(node) && node->in[QP_W].rank <= 4;
     if (!fits && why)
         grt_text_add(why, "constant weights with one or two spatial dims are needed, with one constant zero "
                           "point or one for each filter, and no residual of a result that is not quantised");
@@ -215,17 +204,6 @@ bool supports_qconv(const grt_kernel_node *node, grt_text *why)
 }
 
 /* ---- reshape ---- */
-
-grt_status fail_input(const grt_reshape *r)
-{
-    const qconv_state *state = (const qconv_state *)r->state;
-    char x[GRT_TYPE_TEXT_SIZE], w[GRT_TYPE_TEXT_SIZE];
-    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                       "the input is %s and the weights %s; expected an input of the weights' rank with %lld "
-                       "channels",
-                       grt_tensor_text(r->in[QP_X], x), grt_tensor_text(r->in[QP_W], w),
-                       (long long)(state->per_group * state->groups));
-}
 
 /* A line is an image of one row. */
 template <class S> void set_window(const cpu_window *w, S *to)
@@ -329,17 +307,12 @@ grt_status size_workspace(grt_reshape *r, qconv_shape *s)
 grt_status describe_qconv(grt_reshape *r, qconv_shape *s)
 {
     const qconv_state *state = (const qconv_state *)r->state;
-    const grt_tensor *x = r->in[QP_X], *w = r->in[QP_W], *y = r->out[0],
-                     *residual = grt_reshape_in(r, QP_RESIDUAL);
-    const int32_t at = state->last ? 1 : 2, channel = state->last ? x->rank - 1 : 1;
+    const grt_tensor *x = r->in[QP_X], *y = r->out[0], *residual = grt_reshape_in(r, QP_RESIDUAL);
     cpu_window window;
-    if (x->rank != w->rank || x->dims[channel] != state->per_group * state->groups)
-        return fail_input(r);
+    GRT_TRY(grt_qconv_fit(r, state->last, state->per_group * state->groups, &window));
     for (int32_t i = 0; i < x->rank; i++)
         if (x->dims[i] > INT32_MAX / 2 || y->dims[i] > INT32_MAX / 2)
             return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "dims of more than 2^30 are not supported");
-    cpu_window_read(r->desc, x->rank - 2, x->dims + at, y->dims + at, w->dims + 2, false, &window);
-    GRT_TRY(cuda_qproduct_check(r, state->filters));
     s->g.x_signed = s->d.x_signed = x->dtype == GRT_DTYPE_INT8;
     s->g.y = s->d.y = y->dtype;
     s->g.y_size = (int32_t)grt_dtype_size(y->dtype);

@@ -189,7 +189,7 @@ grt_status fit_matrices(const grt_reshape *r, qmatmul_shape *s)
     g->y_pixel = n;
     g->y_channel = 1;
     g->y_image = g->y_item = m * n;
-    return cuda_qproduct_check(r, n);
+    return grt_qproduct_check(r, n);
 }
 
 grt_status describe_qmatmul(grt_reshape *r, qmatmul_shape *s)

@@ -2,14 +2,13 @@
 /* graphrt::QAdd, QMul and QTable: element-wise steps on bytes, sixteen a thread where they lie so. */
 #include "backends/cuda/qfinish.cuh"
 #include "backends/cuda/walk.h"
+#include "backends/shared/quantised.h"
 #include "src/base/tensor.h"
 
 namespace
 {
 
-enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO, EACH = 16 };
-
-#define BYTES (GRT_BIT(UINT8) | GRT_BIT(INT8))
+enum { EACH = 16 };
 
 struct binary {
     const uint8_t *a, *b;
@@ -107,21 +106,21 @@ grt_status cuda_qpointwise_run_binary(const grt_run *r)
 {
     const grt_tensor *const *in = r->in;
     binary q = {};
-    q.a = (const uint8_t *)in[A]->data;
-    q.b = (const uint8_t *)in[B]->data;
+    q.a = (const uint8_t *)in[QB_A]->data;
+    q.b = (const uint8_t *)in[QB_B]->data;
     q.y = (uint8_t *)r->out[0]->data;
-    q.a_scale = (const float *)in[A_SCALE]->data;
-    q.b_scale = (const float *)in[B_SCALE]->data;
-    q.y_scale = (const float *)in[Y_SCALE]->data;
-    q.a_zero = in[A_ZERO]->data;
-    q.b_zero = in[B_ZERO]->data;
-    q.y_zero = in[Y_ZERO]->data;
+    q.a_scale = (const float *)in[QB_A_SCALE]->data;
+    q.b_scale = (const float *)in[QB_B_SCALE]->data;
+    q.y_scale = (const float *)in[QB_Y_SCALE]->data;
+    q.a_zero = in[QB_A_ZERO]->data;
+    q.b_zero = in[QB_B_ZERO]->data;
+    q.y_zero = in[QB_Y_ZERO]->data;
     q.multiplies = !strcmp(r->desc->op, "QMul");
-    q.a_signed = in[A]->dtype == GRT_DTYPE_INT8;
-    q.b_signed = in[B]->dtype == GRT_DTYPE_INT8;
+    q.a_signed = in[QB_A]->dtype == GRT_DTYPE_INT8;
+    q.b_signed = in[QB_B]->dtype == GRT_DTYPE_INT8;
     q.y_signed = r->out[0]->dtype == GRT_DTYPE_INT8;
     q.n = grt_tensor_elements(r->out[0]);
-    q.repeat = grt_tensor_elements(in[B]);
+    q.repeat = grt_tensor_elements(in[QB_B]);
     grt_act_read(r->desc, &q.act, NULL);
     if (q.n <= 0)
         return GRT_OK;
@@ -133,38 +132,6 @@ grt_status cuda_qpointwise_run_binary(const grt_run *r)
         combine_all<<<cuda_grid(q.n), CUDA_BLOCK, 0, cuda_stream(r)>>>(q);
     CUDA_LAUNCHED();
     return GRT_OK;
-}
-
-grt_status reshape_binary(grt_reshape *r)
-{
-    const grt_tensor *a = r->in[A], *b = r->in[B];
-    const int64_t n = grt_tensor_elements(b);
-    bool fits = n == 1 || n == 0;
-    int64_t trailing = 1;
-    for (int32_t i = a->rank; !fits && i > 0 && trailing < n; i--)
-        trailing *= a->dims[i - 1];
-    fits = fits || trailing == n;
-    for (int32_t i = 0; i < r->n_in; i++)
-        fits = fits && (i == A || i == B || grt_tensor_elements(r->in[i]) == 1);
-    return fits ? GRT_OK
-                : grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                              "the second input must be one element or the first one's trailing dims, and "
-                              "scales and zero points one element each");
-}
-
-bool supports_binary(const grt_kernel_node *node, grt_text *why)
-{
-    static const grt_dtype_set types[] = {BYTES,          GRT_BIT(FLOAT), BYTES,          BYTES,
-                                          GRT_BIT(FLOAT), BYTES,          GRT_BIT(FLOAT), BYTES};
-    grt_act act;
-    if (!grt_act_read(node->desc, &act, why))
-        return false;
-    bool fits = act.kind == GRT_ACT_NONE || act.kind == GRT_ACT_RELU || act.kind == GRT_ACT_CLIP;
-    for (int32_t i = 0; i <= Y_ZERO; i++)
-        fits = fits && i < node->n_in && grt_dtype_in(node->in[i].dtype, types[i]);
-    if (!fits && why)
-        grt_text_add(why, "8-bit tensors with float32 scales are needed, and Relu, Clip or no activation");
-    return fits;
 }
 
 /* ---- tables ---- */
@@ -188,15 +155,6 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
-grt_status reshape_table(grt_reshape *r)
-{
-    const int64_t n = grt_tensor_elements(r->in[1]);
-    if (n == 256)
-        return GRT_OK;
-    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the table has %lld elements; expected 256",
-                       (long long)n);
-}
-
 grt_status cuda_qpointwise_run_table(const grt_run *r)
 {
     const uint8_t *x = (const uint8_t *)r->in[0]->data, *table = (const uint8_t *)r->in[1]->data;
@@ -211,8 +169,8 @@ grt_status cuda_qpointwise_run_table(const grt_run *r)
     return GRT_OK;
 }
 
-#define BINARY                                                                               \
-    .flags = GRT_KERNEL_IN_PLACE(A), .supports = supports_binary, .reshape = reshape_binary, \
+#define BINARY                                                                                            \
+    .flags = GRT_KERNEL_IN_PLACE(QB_A), .supports = grt_qbinary_supports, .reshape = grt_qbinary_reshape, \
     .run = cuda_qpointwise_run_binary
 
 const grt_kernel_row rows[] = {
@@ -220,9 +178,9 @@ const grt_kernel_row rows[] = {
     {.domain = "graphrt", .op = "QMul", BINARY},
     {.domain = "graphrt",
      .op = "QTable",
-     .types = {BYTES, BYTES},
+     .types = {GRT_SET_BYTES, GRT_SET_BYTES},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .reshape = reshape_table,
+     .reshape = grt_qtable_reshape,
      .run = cuda_qpointwise_run_table},
 };
 
