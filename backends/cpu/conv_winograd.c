@@ -20,7 +20,7 @@ enum {
     /* Tiles of a block: as many as keep it in the second-level cache, but enough to pay for reading weights.
      */
     CACHED_FLOATS = 8192 * POINTS,
-    LEAST_TILES = 4 * STRIP,
+    LEAST_TILES = 8 * STRIP,
     MOST_TILES = 16 * STRIP,
     GAP = 80, /* floats between matrices, so that their rows do not share cache sets */
 };
@@ -53,7 +53,7 @@ static int64_t winograd_tiles_of(int64_t outputs)
 bool cpu_winograd_fits(const cpu_conv *c)
 {
     /* Few channels: the transforms cost more than they save. Few tiles: reading the weights does. */
-    enum { LEAST_CHANNELS = 16, LEAST_FILTERS = 512, LEAST_TILES_IN_ALL = 36, MOST_FILTERS_A_TILE = 1400 };
+    enum { LEAST_CHANNELS = 16, LEAST_FILTERS = 512, LEAST_TILES_IN_ALL = 36, MOST_FILTERS_A_TILE = 6000 };
     if (!is_plain_3x3(c) || c->in_channels < LEAST_CHANNELS || c->out_channels < LEAST_CHANNELS)
         return false;
     const double tiles = (double)c->batch * (double)winograd_tiles_of(c->w.out[0]) *
