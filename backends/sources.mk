@@ -131,6 +131,7 @@ backends_SOURCES += backends/cpu/conv_unfold.c
 backends_SOURCES += backends/cpu/conv_exact.c
 backends_SOURCES += backends/cpu/conv_columns.h backends/cpu/conv_columns.c
 backends_SOURCES += backends/cpu/conv_group.c backends/cpu/conv_group.h
+backends_SOURCES += backends/cpu/conv_winograd.c backends/cpu/conv_winograd.h
 cpu_ops_SOURCES += backends/cpu/ops/conv.c
 backends_SOURCES += backends/cpu/dispatch.h
 backends_SOURCES += backends/cpu/pool.h backends/cpu/pool.c

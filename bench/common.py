@@ -16,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+from peers import older_cpu
+
 TOP = Path(__file__).resolve().parent.parent
 
 # What grt-models writes for the benchmarks: name -> arguments.
@@ -108,17 +110,29 @@ def plan(build, path):
     return grt
 
 
-def ort_bench(paths, inputs, *options):
+def add_isa(p):
+    p.add_argument("--isa", choices=older_cpu.LEVELS,
+                   help="both sides as on a processor that has no more (GRAPHRT_CPU_ISA; bench/peers/older_cpu.py); default: all that this one has")
+
+
+def environments(options):
+    """Of processes of ours and of ONNX Runtime's, as --isa says."""
+    if not options.isa:
+        return None, None
+    return {**os.environ, "GRAPHRT_CPU_ISA": options.isa}, older_cpu.environment(options.build / "bench", options.isa)
+
+
+def ort_bench(paths, inputs, *options, env=None):
     """Peer figures of ONNX models; random inputs are left in `inputs` as MODEL.INPUT.npy."""
-    return json.loads(run([sys.executable, TOP / "bench/peers/ort_bench.py", "--inputs-dir", inputs, *options, *paths]))
+    return json.loads(run([sys.executable, TOP / "bench/peers/ort_bench.py", "--inputs-dir", inputs, *options, *paths], env=env))
 
 
-def grt_bench(build, path, inputs, *options):
+def grt_bench(build, path, inputs, *options, env=None):
     """Our figures of one plan or model, with the inputs that the peer used."""
     given = []
     for file in sorted(inputs.glob("*.npy")):
         given += ["--input", f"{file.name.split('.')[-2]}={file}"]
-    return json.loads(run([build / "graphrun", "bench", path, "--json", *given, *options]))[0]
+    return json.loads(run([build / "graphrun", "bench", path, "--json", *given, *options], env=env))[0]
 
 
 def geomean(values):

@@ -37,11 +37,12 @@ def exported_now(options):
 def measure(options, path, threads):
     plan = common.plan(options.build, path)
     pairs = []
+    ours_env, peer_env = common.environments(options)
     with tempfile.TemporaryDirectory() as inputs:
         for turn in common.rounds_within(options):
             common.note(f"{common.title(path)}, {threads} threads, round {turn + 1} of {options.rounds}")
-            theirs = common.ort_bench([path], inputs, "--threads", threads, "--seconds", options.seconds)[0]
-            ours = common.grt_bench(options.build, plan, Path(inputs), "--threads", threads, "--seconds", options.seconds)
+            theirs = common.ort_bench([path], inputs, "--threads", threads, "--seconds", options.seconds, env=peer_env)[0]
+            ours = common.grt_bench(options.build, plan, Path(inputs), "--threads", threads, "--seconds", options.seconds, env=ours_env)
             pairs.append((ours["latency_ms"]["p50"], theirs["latency_ms"]["p50"]))
     return {
         "model": common.title(path), "threads": threads, "ours_ms": statistics.median(a for a, _ in pairs),
@@ -56,6 +57,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
     parser.add_argument("--seconds", type=float, default=1.0, help="measured time of a turn (default 1)")
     parser.add_argument("--limit", type=float, default=15.0, help="seconds for a model with one number of threads, after which no further round begins (default 15)")
+    common.add_isa(parser)
     parser.add_argument("--resume", action="store_true", help="go on where a run with the same settings and versions was cut off")
     parser.add_argument("--models", nargs="+", help="only these: resnet50, exported-bert, ...")
     parser.add_argument("--exports", nargs="*", metavar="NAME", choices=exports.names(),
@@ -63,13 +65,14 @@ def main():
     parser.add_argument("--batch", type=int, default=1, help="of models exported on the spot (default 1)")
     options = parser.parse_args()
     names, what = options.models, "cpu_speed" if options.exports is None else "cpu_exports"
+    what += f"_{options.isa}" if options.isa else ""
     if options.exports is not None:
         paths = exported_now(options)
     else:
         paths = [p for p in common.exported(options.build) if not names or common.title(p) in names]
         paths += [common.generated(options.build, n) for n in LARGE if not names or n in names]
 
-    kept = common.Rows(options, what, COLUMNS, rounds=options.rounds, seconds=options.seconds, limit=options.limit, batch=options.batch)
+    kept = common.Rows(options, what, COLUMNS, rounds=options.rounds, seconds=options.seconds, limit=options.limit, batch=options.batch, isa=options.isa)
     failures = []
     for path in paths:
         for threads in options.threads:

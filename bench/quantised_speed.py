@@ -69,13 +69,14 @@ def measure(options, path, wide, threads):
     turn = ["--threads", threads, "--seconds", options.seconds]
     plan, wide_plan = common.plan(options.build, path), wide and common.plan(options.build, wide)
     pairs, ours_wide = [], []
+    ours_env, peer_env = common.environments(options)
     with tempfile.TemporaryDirectory() as inputs:
         for round_number in common.rounds_within(options):
             common.note(f"{common.title(path)}, {threads} threads, round {round_number + 1} of {options.rounds}")
-            theirs = smallest(common.ort_bench([path], inputs, *turn)[0])
-            pairs.append((smallest(common.grt_bench(options.build, plan, Path(inputs), *turn)), theirs))
+            theirs = smallest(common.ort_bench([path], inputs, *turn, env=peer_env)[0])
+            pairs.append((smallest(common.grt_bench(options.build, plan, Path(inputs), *turn, env=ours_env)), theirs))
             if wide:
-                ours_wide.append(smallest(common.grt_bench(options.build, wide_plan, Path(inputs), *turn)))
+                ours_wide.append(smallest(common.grt_bench(options.build, wide_plan, Path(inputs), *turn, env=ours_env)))
     ours = statistics.median(a for a, _ in pairs)
     return {"model": common.title(path), "threads": threads, "ours_ms": ours, "onnxruntime_ms": statistics.median(b for _, b in pairs),
             "ratio": statistics.median(a / b for a, b in pairs), "spread": max(a / b for a, b in pairs) - min(a / b for a, b in pairs),
@@ -89,12 +90,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
     parser.add_argument("--seconds", type=float, default=1.0, help="measured time of a turn (default 1)")
     parser.add_argument("--limit", type=float, default=30.0, help="seconds for a model with one number of threads, after which no further round begins (default 30)")
+    common.add_isa(parser)
     parser.add_argument("--resume", action="store_true", help="go on where a run with the same settings and versions was cut off")
     options = parser.parse_intermixed_args()
     names = [name for name in STATIC + DYNAMIC if name != "lstm" or exports.installed("torch")]
     if not options.models and "lstm" not in names:
         print("PyTorch is not installed: the LSTM is left out")
-    kept = common.Rows(options, "quantised_speed", COLUMNS, rounds=options.rounds, seconds=options.seconds, limit=options.limit)
+    what = f"quantised_speed_{options.isa}" if options.isa else "quantised_speed"
+    kept = common.Rows(options, what, COLUMNS, rounds=options.rounds, seconds=options.seconds, limit=options.limit, isa=options.isa)
     for path, wide in ((path, None) for path in options.models) if options.models else (made(options.build, name) for name in names):
         for threads in options.threads:
             if not kept.has(model=common.title(path), threads=threads):
@@ -106,7 +109,7 @@ def main():
         worst = max(ratios, key=ratios.get)
         summary[f"threads_{threads}"] = {"geomean": common.geomean(ratios.values()), "worst": ratios[worst], "worst_model": worst}
         summary["text"].append(f"{threads} threads: geometric mean of {len(ratios)} ratios {common.geomean(ratios.values()):.3f}, worst {ratios[worst]:.3f} ({worst})")
-    common.report(options, "quantised_speed", summary, rows, COLUMNS)
+    common.report(options, what, summary, rows, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -318,6 +318,28 @@ START_TEST(long_windows_match_their_definition)
 }
 END_TEST
 
+/* Windows of 3 x 3 over images that are large enough for Winograd's products. */
+START_TEST(images_match_their_definition)
+{
+    for (uint32_t seed = 0; seed < 8; seed++) {
+        state = seed * 2654435761u + 1;
+        const window w = {.spatial = 2,
+                          .batch = pick(1, 2),
+                          .channels = pick(16, 40),
+                          .filters = pick(32, 50),
+                          .groups = 1,
+                          .in = {pick(12, 15), pick(12, 20)},
+                          .kernel = {3, 3},
+                          .stride = {1, 1},
+                          .dilation = {1, 1},
+                          .pads = {pick(0, 2), pick(0, 2), pick(0, 2), pick(0, 2)}};
+        for (int variant = 0; variant < 8; variant++)
+            check_conv(&w, seed, variant);
+        check_channels_last(&w, seed);
+    }
+}
+END_TEST
+
 START_TEST(convolutions_match_their_definition)
 {
     for (uint32_t seed = 0; seed < 60; seed++) {
@@ -551,6 +573,7 @@ Suite *suite_test_conv(void)
     tcase_add_loop_test(tc, wide_convolutions_match_their_definition, 0, N_WIDE);
     tcase_add_loop_test(tc, wide_transposed_convolutions_are_adjoint, 0, N_WIDE);
     tcase_add_test(tc, memory_is_bounded_for_wide_convolutions);
+    tcase_add_test(tc, images_match_their_definition);
     tcase_add_test(tc, small_groups_match_their_definition);
     tcase_add_test(tc, transposed_convolutions_are_adjoint);
     tcase_add_test(tc, pools_match_their_definition);

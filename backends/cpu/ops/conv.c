@@ -2,11 +2,12 @@
 /* Conv, ConvTranspose, the fused form graphrt::Conv, and graphrt::ConvTranspose with channels last.
  *
  * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants
- * the same layout, and wide outputs cut into blocks of columns; small groups that oneDNN would unfold
- * (im2col) run on a kernel of our own. Other weights and windows are unfolded into a matrix product; 16-bit
- * floats and double are summed in double. */
+ * the same layout, and wide outputs cut into blocks of columns. Windows of 3 x 3 run as Winograd's products
+ * where those gain, and small groups that oneDNN would unfold (im2col) on a kernel of our own. Other weights
+ * and windows are unfolded into a matrix product; 16-bit floats and double are summed in double. */
 #include "backends/cpu/conv_columns.h"
 #include "backends/cpu/conv_group.h"
+#include "backends/cpu/conv_winograd.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dnnl.h"
 #include "backends/cpu/epilogue_attrs.h"
@@ -25,7 +26,7 @@ typedef struct conv_state {
     grt_dnnl_op *like;  /* whose layout `packed` has; NULL if nothing is packed */
     const void *packed; /* weights themselves, or own */
     void *own;
-    float *grouped; /* packed for conv_group.h, which serves all shapes then; else NULL */
+    float *grouped, *winograd; /* packed for conv_group.h or conv_winograd.h, which serves all shapes then */
 } conv_state;
 
 /* An operation of oneDNN's with its weights. */
@@ -124,6 +125,7 @@ static void conv_destroy(void *data)
     grt_dnnl_op_release(state->like);
     free(state->own);
     free(state->grouped);
+    free(state->winograd);
     free(state);
 }
 
@@ -285,6 +287,25 @@ static bool wants_grouped(const grt_kernel_node *node, const conv_state *state, 
     return !state->transposed && cpu_conv_group_fits(&guess) && (strstr(impl, "gemm") || strstr(impl, "ref"));
 }
 
+static bool wants_winograd(const grt_kernel_node *node, const conv_state *state)
+{
+    cpu_conv guess;
+    return !state->transposed && can_guess(node, state) && guess_shape(node, state, &guess) &&
+           cpu_winograd_fits(&guess);
+}
+
+static grt_status pack_winograd(const grt_kernel_node *node, conv_state *state)
+{
+    cpu_conv guess;
+    size_t floats;
+    guess_shape(node, state, &guess);
+    if (!cpu_winograd_floats(&guess, &floats) ||
+        !(state->winograd = aligned_alloc(64, grt_align_up(floats * sizeof(float), 64))))
+        return grt_fail_memory(SIZE_MAX);
+    cpu_winograd_pack(&guess, state->weights, state->winograd);
+    return GRT_OK;
+}
+
 static grt_status pack_grouped(const grt_kernel_node *node, conv_state *state)
 {
     cpu_conv guess;
@@ -304,6 +325,8 @@ static grt_status conv_pack(const grt_kernel_node *node, int32_t i, grt_packing 
         return GRT_OK;
     read_attributes(node, &state);
     state.weights = node->in[1].data;
+    if (wants_winograd(node, &state))
+        return GRT_OK; /* transformed when the kernel is created: there is no exact way back */
     grt_dnnl_op *op;
     grt_status status = likely_op(node, &state, &op);
     const char *layout = op && !wants_grouped(node, &state, op) ? grt_dnnl_op_weights_format(op) : NULL;
@@ -322,6 +345,8 @@ static grt_status conv_pack(const grt_kernel_node *node, int32_t i, grt_packing 
 static grt_status pack_likely(const grt_kernel_node *node, conv_state *state)
 {
     const source from = conv_weights_of(state, &node->in[1]);
+    if (!state->packing && wants_winograd(node, state))
+        return pack_winograd(node, state);
     GRT_TRY(likely_op(node, state, &state->like));
     if (!state->packing && wants_grouped(node, state, state->like)) {
         grt_dnnl_op_release(state->like);
@@ -541,6 +566,19 @@ static grt_status conv_check_inputs(const grt_reshape *r)
     return GRT_OK;
 }
 
+/* For kernels that have packed the weights for all shapes. */
+static grt_status size_own_kernel(grt_reshape *r, const cpu_conv *c)
+{
+    const conv_state *state = r->state;
+    if (c->in_channels != r->in[1]->dims[1] * state->groups)
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the input has %lld channels; the weights are for %lld", (long long)c->in_channels,
+                           (long long)(r->in[1]->dims[1] * state->groups));
+    const bool fits = state->winograd ? cpu_winograd_bytes(c, r->threads, &r->workspace_bytes)
+                                      : cpu_conv_group_bytes(c, r->threads, &r->workspace_bytes);
+    return fits ? GRT_OK : grt_fail_memory(SIZE_MAX);
+}
+
 static grt_status cpu_conv_reshape(grt_reshape *r)
 {
     const conv_state *state = r->state;
@@ -550,17 +588,13 @@ static grt_status cpu_conv_reshape(grt_reshape *r)
         return grt_fail_memory(sizeof *s);
     conv_describe(r->desc, state, r->in[0], r->in[1], r->out[0], &s->conv);
     grt_status status = GRT_OK;
-    if (!state->grouped && r->in[0]->dtype == GRT_DTYPE_FLOAT)
+    const bool own_kernel = state->grouped || state->winograd;
+    if (own_kernel)
+        status = size_own_kernel(r, &s->conv);
+    else if (r->in[0]->dtype == GRT_DTYPE_FLOAT)
         status = use_dnnl(r, s);
-    if (status != GRT_OK) {
-        /* no memory for it */
-    } else if (state->grouped) {
-        if (s->conv.in_channels != r->in[1]->dims[1] * state->groups)
-            status = grt_fail_op(
-                r->desc, GRT_STATUS_INVALID_ARGUMENT, "the input has %lld channels; the weights are for %lld",
-                (long long)s->conv.in_channels, (long long)(r->in[1]->dims[1] * state->groups));
-        else if (!cpu_conv_group_bytes(&s->conv, r->threads, &r->workspace_bytes))
-            status = grt_fail_memory(SIZE_MAX);
+    if (status != GRT_OK || own_kernel) {
+        /* no memory for it, or done */
     } else if (s->n_parts > 0) {
         status = conv_size_workspace(r, s, &r->workspace_bytes);
     } else {
@@ -665,7 +699,10 @@ static grt_status cpu_conv_run(const grt_run *r)
         return GRT_OK;
     if (s->n_parts > 0)
         return run_dnnl(r, s);
-    if (state->grouped)
+    if (state->winograd)
+        cpu_winograd_run(c, x, state->winograd, bias, conv_data_of(r, RESIDUAL), r->out[0]->data,
+                         r->workspace, r->threads);
+    else if (state->grouped)
         cpu_conv_group_run(c, x, state->grouped, bias, conv_data_of(r, RESIDUAL), r->out[0]->data,
                            r->workspace, r->threads);
     else if (state->transposed)
