@@ -159,20 +159,23 @@ static bool reaches_product(const ir_value *value, int32_t depth)
             return true;
         if (rewrite_is(node, "Add"))
             return reaches_product(ir_in(node, 0), depth - 1) || reaches_product(ir_in(node, 1), depth - 1);
-        ir_value *x = rewrite_is(node, "Tanh") ? ir_in(node, 0) : step_back(value, &factor, &term);
+        ir_value *x = rewrite_is(node, "Tanh") || rewrite_is(node, "Sub") ? ir_in(node, 0)
+                                                                          : step_back(value, &factor, &term);
         value = x ? x : unscaled_by_head(node, &value->type, &scale);
     }
     return false;
 }
 
-/* The scores of scores + mask. */
+/* The scores of scores + mask or scores - mask. */
 static ir_value *unadded(const ir_value *scores, attention_term *out_term)
 {
     const ir_node *node = scores->producer;
-    for (int32_t i = 0; i < 2 && rewrite_is(node, "Add"); i++) {
+    const bool sub = rewrite_is(node, "Sub");
+    const int32_t sides = sub ? 1 : rewrite_is(node, "Add") ? 2 : 0;
+    for (int32_t i = 0; i < sides; i++) {
         ir_value *x = ir_in(node, i);
         if (rewrite_same_shape(&x->type, &scores->type) && reaches_product(x, MOST_STEPS)) {
-            *out_term = (attention_term){.value = ir_in(node, 1 - i), .factor = 1};
+            *out_term = (attention_term){.value = ir_in(node, 1 - i), .factor = sub ? -1 : 1};
             return x;
         }
     }
