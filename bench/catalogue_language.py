@@ -113,6 +113,10 @@ language_model("detr", "DetrModel", ("DetrConfig", {"use_timm_backbone": False, 
 
 language_model("albert", "AlbertModel", ("AlbertConfig", {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}), NARROW, tokens(128))
 language_model("electra", "ElectraModel", ("ElectraConfig", {}), {**NARROW, "embedding_size": 32}, tokens(128))
+language_model("xlnet", "XLNetModel", ("XLNetConfig", {"vocab_size": 8000, "d_model": 768, "n_layer": 12, "n_head": 12, "d_inner": 3072}),
+               {"d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 128}, tokens(128))
+language_model("xlm", "XLMModel", ("XLMConfig", {"vocab_size": 8000, "emb_dim": 768, "n_layers": 6, "n_heads": 12}), {"emb_dim": 64, "n_layers": 2, "n_heads": 4}, tokens(128))
+language_model("swin2sr", "Swin2SRModel", ("Swin2SRConfig", {}), {"embed_dim": 60, "depths": [2, 2], "num_heads": [6, 6]}, pictures(64, 64))
 language_model("xlm_roberta", "XLMRobertaModel", ("XLMRobertaConfig", {"vocab_size": 8000}), NARROW, tokens(128))
 language_model("mpnet", "MPNetModel", ("MPNetConfig", {}), NARROW, tokens(128))
 language_model("mobilebert", "MobileBertModel", ("MobileBertConfig", {}), {"num_hidden_layers": 2}, tokens(128))

@@ -22,6 +22,14 @@ static int64_t cut_size(int64_t dim, int64_t start, int64_t end, int64_t step)
     return any ? (int64_t)((distance - 1) / stride + 1) : 0;
 }
 
+/* True if at is -n and the axis has n entries at most: x[-n:] begins at the front, also where n is 0. */
+static bool reaches_front(grt_dims *dims, grt_dim dim, grt_dim at)
+{
+    const grt_dim n = grt_dim_mulc(dims, at, -1);
+    const grt_dim_expr e = grt_dim_get(dims, dim);
+    return grt_dim_is_size(dims, n) && (n == dim || (e.op == GRT_DIM_MIN && (n == e.a || n == e.b)));
+}
+
 /* A start or end on an axis of symbolic size, clamped to [0, dim]; NONE if its sign is not known. */
 static grt_dim bound(const infer *inf, grt_dim dim, grt_dim at)
 {
@@ -35,6 +43,8 @@ static grt_dim bound(const infer *inf, grt_dim dim, grt_dim at)
             return moves_clamp(inf->dims, grt_dim_addc(inf->dims, dim, v));
         if (v == 0)
             return at;
+    } else if (reaches_front(inf->dims, dim, at)) {
+        return grt_dim_const(inf->dims, 0);
     } else if (!grt_dim_is_size(inf->dims, at)) {
         return GRT_DIM_NONE;
     }

@@ -278,7 +278,7 @@ static bool take_inputs(making *m)
     m->scale = m->match->scale;
     m->q_heads = m->layout.rows[Q].heads;
     m->kv_heads = m->layout.rows[K].heads;
-    if (take_joined(m) || take_packed(m)) {
+    if ((!m->match->sinks && take_joined(m)) || take_packed(m)) {
         m->scale *= m->sides[Q].scale * m->sides[K].scale;
         return m->sides[V].scale == 1 || (m->why = "values are scaled") == NULL;
     }
@@ -305,6 +305,46 @@ static bool align(making *m)
     return false;
 }
 
+/* ---- sinks ---- */
+
+/* Zeros behind the last key, of keys or values. */
+static ir_value *with_one_more(ir_node *before, ir_value *x)
+{
+    int64_t pads[2 * GRT_MAX_RANK] = {0};
+    const int32_t rank = x->type.rank;
+    pads[rank + (rank == 3 ? 1 : 2)] = 1;
+    ir_value *constant = ir_constant_ints(before->graph, before->desc.name, pads, 2 * rank);
+    ir_node *pad = constant ? attention_add_node(before, "Pad", 2, (ir_value *[]){x, constant}) : NULL;
+    return pad ? pad->out[0] : NULL;
+}
+
+/* A sink is a key and a value of zeros behind the others, whose score the mask gives it. The mask is repeated
+ * for what the sinks differ in: Where of itself and itself broadcasts whatever dims are. */
+static bool take_sinks(making *m)
+{
+    ir_value *mask = m->in[MASK];
+    const ir_type *scores = m->match->scores;
+    m->why = "the sinks of a softmax do not go with its mask";
+    if (!mask || m->layout.batch != scores->dims[0] || m->layout.heads != scores->dims[1])
+        return false;
+    ir_value *sinks = attention_cast(m->before, m->match->sinks, mask->type.dtype);
+    ir_node *any = sinks ? attention_add_node(m->before, "IsNaN", 1, &sinks) : NULL;
+    ir_node *wide =
+        any ? attention_add_node(m->before, "Where", 3, (ir_value *[]){any->out[0], mask, mask}) : NULL;
+    ir_node *all = wide ? ir_node_create(m->before->graph, m->before, "", "Concat", m->before->desc.name, 2,
+                                         (ir_value *[]){wide->out[0], sinks}, 1)
+                        : NULL;
+    if (!all)
+        return false;
+    ir_attr_set_int(all, "axis", 3);
+    m->in[K] = with_one_more(m->before, m->in[K]);
+    m->in[V] = with_one_more(m->before, m->in[V]);
+    m->in[MASK] = all->out[0];
+    return op_infer_node(all) == GRT_OK && m->in[K] && m->in[V];
+}
+
+/* ---- the node ---- */
+
 static ir_node *make_node(pass_context *context, making *m)
 {
     const attention_match *match = m->match;
@@ -319,6 +359,8 @@ static ir_node *make_node(pass_context *context, making *m)
         if (!m->in[MASK])
             return NULL;
     }
+    if (match->sinks && !take_sinks(m))
+        return NULL;
     const int32_t n_in = m->in[MASK] ? INPUTS : m->joined ? 1 : SIDES;
     ir_node *made = ir_node_create(m->before->graph, m->before, m->joined ? "graphrt" : "", "Attention",
                                    m->before->desc.name, n_in, m->in, 1);

@@ -67,17 +67,55 @@ static ir_value *whole_source(grt_dims *dims, const index_map *map)
     return index_map_is_whole(dims, &kept) ? map->source : NULL;
 }
 
+/* The size as int64[1]: a constant, or a dim of a model input. NULL if it is neither. */
+static ir_value *attention_mask_size(ir_node *before, grt_dim dim)
+{
+    const ir_graph *graph = before->graph;
+    int64_t value;
+    if (grt_dim_is_const(graph->module->dims, dim, &value))
+        return ir_constant_ints(before->graph, before->desc.name, &value, 1);
+    for (int32_t i = 0; graph == graph->module->main && i < graph->n_inputs; i++) {
+        ir_value *input = graph->inputs[i];
+        for (int32_t k = 0; input->type.kind == GRT_KIND_TENSOR && k < input->type.rank; k++)
+            if (input->type.dims[k] == dim) {
+                ir_node *shape = attention_mask_add_node(before, "Shape", 1, &input);
+                if (!shape)
+                    return NULL;
+                ir_attr_set_int(shape, "start", k);
+                ir_attr_set_int(shape, "end", k + 1);
+                return inferred(shape);
+            }
+    }
+    return NULL;
+}
+
+/* The dims as a list; NULL if that cannot be written. */
+static ir_value *attention_mask_shape(ir_node *before, const ir_type *type)
+{
+    int64_t shape[GRT_MAX_RANK];
+    int32_t known = 0;
+    ir_value *parts[GRT_MAX_RANK];
+    while (known < type->rank &&
+           grt_dim_is_const(before->graph->module->dims, type->dims[known], &shape[known]))
+        known++;
+    if (known == type->rank)
+        return ir_constant_ints(before->graph, before->desc.name, shape, type->rank);
+    for (int32_t i = 0; i < type->rank; i++)
+        if (!(parts[i] = attention_mask_size(before, type->dims[i])))
+            return NULL;
+    ir_node *list = attention_mask_add_node(before, "Concat", type->rank, parts);
+    if (!list)
+        return NULL;
+    ir_attr_set_int(list, "axis", 0);
+    return inferred(list);
+}
+
 /* The value broadcast to all of the scores that it is added to. */
 static ir_value *expanded(ir_node *before, ir_value *value, const ir_type *scores)
 {
-    int64_t shape[GRT_MAX_RANK];
-    const grt_dims *dims = before->graph->module->dims;
-    for (int32_t i = 0; i < scores->rank; i++)
-        if (!grt_dim_is_const(dims, scores->dims[i], &shape[i]))
-            return NULL;
-    ir_value *constant = ir_constant_ints(before->graph, before->desc.name, shape, scores->rank);
-    return constant ? inferred(attention_mask_add_node(before, "Expand", 2, (ir_value *[]){value, constant}))
-                    : NULL;
+    ir_value *shape = attention_mask_shape(before, scores);
+    return shape ? inferred(attention_mask_add_node(before, "Expand", 2, (ir_value *[]){value, shape}))
+                 : NULL;
 }
 
 /* True if the value's last dims, up to four, are those already, or 1. */

@@ -5,8 +5,9 @@
  *
  * From the last product to the first, through what exporters put between: the guard that PyTorch puts behind
  * Softmax for rows that are hidden altogether (NaN becomes 0), casts around a softmax in float32, scales at
- * any place, a scale for each head (cosine attention), masks that are added or selected, a soft cap, and
- * leading dims that are joined or split on the way. */
+ * any place, a scale for each head (cosine attention), masks that are added or selected, a soft cap, a score
+ * that is joined to each row and dropped behind the softmax (a sink), and leading dims that are joined or
+ * split on the way. */
 #include "graph/passes/attention_match.h"
 
 #include "graph/passes/rewrite.h"
@@ -49,6 +50,24 @@ static ir_value *unguarded(const ir_node *where)
                : NULL;
 }
 
+/* Where the value is a softmax without its last column, as a sink is dropped: the softmax's result. */
+static ir_value *undropped(const ir_value *value)
+{
+    const ir_node *slice = rewrite_producer(value, "Slice");
+    ir_value *p = slice ? ir_in(slice, 0) : NULL;
+    const int64_t *start, *axis, *step;
+    int64_t n;
+    if (!p || !rewrite_is(p->producer, "Softmax") || p->type.rank != value->type.rank || p->type.rank < 1)
+        return NULL;
+    const int32_t last = p->type.rank - 1;
+    grt_dims *dims = value->graph->module->dims;
+    const bool front = ir_const_ints(ir_in(slice, 1), &start, &n) && n == 1 && start[0] == 0 &&
+                       ir_const_ints(ir_in(slice, 3), &axis, &n) && n == 1 &&
+                       grt_axis(axis[0], p->type.rank) == last &&
+                       (!ir_in(slice, 4) || (ir_const_ints(ir_in(slice, 4), &step, &n) && step[0] == 1));
+    return front && grt_dim_addc(dims, value->type.dims[last], 1) == p->type.dims[last] ? p : NULL;
+}
+
 static ir_node *softmax_of(const ir_value *value)
 {
     for (int step = 0; step < MOST_STEPS && value; step++) {
@@ -58,6 +77,7 @@ static ir_node *softmax_of(const ir_value *value)
         if (rewrite_is(node, "Softmax"))
             return node;
         ir_value *p = unguarded(node);
+        p = p ? p : undropped(value);
         value = p ? p : passed(value);
     }
     return NULL;
@@ -71,6 +91,7 @@ static bool is_private(const ir_value *value, const ir_node *softmax)
             return true;
         ir_value *p = unguarded(value->producer);
         uses = p ? 2 : 1; /* the guard reads it twice */
+        p = p ? p : undropped(value);
         value = p ? p : passed(value);
     }
     return false;
@@ -153,20 +174,23 @@ static bool reaches_product(const ir_value *value, int32_t depth)
             return true;
         if (rewrite_is(node, "Add"))
             return reaches_product(ir_in(node, 0), depth - 1) || reaches_product(ir_in(node, 1), depth - 1);
-        ir_value *x = rewrite_is(node, "Tanh") ? ir_in(node, 0) : step_back(value, &factor, &term);
+        ir_value *x = rewrite_is(node, "Tanh") || rewrite_is(node, "Sub") ? ir_in(node, 0)
+                                                                          : step_back(value, &factor, &term);
         value = x ? x : unscaled_by_head(node, &value->type, &scale);
     }
     return false;
 }
 
-/* The scores of scores + mask. */
+/* The scores of scores + mask or scores - mask. */
 static ir_value *unadded(const ir_value *scores, attention_term *out_term)
 {
     const ir_node *node = scores->producer;
-    for (int32_t i = 0; i < 2 && rewrite_is(node, "Add"); i++) {
+    const bool sub = rewrite_is(node, "Sub");
+    const int32_t sides = sub ? 1 : rewrite_is(node, "Add") ? 2 : 0;
+    for (int32_t i = 0; i < sides; i++) {
         ir_value *x = ir_in(node, i);
         if (rewrite_same_shape(&x->type, &scores->type) && reaches_product(x, MOST_STEPS)) {
-            *out_term = (attention_term){.value = ir_in(node, 1 - i), .factor = 1};
+            *out_term = (attention_term){.value = ir_in(node, 1 - i), .factor = sub ? -1 : 1};
             return x;
         }
     }
@@ -281,6 +305,24 @@ static ir_value *queries_of(attention_match *m, ir_node *product)
     return mul && op_infer_node(mul) == GRT_OK ? mul->out[0] : NULL;
 }
 
+/* The scores that are not sinks: the softmax has one column more than there are values. */
+static ir_value *without_sinks(attention_match *m, ir_value *scores)
+{
+    const grt_dims *dims = scores->graph->module->dims;
+    const int32_t rank = scores->type.rank;
+    const ir_node *concat = attention_match_is_inner(scores) ? rewrite_producer(scores, "Concat") : NULL;
+    const ir_type *values = &ir_in(m->last, 1)->type;
+    if (values->rank < 2 || values->dims[values->rank - 2] == scores->type.dims[rank - 1])
+        return scores;
+    if (!concat || concat->n_in != 2 || grt_axis(grt_attr_int(&concat->desc, "axis", 0), rank) != rank - 1 ||
+        !grt_dim_equals(dims, ir_in(concat, 1)->type.dims[rank - 1], 1) || rank != 4) {
+        m->why = "the softmax has other columns than there are values";
+        return NULL;
+    }
+    m->sinks = ir_in(concat, 1);
+    return ir_in(concat, 0);
+}
+
 bool attention_find(ir_node *last, attention_match *m)
 {
     *m = (attention_match){.last = last};
@@ -299,7 +341,11 @@ bool attention_find(ir_node *last, attention_match *m)
         m->why = "the weights behind the softmax have another reader";
     if (m->why)
         return false;
-    ir_node *product = attention_match_find_product(m, ir_in(softmax, 0));
+    ir_value *scores = without_sinks(m, ir_in(softmax, 0));
+    if (!scores)
+        return false;
+    m->scores = &scores->type;
+    ir_node *product = attention_match_find_product(m, scores);
     ir_value *queries = product ? queries_of(m, product) : NULL;
     if (!queries)
         return false;

@@ -37,6 +37,7 @@ typedef struct attention_match {
     double scale, softcap; /* scale: without those of the sides; softcap 0: none */
     ir_value *head_scale;  /* a constant factor of each head, [..., heads, 1, 1]; NULL: none. The queries of
                               side[ATTENTION_SIDE_Q] are multiplied by it */
+    ir_value *sinks;       /* scores of one more key, whose value is zero, behind the others; NULL: none */
     const char *why;       /* why not; NULL if this does not look like attention at all */
 } attention_match;
 

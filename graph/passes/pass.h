@@ -69,6 +69,7 @@ typedef struct pass_context {
     X(dce, 1, "remove nodes whose results nobody uses")                                            \
     X(quantised, 2, "make integer steps of products and convolutions of 8-bit numbers")            \
     X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
+    X(softmax, 2, "find Softmax that is written out")                                              \
     X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
     X(rotary, 2, "find rotary position embedding that is written out")                             \
     X(partial_rotary, 2, "let rotary embedding leave the rest of each head as it is by itself")    \

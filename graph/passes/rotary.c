@@ -2,12 +2,13 @@
 /* Rotary position embedding, as exporters write it out, becomes RotaryEmbedding:
  *
  *   x * cos + concat(-x[D/2..], x[..D/2]) * sin
+ *   concat(a * cos - b * sin, b * cos + a * sin) with a = x[..D/2], b = x[D/2..]
  *
  * with constant tables of shape [sequence, D], whose halves are equal, or with tables that are computed from
- * angles which are joined with themselves. Heads may be transposed to the front before that, behind it, or
- * anywhere in between: all nodes but the tables treat heads and positions alike. The rotation is done before
- * the transpose, so that attention can take its inputs as they were; that also goes for rotations that were
- * one node from the start. */
+ * angles which are joined with themselves; the second form has tables of half the size. Heads may be
+ * transposed to the front before that, behind it, or anywhere in between: all nodes but the tables treat
+ * heads and positions alike. The rotation is done before the transpose, so that attention can take its inputs
+ * as they were; that also goes for rotations that were one node from the start. */
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 
@@ -94,12 +95,13 @@ typedef struct rotation {
     const grt_tensor *cos, *sin;
     ir_value *made_cos, *made_sin;      /* [batch, sequence, size], where they are computed */
     int64_t batch, heads, length, size; /* batch and length: 0 where they are symbols */
+    bool halves;                        /* tables have size / 2 columns */
 } rotation;
 
 /* The same where one Split makes both halves. */
 static ir_value *split_of(const ir_value *value, int64_t from, int64_t to)
 {
-    ir_node *split = inner(value, "Split");
+    ir_node *split = value ? rewrite_producer(value, "Split") : NULL;
     ir_value *x = split ? ir_in(split, 0) : NULL;
     const ir_value *first = split ? split->out[0] : NULL;
     if (!x || x->type.rank != 4 || split->n_out != 2 || !first || value->type.rank != 4 ||
@@ -114,7 +116,7 @@ static ir_value *split_of(const ir_value *value, int64_t from, int64_t to)
 /* x, if one Slice makes of it the part [from, to) of its last dim. */
 static ir_value *slice_of(const ir_value *value, int64_t from, int64_t to)
 {
-    ir_node *slice = inner(value, "Slice");
+    ir_node *slice = value ? rewrite_producer(value, "Slice") : NULL;
     int64_t start, end, axis, step = 1;
     ir_value *x = slice ? ir_in(slice, 0) : NULL;
     if (!x || x->type.rank != 4 || !ir_const_int(ir_in(slice, 1), &start) ||
@@ -129,7 +131,7 @@ static ir_value *slice_of(const ir_value *value, int64_t from, int64_t to)
 /* What the value is a part of; value NULL if it is none. */
 static spot part_of(spot at, int64_t from, int64_t to)
 {
-    (void)inner_at(&at, ""); /* transposes alone */
+    at = rotary_source_of(at);
     ir_value *x = split_of(at.value, from, to);
     return rotary_source_of((spot){x ? x : slice_of(at.value, from, to), at.swapped});
 }
@@ -148,10 +150,16 @@ static spot half_turn_of(spot at, int64_t size)
     return high.value && same_spot(part_of(input_at(concat, 1, at.swapped), 0, size / 2), high) ? high : none;
 }
 
-/* A constant of floats that is [length, size] among ones, with equal halves. rows: a dim for heads lies
- * between these. */
-static const grt_tensor *rotary_table_of(const ir_value *value, int64_t length, int64_t size, bool rows)
+static int64_t table_columns(const rotation *r)
 {
+    return r->halves ? r->size / 2 : r->size;
+}
+
+/* A constant of floats that is [length, columns] among ones, with equal halves if it is for all of a head.
+ * rows: a dim for heads lies between these. */
+static const grt_tensor *rotary_table_of(const ir_value *value, const rotation *r, bool rows)
+{
+    const int64_t length = r->length, size = table_columns(r);
     const grt_tensor *t = value ? value->type.data : NULL;
     const int32_t at = t ? t->rank - (rows ? 3 : 2) : 0;
     if (!t || !grt_dtype_in(t->dtype, GRT_SET_FLOATS) || t->rank < 2 || t->rank > 4 ||
@@ -160,7 +168,7 @@ static const grt_tensor *rotary_table_of(const ir_value *value, int64_t length, 
         return NULL;
     const char *row = t->data;
     const size_t half = (size_t)(size / 2) * grt_dtype_size(t->dtype);
-    for (int64_t i = 0; i < length; i++, row += 2 * half)
+    for (int64_t i = 0; i < length && !r->halves; i++, row += 2 * half)
         if (memcmp(row, row + half, half))
             return NULL;
     return t;
@@ -197,8 +205,9 @@ static bool has_equal_halves(const ir_value *value)
 
 /* [batch, sequence, size] of a computed table that turns a value of that type as it is: the table has one
  * head, and, if `rows`, heads behind positions. */
-static ir_value *made_table_of(const ir_value *value, const ir_type *x, bool rows)
+static ir_value *made_table_of(const ir_value *value, const ir_type *x, const rotation *r)
 {
+    const bool rows = r->rows;
     const ir_node *node = value ? value->producer : NULL;
     if (!node || !node->row || !(node->row->flags & OP_VIEW) || value->type.rank != 4 ||
         value->type.dtype != x->dtype)
@@ -209,22 +218,23 @@ static ir_value *made_table_of(const ir_value *value, const ir_type *x, bool row
     const grt_dim *to = value->type.dims, *from = table->type.dims;
     const bool fits = table->type.rank == 3 && grt_dim_equals(dims, to[heads], 1) && from[0] == to[0] &&
                       from[1] == to[length] && from[2] == to[3] && from[1] == x->dims[length] &&
-                      from[2] == x->dims[3] && (from[0] == x->dims[0] || grt_dim_equals(dims, from[0], 1));
-    return fits && has_equal_halves(table) ? table : NULL;
+                      grt_dim_equals(dims, from[2], table_columns(r)) &&
+                      (from[0] == x->dims[0] || grt_dim_equals(dims, from[0], 1));
+    return fits && (r->halves || has_equal_halves(table)) ? table : NULL;
 }
 
 /* A table beside a value whose dims are the result's, or exchanged. */
 static bool find_tables(rotation *r, spot cos, spot sin, const ir_type *out)
 {
     const bool cos_rows = r->rows != cos.swapped, sin_rows = r->rows != sin.swapped;
-    r->cos = r->batch ? rotary_table_of(cos.value, r->length, r->size, cos_rows) : NULL;
-    r->sin = r->cos ? rotary_table_of(sin.value, r->length, r->size, sin_rows) : NULL;
+    r->cos = r->batch ? rotary_table_of(cos.value, r, cos_rows) : NULL;
+    r->sin = r->cos ? rotary_table_of(sin.value, r, sin_rows) : NULL;
     if (r->sin)
         return true;
     if (cos.swapped || sin.swapped)
         return false;
-    r->made_cos = made_table_of(cos.value, out, r->rows);
-    r->made_sin = made_table_of(sin.value, out, r->rows);
+    r->made_cos = made_table_of(cos.value, out, r);
+    r->made_sin = made_table_of(sin.value, out, r);
     return r->made_cos && r->made_sin;
 }
 
@@ -244,6 +254,39 @@ static bool match(rotation *r, ir_value *a, ir_value *b, const ir_type *out)
     return false;
 }
 
+/* x and the table, where the value is table * x[from..to]; else x.value is NULL. */
+static spot turned_part(spot at, int64_t from, int64_t to, spot *out_table)
+{
+    const spot none = {NULL, false};
+    ir_node *mul = inner_at(&at, "Mul");
+    for (int32_t i = 0; mul && i < 2; i++) {
+        const spot x = part_of(input_at(mul, i, at.swapped), from, to);
+        *out_table = input_at(mul, 1 - i, at.swapped);
+        if (x.value)
+            return x;
+    }
+    return none;
+}
+
+/* The Concat's operands: low * cos - high * sin, high * cos + low * sin. */
+static bool match_halves(rotation *r, const ir_node *concat, const ir_type *out)
+{
+    spot at_low = input_at(concat, 0, false), at_high = input_at(concat, 1, false);
+    const ir_node *low = inner_at(&at_low, "Sub"), *high = inner_at(&at_high, "Add");
+    const int64_t half = r->size / 2;
+    spot cos, sin, other_cos, other_sin;
+    r->halves = true;
+    r->x = low && high ? turned_part(input_at(low, 0, at_low.swapped), 0, half, &cos) : (spot){NULL, false};
+    if (!r->x.value || !same_spot(turned_part(input_at(low, 1, at_low.swapped), half, r->size, &sin), r->x))
+        return false;
+    for (int32_t i = 0; i < 2; i++)
+        if (same_spot(turned_part(input_at(high, i, at_high.swapped), half, r->size, &other_cos), r->x) &&
+            same_spot(turned_part(input_at(high, 1 - i, at_high.swapped), 0, half, &other_sin), r->x) &&
+            same_spot(cos, other_cos) && same_spot(sin, other_sin))
+            return find_tables(r, cos, sin, out);
+    return false;
+}
+
 /* ---- replacing ---- */
 
 /* [batch, length, size / 2]: the left half of the table, for every batch. */
@@ -256,7 +299,7 @@ static ir_value *cache_of(const rotation *r, const grt_tensor *table, ir_graph *
         return NULL;
     char *to = cache->data;
     for (int64_t i = 0; i < r->batch * r->length; i++, to += half)
-        memcpy(to, (const char *)table->data + (size_t)(i % r->length) * 2 * half, half);
+        memcpy(to, (const char *)table->data + (size_t)(i % r->length) * (r->halves ? 1 : 2) * half, half);
     return ir_constant(graph, NULL, cache);
 }
 
@@ -278,6 +321,8 @@ static ir_value *half_of(ir_node *before, const rotation *r, ir_value *table)
 {
     ir_graph *graph = before->graph;
     const char *name = before->desc.name;
+    if (r->halves)
+        return table;
     ir_value *in[] = {table, ir_constant_ints(graph, name, (int64_t[]){0}, 1),
                       ir_constant_ints(graph, name, (int64_t[]){r->size / 2}, 1),
                       ir_constant_ints(graph, name, (int64_t[]){2}, 1)};
@@ -382,8 +427,11 @@ static bool find_rotation(rotation *r, const ir_node *node)
     const ir_type *out = &node->out[0]->type;
     for (int rows = 0; rows < 2; rows++) {
         *r = (rotation){.rows = rows != 0};
-        if (known_dims(r, node->out[0]) &&
-            (match(r, ir_in(node, 0), ir_in(node, 1), out) || match(r, ir_in(node, 1), ir_in(node, 0), out)))
+        if (!known_dims(r, node->out[0]))
+            continue;
+        if (rewrite_is(node, "Concat") ? match_halves(r, node, out)
+                                       : match(r, ir_in(node, 0), ir_in(node, 1), out) ||
+                                             match(r, ir_in(node, 1), ir_in(node, 0), out))
             return has_dims_of(r->x, out);
     }
     return false;
@@ -402,10 +450,16 @@ static void rotary_look(pass_context *context, ir_node *node)
     }
 }
 
+static bool joins_halves(const ir_node *node)
+{
+    return rewrite_is(node, "Concat") && node->n_in == 2 && node->out[0]->type.rank == 4 &&
+           grt_axis(grt_attr_int(&node->desc, "axis", 0), 4) == 3;
+}
+
 static grt_status rotary_visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph) {
-        if (rewrite_is(node, "Add"))
+        if (rewrite_is(node, "Add") || joins_halves(node))
             rotary_look(context, node);
         else if (rewrite_is(node, "RotaryEmbedding"))
             move_forward(context, node);

@@ -198,6 +198,47 @@ START_TEST(windows)
 }
 END_TEST
 
+/* The same where the batch is a dim of the model's input: the mask is repeated when the model runs. */
+START_TEST(windows_of_any_batch)
+{
+    ir_module *module = ir_text("in x f32 n,3,4,24\n"
+                                "const c f32 - 0.5\n"
+                                "const mask f32 1,3,1,4,4\n"
+                                "const s0 i64 3 -1 4 24\n"
+                                "const s1 i64 5 -1 4 3 2 4\n"
+                                "const s2 i64 5 -1 3 2 4 4\n"
+                                "const s3 i64 4 -1 2 4 4\n"
+                                "const s4 i64 3 -1 4 8\n"
+                                "const i0 i64 - 0\n"
+                                "const i1 i64 - 1\n"
+                                "const i2 i64 - 2\n"
+                                "x0 = Reshape x s0\n"
+                                "r = Reshape x0 s1\n"
+                                "t = Transpose r perm=2,0,3,1,4\n"
+                                "q = Gather t i0 axis=0\n"
+                                "k = Gather t i1 axis=0\n"
+                                "v = Gather t i2 axis=0\n"
+                                "qs = Mul q c\n"
+                                "kt = Transpose k perm=0,1,3,2\n"
+                                "qk = MatMul qs kt\n"
+                                "w = Reshape qk s2\n"
+                                "m = Add w mask\n"
+                                "u = Reshape m s3\n"
+                                "p = Softmax u\n"
+                                "y = MatMul p v\n"
+                                "y1 = Transpose y perm=0,2,1,3\n"
+                                "y2 = Reshape y1 s4\n"
+                                "out y2\n");
+    ir_text_pass(module, "");
+    const ir_node *made = ir_text_node(module, "Attention", 0);
+    const ir_value *mask = ir_in(made, 3);
+    ck_assert_ptr_nonnull(mask);
+    ck_assert(mask->type.rank == 4 && mask->type.dims[0] == made->out[0]->type.dims[0]);
+    ck_assert_ptr_nonnull(ir_text_node(module, "Expand", 0));
+    ir_module_release(module);
+}
+END_TEST
+
 /* Masks that are selected: hidden where a bool is true, or where it is false. */
 #define SELECTED(where)                      \
     "in q f32 2,2,5,4\n"                     \
@@ -382,6 +423,7 @@ Suite *suite_test_attention_exports(void)
     tcase_add_test(tc, interleaved_heads_with_alibi);
     tcase_add_test(tc, joined_batch_and_heads);
     tcase_add_test(tc, windows);
+    tcase_add_test(tc, windows_of_any_batch);
     tcase_add_test(tc, selected_masks);
     tcase_add_test(tc, hidden_rows);
     tcase_add_test(tc, soft_cap);

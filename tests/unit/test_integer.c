@@ -127,6 +127,52 @@ START_TEST(test_deform_interpolates)
 }
 END_TEST
 
+/* Offsets that leave the image, NaN and infinite pixels beside it: the same in float32, which is a product of
+ * sampled columns, and in float64, summed as defined. More pixels than a block has. */
+START_TEST(test_deform_in_float32_and_float64)
+{
+    enum { C2 = 6, H2 = 19, W2 = 23, OUT2 = H2 * W2, TAPS = 9 };
+    static float in[4][3 * C2 * H2 * W2 * TAPS];
+    static double wide[4][3 * C2 * H2 * W2 * TAPS], results[2][2 * 4 * OUT2];
+    const int64_t dims[][4] = {
+        {2, C2, H2, W2}, {4, C2 / 2, 3, 3}, {2, 3 * 2 * TAPS, H2, W2}, {2, 3 * TAPS, H2, W2}};
+    for (int i = 0; i < 4; i++) {
+        const int64_t n = grt_dims_product(dims[i], 0, 4);
+        ck_assert_int_le(n, (int64_t)(sizeof wide[i] / sizeof *wide[i]));
+        fill_floats(in[i], n, 7 + (unsigned)i);
+        for (int64_t k = 0; k < n; k++) {
+            in[i][k] *= i == 2 ? 9 : 1;
+            if (i == 2 && k % 97 == 0)
+                in[i][k] = NAN;
+            wide[i][k] = (double)in[i][k];
+        }
+    }
+    in[0][0] = INFINITY;
+    wide[0][0] = (double)INFINITY;
+    for (int type = 0; type < 2; type++) {
+        const grt_dtype dtype = type ? GRT_DTYPE_DOUBLE : GRT_DTYPE_FLOAT;
+        op_runner r;
+        op_begin(&r, "", "DeformConv");
+        op_ints(&r, "pads", (const int64_t[]){1, 1, 1, 1}, 4);
+        op_int(&r, "group", 2);
+        op_int(&r, "offset_group", 3);
+        for (int i = 0; i < 3; i++)
+            op_add(&r, dtype, 4, dims[i], type ? (const void *)wide[i] : in[i]);
+        op_omit(&r);
+        op_add(&r, dtype, 4, dims[3], type ? (const void *)wide[3] : in[3]);
+        op_run_ok(&r, 1);
+        for (int64_t k = 0; k < 2 * 4 * OUT2; k++)
+            results[type][k] = grt_tensor_double(&r.out[0].t, k);
+        op_end(&r);
+    }
+    for (int64_t k = 0; k < 2 * 4 * OUT2; k++)
+        if (isfinite(results[1][k]))
+            ck_assert_double_eq_tol(results[0][k], results[1][k], 1e-4);
+        else
+            ck_assert(!isfinite(results[0][k]));
+}
+END_TEST
+
 START_TEST(test_matmul_integer)
 {
     const int8_t a[] = {1, -2, 3, 4, 5, -6, 7, 8, 9, 1, 2, 3};      /* 2 x 2 x 3 */
@@ -261,5 +307,5 @@ START_TEST(test_adam_first_step)
 END_TEST
 
 UNIT_SUITE(test_integer, NULL, NULL, test_conv_integer, test_deform_without_offsets, test_deform_interpolates,
-           test_matmul_integer, test_matmul_integer_tiles, test_quantised_product_saturates, test_lp_pool,
-           test_unpool_and_its_indices, test_adam_first_step)
+           test_deform_in_float32_and_float64, test_matmul_integer, test_matmul_integer_tiles,
+           test_quantised_product_saturates, test_lp_pool, test_unpool_and_its_indices, test_adam_first_step)

@@ -440,6 +440,47 @@ START_TEST(einsum_reads_equations)
 }
 END_TEST
 
+/* 16-bit floats are widened to one product, also where operands and result have to be moved: the same numbers
+ * as in float32, rounded once. */
+START_TEST(einsum_of_16_bit_floats_is_a_product)
+{
+    enum { B = 2, N = 37, H = 3, D = 9, IN = B * N * H * D, OUT = B * H * N * N };
+    const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16};
+    static float wide[2][IN], expected[OUT];
+    static uint16_t narrow[2][IN];
+    for (int which = 0; which < 3; which++) { /* float32 on what the narrow type holds, then that */
+        const grt_dtype dtype = dtypes[_i];
+        op_runner r;
+        for (int i = 0; i < 2 && which == 0; i++) {
+            fill_floats(wide[i], IN, 5 + (unsigned)i);
+            for (int k = 0; k < IN; k++) {
+                narrow[i][k] = dtype == GRT_DTYPE_FLOAT16 ? grt_float_to_half(wide[i][k])
+                                                          : grt_float_to_bfloat16(wide[i][k]);
+                wide[i][k] = dtype == GRT_DTYPE_FLOAT16 ? grt_half_to_float(narrow[i][k])
+                                                        : grt_bfloat16_to_float(narrow[i][k]);
+            }
+        }
+        op_begin(&r, "", "Einsum");
+        op_string(&r, "equation", "bqhd,bkhd->bhqk");
+        r.threads = which == 2 ? 2 : 1;
+        for (int i = 0; i < 2; i++)
+            op_add(&r, which ? dtype : GRT_DTYPE_FLOAT, 4, DIMS(B, N, H, D),
+                   which ? (const void *)narrow[i] : wide[i]);
+        op_run_ok(&r, 1);
+        expect_dims(&r, 0, 4, DIMS(B, H, N, N));
+        for (int k = 0; k < OUT; k++) {
+            const double found = grt_tensor_double(&r.out[0].t, k);
+            if (which == 0)
+                expected[k] = (float)found;
+            else
+                ck_assert_double_eq_tol(found, (double)expected[k],
+                                        (_i ? 4e-3 : 5e-4) * fabs((double)expected[k]));
+        }
+        op_end(&r);
+    }
+}
+END_TEST
+
 Suite *suite_test_movement(void)
 {
     Suite *suite = suite_create("movement");
@@ -456,6 +497,7 @@ Suite *suite_test_movement(void)
     tcase_add_test(tc, slices_backwards_and_to_nothing);
     tcase_add_test(tc, order_is_stable_and_knows_odd_numbers);
     tcase_add_test(tc, einsum_reads_equations);
+    tcase_add_loop_test(tc, einsum_of_16_bit_floats_is_a_product, 0, 2);
     suite_add_tcase(suite, tc);
     return suite;
 }

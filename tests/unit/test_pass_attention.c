@@ -3,6 +3,7 @@
 #include "tests/unit/ir_text.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 START_TEST(plain)
@@ -140,6 +141,56 @@ START_TEST(two_masks)
 }
 END_TEST
 
+/* XLNet, Funnel: what is hidden is subtracted. Only what is taken from scores is a mask. */
+START_TEST(subtracted_mask)
+{
+    static const char *const text = "in q f32 2,2,3,4\n"
+                                    "in k f32 2,2,4,5\n"
+                                    "in v f32 2,2,5,4\n"
+                                    "in m f32 1,1,3,5\n"
+                                    "s = MatMul q k\n"
+                                    "u = Sub %s\n"
+                                    "p = Softmax u\n"
+                                    "y = MatMul p v\n"
+                                    "out y\n";
+    char model[512];
+    snprintf(model, sizeof model, text, "s m");
+    ir_text_check(model, "attention", "MatMul Sub Softmax Transpose Mul Attention");
+    snprintf(model, sizeof model, text, "m s");
+    ir_text_check(model, "attention", "MatMul Sub Softmax MatMul");
+}
+END_TEST
+
+/* GPT-OSS: a score for each head is joined to the scores and dropped behind the softmax. */
+START_TEST(sinks)
+{
+#define SINKS(dropped)              \
+    "in q f32 2,2,3,4\n"            \
+    "in k f32 2,2,4,5\n"            \
+    "in v f32 2,2,5,4\n"            \
+    "in m f32 1,1,3,5\n"            \
+    "in sink f32 1,2,1,1\n"         \
+    "const all i64 4 2 2 3 1\n"     \
+    "const zero i64 1 0\n"          \
+    "const end i64 1 " dropped "\n" \
+    "const last i64 1 3\n"          \
+    "s = MatMul q k\n"              \
+    "u = Add s m\n"                 \
+    "e = Expand sink all\n"         \
+    "c = Concat u e axis=-1\n"      \
+    "p = Softmax c\n"               \
+    "w = Slice p zero end last\n"
+    ir_text_check(SINKS("-1") "y = MatMul w v\nout y\n", "attention",
+                  "MatMul Add Expand Concat Softmax Slice Transpose IsNaN Where Concat Pad Pad Attention");
+    /* the weight of the sink is read */
+    ir_text_check(SINKS("-1") "y = MatMul w v\nz = ReduceSum p last\nout y\nout z\n", "attention",
+                  "MatMul Add Expand Concat Softmax Slice MatMul ReduceSum");
+    /* no column is dropped: values of as many rows */
+    ir_text_check(SINKS("9") "const o f32 2,2,6,4\ny = MatMul w o\nout y\n", "attention",
+                  "MatMul Add Expand Concat Softmax Slice MatMul");
+}
+END_TEST
+
 START_TEST(packed_heads)
 {
     ir_text_check("in a f32 2,3,8\n"
@@ -230,6 +281,8 @@ Suite *suite_test_pass_attention(void)
     tcase_add_test(tc, scale_of_each_head);
     tcase_add_test(tc, scale_of_each_key_stops_it);
     tcase_add_test(tc, two_masks);
+    tcase_add_test(tc, subtracted_mask);
+    tcase_add_test(tc, sinks);
     tcase_add_test(tc, packed_heads);
     tcase_add_test(tc, packed_heads_as_a_matrix);
     tcase_add_test(tc, scores_that_others_use_stop_it);

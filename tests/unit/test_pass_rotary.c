@@ -42,6 +42,56 @@ START_TEST(halves_of_one_split)
 }
 END_TEST
 
+/* Each half by itself, as GPT-OSS and much handwritten code: tables have half the size. */
+#define HALVES(low, high)                           \
+    "in x f32 2,3,2,4\n"                            \
+    "const cos f32 1,1,3,2 1 0.5 0.9 0.4 0.8 0.3\n" \
+    "const sin f32 3,2 0 0.5 0.1 0.6 0.2 0.7\n"     \
+    "t = Transpose x perm=0,2,1,3\n"                \
+    "a,b = Split t axis=3 num_outputs=2\n"          \
+    "ac = Mul a cos\n"                              \
+    "bs = Mul sin b\n"                              \
+    "bc = Mul b cos\n"                              \
+    "as = Mul a sin\n"                              \
+    "low = Sub ac bs\n"                             \
+    "high = Add bc as\n"                            \
+    "y = Concat " low " " high " axis=-1\n"         \
+    "out y\n"
+
+START_TEST(each_half_by_itself)
+{
+    ir_text_check(HALVES("low", "high"), "rotary",
+                  "Transpose Split Mul Mul Mul Mul Sub Add Reshape RotaryEmbedding Reshape Transpose");
+    ir_text_check(HALVES("high", "low"), "rotary", "Transpose Split Mul Mul Mul Mul Sub Add Concat");
+    /* tables that are computed, for a batch that is not known */
+    ir_module *module = ir_text("in x f32 n,2,s,4\n"
+                                "in angle f32 n,s,2\n"
+                                "const one i64 1 1\n"
+                                "const z i64 1 0\n"
+                                "const h i64 1 2\n"
+                                "const big i64 1 99\n"
+                                "const ax i64 1 3\n"
+                                "c = Cos angle\n"
+                                "d = Sin angle\n"
+                                "cos = Unsqueeze c one\n"
+                                "sin = Unsqueeze d one\n"
+                                "a = Slice x z h ax\n"
+                                "b = Slice x h big ax\n"
+                                "ac = Mul a cos\n"
+                                "bs = Mul b sin\n"
+                                "bc = Mul b cos\n"
+                                "as = Mul a sin\n"
+                                "low = Sub ac bs\n"
+                                "high = Add as bc\n"
+                                "y = Concat low high axis=3\n"
+                                "out y\n");
+    ck_assert_int_eq(ir_text_pass(module, "rotary"), 1);
+    ir_text_pass(module, "dce");
+    ck_assert_str_eq(ir_text_ops(module), "Cos Sin RotaryEmbedding");
+    ir_module_release(module);
+}
+END_TEST
+
 /* As ONNX Runtime's optimiser leaves it, which pushes transposes through one branch and not the other. */
 START_TEST(transposes_in_between)
 {
@@ -278,6 +328,7 @@ Suite *suite_test_pass_rotary(void)
     tcase_add_test(tc, transposes_in_between);
     tcase_add_test(tc, one_position);
     tcase_add_test(tc, halves_of_one_split);
+    tcase_add_test(tc, each_half_by_itself);
     tcase_add_test(tc, tables_of_16_bits);
     tcase_add_test(tc, before_the_transpose);
     tcase_add_test(tc, halves_that_differ_stay);

@@ -38,9 +38,11 @@ static void attr_int(bench *b, const char *name, int64_t value)
     b->attrs[b->desc.n_attrs++] = (grt_attr){.name = name, .kind = GRT_ATTR_INT, .i = value};
 }
 
-/* Dims are names, numbers, or handles that came out of a rule; written as text: "batch", "3". */
+/* Dims are names, numbers, or handles that came out of a rule; written as text: "batch", "-batch", "3". */
 static grt_dim dim_of(bench *b, const char *text)
 {
+    if (text[0] == '-' && text[1] >= 'a')
+        return grt_dim_mulc(b->dims, grt_dim_symbol(b->dims, text + 1), -1);
     return text[0] == '-' || (text[0] >= '0' && text[0] <= '9') ? grt_dim_const(b->dims, atoll(text))
                                                                 : grt_dim_symbol(b->dims, text);
 }
@@ -196,6 +198,10 @@ START_TEST(slices_of_symbolic_axes)
     EXPECT(&b, "n");
     op(&b, "Slice"), TENSOR(&b, "n"), INTS(&b, "0"), INTS(&b, "n");
     EXPECT(&b, "n");
+    op(&b, "Slice"), TENSOR(&b, "n"), INTS(&b, "-n"), INTS(&b, "9223372036854775807");
+    EXPECT(&b, "n");
+    op(&b, "Slice"), TENSOR(&b, "n"), INTS(&b, "-m"), INTS(&b, "9223372036854775807");
+    EXPECT(&b, "?0"); /* all of it where m is 0, else the last m */
     op(&b, "Slice"), TENSOR(&b, "n"), INTS(&b, "1"), INTS(&b, "9223372036854775807");
     ck_assert_int_eq(infer_now(&b, 1), GRT_OK);
     ck_assert_int_eq(b.out[0].dims[0],

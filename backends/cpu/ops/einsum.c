@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum: for each output element the sum, over the labels that the output lacks, of the products of the
- * operands. Two float32 operands that share all summed labels are one batched matrix product. */
+ * operands. Two operands of float32, or of 16-bit floats that are widened, that share all summed labels are
+ * one batched matrix product. */
+#include "backends/cpu/convert.h"
+#include "backends/cpu/gemm.h"
 #include "backends/cpu/move.h"
 
-#include "src/base/element.h"
-#include "backends/cpu/gemm.h"
 #include "src/base/checked.h"
 #include "src/base/einsum.h"
+#include "src/base/element.h"
 
 #include <string.h>
 
@@ -18,6 +20,7 @@ typedef struct product {
     bool dense_a, dense_b, dense_c;
     grt_gemm gemm;
     size_t bytes_a, bytes_b, bytes_c;
+    size_t wide_a, wide_b, wide_c; /* bytes of operands and result in float32, where they are 16-bit floats */
 } product;
 
 /* Labels of the output come first, then those that are summed over. */
@@ -117,6 +120,11 @@ static bool closer(const einsum_shape *s, const label_kind *kinds, const int64_t
 
 enum { SMALL = 512, MAX_WALK = CPU_MOVE_RANK };
 
+static size_t float_bytes(int64_t n)
+{
+    return grt_align_up((size_t)n * sizeof(float), 64);
+}
+
 static void plan_product(const grt_reshape *reshape, einsum_shape *s, size_t *out_workspace)
 {
     label_kind kinds[GRT_EINSUM_LABELS];
@@ -124,9 +132,10 @@ static void plan_product(const grt_reshape *reshape, einsum_shape *s, size_t *ou
     int64_t out_strides[GRT_EINSUM_LABELS] = {0};
     size_t scratch;
     *out_workspace = 0;
-    if (reshape->n_in != 2 || reshape->in[0]->dtype != GRT_DTYPE_FLOAT || s->n_results <= 0 ||
-        s->n_terms <= 0 || s->n_results < SMALL / s->n_terms || s->n_labels > MAX_WALK ||
-        !label_kinds(s, kinds))
+    const grt_dtype dtype = reshape->in[0]->dtype;
+    const bool narrow = dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16;
+    if (reshape->n_in != 2 || (dtype != GRT_DTYPE_FLOAT && !narrow) || s->n_results <= 0 || s->n_terms <= 0 ||
+        s->n_results < SMALL / s->n_terms || s->n_labels > MAX_WALK || !label_kinds(s, kinds))
         return;
     grt_dims_strides(s->dims, s->n_out, out_strides);
     int64_t batch = kind_size(s, kinds, BATCH), m = kind_size(s, kinds, ROW), n = kind_size(s, kinds, COLUMN);
@@ -158,18 +167,23 @@ static void plan_product(const grt_reshape *reshape, einsum_shape *s, size_t *ou
                          .alpha = 1};
     if (!grt_gemm_scratch_bytes(&p->gemm, reshape->threads, &scratch))
         return;
-    p->bytes_a = p->dense_a ? 0 : grt_align_up((size_t)(batch * m * k) * sizeof(float), 64);
-    p->bytes_b = p->dense_b ? 0 : grt_align_up((size_t)(batch * n * k) * sizeof(float), 64);
-    p->bytes_c = p->dense_c ? 0 : grt_align_up((size_t)(batch * m * n) * sizeof(float), 64);
+    p->bytes_a = p->dense_a ? 0 : float_bytes(batch * m * k);
+    p->bytes_b = p->dense_b ? 0 : float_bytes(batch * n * k);
+    p->bytes_c = p->dense_c ? 0 : float_bytes(batch * m * n);
+    if (narrow) {
+        p->wide_a = float_bytes(grt_tensor_elements(reshape->in[0]));
+        p->wide_b = float_bytes(grt_tensor_elements(reshape->in[1]));
+        p->wide_c = float_bytes(s->n_results);
+    }
     p->possible = true;
-    *out_workspace = p->bytes_a + p->bytes_b + p->bytes_c + scratch;
+    *out_workspace = p->wide_a + p->wide_b + p->wide_c + p->bytes_a + p->bytes_b + p->bytes_c + scratch;
 }
 
-static void run_product(const grt_run *run, const product *p)
+/* a, b and c are float32. */
+static void run_wide_product(const grt_run *run, const product *p, const float *a, const float *b, float *c,
+                             char *room)
 {
-    char *room = run->workspace;
-    const float *a = run->in[0]->data, *b = run->in[1]->data;
-    float *c = run->out[0]->data;
+    float *const out = c;
     cpu_move move;
     if (!p->dense_a) {
         move = p->gather_a;
@@ -188,8 +202,25 @@ static void run_product(const grt_run *run, const product *p)
     grt_gemm_run(&p->gemm, a, b, c, room + p->bytes_c, run->threads);
     if (!p->dense_c) {
         move = p->scatter_c;
-        cpu_move_run(&move, run->out[0]->data, c, run->threads);
+        cpu_move_run(&move, out, c, run->threads);
     }
+}
+
+static void run_product(const grt_run *run, const product *p)
+{
+    const grt_tensor *a = run->in[0], *b = run->in[1];
+    grt_tensor *c = run->out[0];
+    char *room = run->workspace;
+    if (!p->wide_a) {
+        run_wide_product(run, p, a->data, b->data, c->data, room);
+        return;
+    }
+    float *wide_a = (float *)room, *wide_b = (float *)(room + p->wide_a),
+          *wide_c = (float *)(room + p->wide_a + p->wide_b);
+    cpu_widen(a->dtype, a->data, 0, grt_tensor_elements(a), wide_a);
+    cpu_widen(b->dtype, b->data, 0, grt_tensor_elements(b), wide_b);
+    run_wide_product(run, p, wide_a, wide_b, wide_c, room + p->wide_a + p->wide_b + p->wide_c);
+    cpu_narrow(c->dtype, wide_c, grt_tensor_elements(c), c->data, 0, (cpu_convert_options){0});
 }
 
 static grt_status reshape_einsum(grt_reshape *reshape)

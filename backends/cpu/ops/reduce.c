@@ -419,6 +419,29 @@ static void rows_int(const job *j, numbers *acc, int64_t base, int64_t m)
     }
 }
 
+/* A few rows of float32, as the parts of a group: one accumulator is enough, and what a strip costs besides
+ * its elements counts. False: not of that kind. */
+static bool few_rows(const job *j, int64_t out, int64_t base, int64_t m)
+{
+    enum { FEW = 32 };
+    if (j->dtype != GRT_DTYPE_FLOAT || j->how == FOLD_EXP || j->state->finish == FINISH_LOG ||
+        j->reduced.n != 1 || j->n_reduced > FEW || j->n_reduced < 1)
+        return false;
+    float part[STRIP];
+    for (int64_t i = 0; i < m; i++)
+        part[i] = (float)start_real(j->how);
+    for (int64_t k = 0; k < j->n_reduced; k++)
+        fold_row_narrow(j->how, part, (const float *)j->in + base + k * j->reduced.strides[0], m, NULL);
+    float *to = (float *)j->out + out;
+    for (int64_t i = 0; i < m && j->state->finish == FINISH_NONE; i++)
+        to[i] = part[i];
+    for (int64_t i = 0; i < m && j->state->finish == FINISH_MEAN; i++)
+        to[i] = (float)((double)part[i] / j->count);
+    for (int64_t i = 0; i < m && j->state->finish == FINISH_SQRT; i++)
+        to[i] = (float)sqrt((double)part[i]);
+    return true;
+}
+
 /* A work item is one strip of one row. */
 static void reduce_rows(const job *j, int64_t strips, int64_t begin, int64_t end)
 {
@@ -426,6 +449,8 @@ static void reduce_rows(const job *j, int64_t strips, int64_t begin, int64_t end
         int64_t row = item / strips, at = item % strips * STRIP,
                 m = j->inner - at < STRIP ? j->inner - at : STRIP;
         int64_t base = list_offset(&j->kept, row) + at;
+        if (few_rows(j, row * j->inner + at, base, m))
+            continue;
         numbers acc, shift;
         memset(&shift, 0, sizeof shift);
         if (j->ints) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DeformConv, LpPool, MaxUnpool. */
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/dispatch.h"
+#include "backends/cpu/gemm.h"
 #include "backends/cpu/threads.h"
 #include "backends/shared/sampling.h"
 #include "src/base/checked.h"
@@ -75,17 +77,157 @@ static grt_status unpool_run(const grt_run *run)
 
 /* ---- DeformConv ---- */
 
+/* float32 is one product for each group: samples of some pixels as columns, a row for each channel and tap.
+ */
+enum { DEFORM_FLOATS = 1 << 18, DEFORM_BLOCK = 64, CORNERS = 4 };
+
+static int64_t deform_tile(const grt_deform *s)
+{
+    const int64_t rows = grt_mul_saturated(s->channels, s->w.taps), least = DEFORM_BLOCK,
+                  n = rows > 0 && DEFORM_FLOATS / rows > least ? DEFORM_FLOATS / rows : least;
+    return n < s->w.out_pixels ? n : s->w.out_pixels;
+}
+
+static grt_gemm deform_product(const grt_deform *s, int64_t n)
+{
+    const int64_t k = s->channels / s->groups * s->w.taps;
+    return (grt_gemm){.batch = 1,
+                      .m = s->out_channels / s->groups,
+                      .n = n,
+                      .k = k,
+                      .lda = k,
+                      .ldb = n,
+                      .ldc = s->w.out_pixels,
+                      .alpha = 1};
+}
+
+/* Bytes of the columns of a tile. */
+static bool deform_columns(const grt_deform *s, size_t *out_bytes)
+{
+    return grt_mul_size((size_t)s->channels * sizeof(float), (size_t)s->w.taps, out_bytes) &&
+           grt_mul_size(*out_bytes, (size_t)deform_tile(s), out_bytes) && *out_bytes <= SIZE_MAX / 4;
+}
+
+static bool deform_workspace(const grt_reshape *reshape, const grt_deform *s, size_t *out_bytes)
+{
+    size_t samples, scratch;
+    if (reshape->in[GRT_DEFORM_X]->dtype != GRT_DTYPE_FLOAT)
+        return grt_mul_size((size_t)s->channels * sizeof(double), (size_t)s->w.taps, &samples) &&
+               grt_mul_size(samples, (size_t)reshape->threads, out_bytes);
+    const grt_gemm product = deform_product(s, deform_tile(s));
+    if (!deform_columns(s, &samples) || !grt_gemm_scratch_bytes(&product, reshape->threads, &scratch))
+        return false;
+    *out_bytes = grt_align_up(samples, 64) + scratch;
+    return true;
+}
+
 static grt_status deform_reshape(grt_reshape *reshape)
 {
-    size_t samples;
     GRT_TRY(grt_deform_reshape(reshape));
-    const grt_deform *shape = reshape->shape;
-    if (grt_mul_size((size_t)shape->channels * sizeof(double), (size_t)shape->w.taps, &samples) &&
-        grt_mul_size(samples, (size_t)reshape->threads, &reshape->workspace_bytes))
+    if (deform_workspace(reshape, reshape->shape, &reshape->workspace_bytes))
         return GRT_OK;
     free(reshape->shape);
     reshape->shape = NULL;
     return grt_fail_memory(SIZE_MAX);
+}
+
+/* Pixels that one tap reads for some output pixels, -1 outside the image, and what each weighs. */
+typedef struct deform_block {
+    int64_t at[CORNERS][DEFORM_BLOCK];
+    float weight[CORNERS][DEFORM_BLOCK];
+} deform_block;
+
+static void deform_corners(const cpu_window *w, double row, double column, double factor, int64_t i,
+                           deform_block *b)
+{
+    const bool inside = row > -1 && row < (double)w->in[0] && column > -1 && column < (double)w->in[1];
+    const int64_t r = inside ? (int64_t)floor(row) : -2, c = inside ? (int64_t)floor(column) : -2;
+    const double down = inside ? row - (double)r : 0, right = inside ? column - (double)c : 0;
+    for (int k = 0; k < CORNERS; k++) {
+        const int64_t y = r + k / 2, x = c + k % 2;
+        const bool there = y >= 0 && y < w->in[0] && x >= 0 && x < w->in[1];
+        b->at[k][i] = there ? y * w->in[1] + x : -1;
+        b->weight[k][i] = (float)(factor * (k / 2 ? down : 1 - down) * (k % 2 ? right : 1 - right));
+    }
+}
+
+/* A pixel that is not there is read by nobody, as what is in its place may be infinite. */
+CPU_BODY deform_gather_body(const deform_block *b, const float *x, int64_t m, float *to)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < m; i++) {
+        float sum = 0;
+        for (int k = 0; k < CORNERS; k++) {
+            const int64_t at = b->at[k][i];
+            const float seen = x[at < 0 ? 0 : at];
+            sum += at < 0 ? 0 : b->weight[k][i] * seen;
+        }
+        to[i] = sum;
+    }
+}
+CPU_DISPATCH(deform_gather, (const deform_block *b, const float *x, int64_t m, float *to), (b, x, m, to))
+
+/* Row (channel, tap) of the columns, for n output pixels from `first` on and all channels of offset group g.
+ */
+static void deform_rows(const grt_run *run, int64_t batch, int64_t g, int64_t tap, int64_t first, int64_t n,
+                        float *columns)
+{
+    const grt_deform *s = run->shape;
+    const cpu_window *w = &s->w;
+    const grt_tensor *mask = grt_run_in(run, GRT_DEFORM_MASK);
+    const int64_t pixels = w->out_pixels, each = s->channels / s->offset_groups,
+                  cell = (batch * s->offset_groups + g) * w->taps + tap;
+    const float *down = (const float *)run->in[GRT_DEFORM_OFFSET]->data + cell * 2 * pixels,
+                *right = down + pixels, *factor = mask ? (const float *)mask->data + cell * pixels : NULL;
+    for (int64_t from = 0; from < n; from += DEFORM_BLOCK) {
+        const int64_t m = n - from < DEFORM_BLOCK ? n - from : DEFORM_BLOCK;
+        deform_block b;
+        int64_t left = w->out[1] - (first + from) % w->out[1]; /* of this row of pixels */
+        double row = grt_deform_row(w, first + from, tap), column = grt_deform_column(w, first + from, tap);
+        for (int64_t i = 0; i < m; i++) {
+            const int64_t at = first + from + i;
+            if (left-- == 0) {
+                left = w->out[1] - 1;
+                row = grt_deform_row(w, at, tap);
+                column = grt_deform_column(w, at, tap);
+            }
+            deform_corners(w, row + (double)down[at], column + (double)right[at],
+                           factor ? (double)factor[at] : 1, i, &b);
+            column += (double)w->stride[1];
+        }
+        for (int64_t c = g * each; c < (g + 1) * each; c++) {
+            const float *x =
+                (const float *)run->in[GRT_DEFORM_X]->data + (batch * s->channels + c) * w->in_pixels;
+            float *to = columns + (c * w->taps + tap) * n + from;
+            if (w->in_pixels)
+                deform_gather(&b, x, m, to);
+            else
+                memset(to, 0, (size_t)m * sizeof *to);
+        }
+    }
+}
+
+/* Output pixels [first, first + n) of one image. */
+static void deform_floats(const grt_run *run, int64_t batch, int64_t first, int64_t n)
+{
+    const grt_deform *s = run->shape;
+    const grt_tensor *bias = grt_run_in(run, GRT_DEFORM_BIAS);
+    const int64_t rows = s->offset_groups * s->w.taps;
+    float *columns = run->workspace;
+    size_t bytes = 0;
+    (void)deform_columns(s, &bytes); /* was checked by reshape */
+#pragma omp parallel for num_threads(run->threads) if (rows * n * s->channels > CPU_GRAIN)
+    for (int64_t i = 0; i < rows; i++)
+        deform_rows(run, batch, i / s->w.taps, i % s->w.taps, first, n, columns);
+    grt_gemm product = deform_product(s, n);
+    for (int64_t g = 0; g < s->groups; g++) {
+        product.bias_row = bias ? (const float *)bias->data + g * product.m : NULL;
+        grt_gemm_run(&product, (const float *)run->in[GRT_DEFORM_W]->data + g * product.m * product.k,
+                     columns + g * product.k * n,
+                     (float *)run->out[0]->data +
+                         (batch * s->out_channels + g * product.m) * s->w.out_pixels + first,
+                     (char *)columns + grt_align_up(bytes, 64), run->threads);
+    }
 }
 
 /* What all taps of all channels see at output pixel `at`. */
@@ -116,6 +258,13 @@ static grt_status deform_run(const grt_run *run)
     const grt_tensor *bias = grt_run_in(run, GRT_DEFORM_BIAS);
     int64_t pixels = shape->w.out_pixels, n = shape->batch * pixels, taps = shape->w.taps;
     int64_t group_in = shape->channels / shape->groups, group_out = shape->out_channels / shape->groups;
+    if (run->in[GRT_DEFORM_X]->dtype == GRT_DTYPE_FLOAT) {
+        const int64_t tile = deform_tile(shape);
+        for (int64_t i = 0; i < shape->batch; i++)
+            for (int64_t at = 0; at < pixels; at += tile)
+                deform_floats(run, i, at, pixels - at < tile ? pixels - at : tile);
+        return GRT_OK;
+    }
 #pragma omp parallel for num_threads(run->threads) if (n * taps * shape->channels > CPU_GRAIN)
     for (int64_t i = 0; i < n; i++) {
         double *samples = (double *)run->workspace + cpu_thread() * shape->channels * taps;
