@@ -60,6 +60,24 @@ START_TEST(conv_with_a_float_result)
 }
 END_TEST
 
+/* Filters of few bits, with scales and zero points of channels. */
+START_TEST(conv_with_filters_of_4_bits)
+{
+    static const char *const filters[] = {"const w i4 4,3,3,3 3 -7 5 -8 7 1 0\nconst wc i4 4 1 -2 3 0\n",
+                                          "const w u4 4,3,3,3 3 9 5 15 7 1 0\nconst wc u4 4 8 7 9 8\n",
+                                          "const w i2 4,3,3,3 1 -2 0 -1 1\nconst wc i2 4 0\n"};
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "in x f32 1,3,6,6\n" X_QUANTISED "%sconst cs f32 4 0.5 0.25 0.125 0.0625\n"
+                 "wd = DequantizeLinear w cs wc axis=0\n"
+                 "r = Conv xd wd pads=1,1,1,1\n" Y_QUANTISED,
+                 filters[i]);
+        ir_text_check(text, "quantised", "QuantizeLinear graphrt::QConv DequantizeLinear");
+    }
+}
+END_TEST
+
 #define RESIDUAL_QUANTISED        \
     "uq = QuantizeLinear u t z\n" \
     "ud = DequantizeLinear uq t z\n"
@@ -654,7 +672,7 @@ START_TEST(quantisation_stays_behind_float_products)
 END_TEST
 
 UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_scales_of_channels_and_clip,
-           conv_with_a_float_result, residual_without_a_rounding_before_it,
+           conv_with_a_float_result, conv_with_filters_of_4_bits, residual_without_a_rounding_before_it,
            residual_behind_a_rounding_stays_apart, matmul_with_bias, matmul_with_a_quantised_bias,
            gemm_with_transposed_weights, both_factors_are_activations,
            a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes,
