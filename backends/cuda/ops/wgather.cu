@@ -49,6 +49,7 @@ bool supports_wgather(const grt_kernel_node *node, grt_text *why)
     const bool fits = node->n_in > SCALE && grt_dtype_in(node->in[INDICES].dtype, CUDA_INDEX) &&
                       grt_dtype_in(node->in[W].dtype, numbers) && node->in[W].rank == 2 &&
                       grt_dtype_in(node->in[SCALE].dtype, scales) && node->in[SCALE].rank >= 0 &&
+                      (!node->out[0].dtype || node->out[0].dtype == node->in[SCALE].dtype) &&
                       (!zero || zero->dtype == node->in[W].dtype) &&
                       cuda_wgather_read_scales(node->desc, &node->in[W], &node->in[SCALE], zero, &read);
     if (!fits && why)
