@@ -22,6 +22,7 @@ typedef struct group {
 
 typedef struct search {
     auto_precision *a;
+    const char *model; /* whose candidates are opened */
     grt_runtime *runtime;
     size_t n_samples, n_outputs;
     float **expected; /* [sample][output] */
@@ -59,7 +60,7 @@ static grt_status candidate_open(const search *s, const char *precision, candida
     options.warning = NULL;
     options.precision = precision;
     *c = (candidate){0};
-    grt_status status = grt_model_open_with(s->runtime, s->a->model, &options, &c->model);
+    grt_status status = grt_model_open_with(s->runtime, s->model, &options, &c->model);
     if (status == GRT_OK)
         status = grt_session_create(c->model, "cpu", NULL, &c->session);
     return status == GRT_OK ? grt_context_create(c->session, &c->context) : status;
@@ -392,18 +393,47 @@ static bool begin_search(search *s)
     return ok || (tool_fail(), false);
 }
 
-char *auto_precision_find(auto_precision *a)
+static void say_reason(const search *s, const char *why)
 {
-    search s = {.a = a};
-    char *found = NULL;
-    const char *target = a->options.target;
-    if (!target || !strcmp(target, "cpu")) {
-        if (!a->quiet)
-            tool_print("chosen: float32: 16-bit floats save no time on the CPU\n");
+    if (!s->a->quiet)
+        tool_print(
+            "chosen: float32, as 16-bit floats save no time on the CPU, and 8 bits are not possible: %s\n",
+            why);
+}
+
+/* What grt_quantize measured is measured again, with the plan's own options. */
+static char *search_bytes(search *s)
+{
+    quantised_model *q = &s->a->quantised;
+    double error;
+    if (!quantised_model_make(q, s->a->model, &s->a->options, &s->a->data, s->a->max_error))
+        return NULL;
+    if (!q->path) {
+        say_reason(s, grt_last_error());
         return strdup("fp32");
     }
+    s->model = q->path;
+    if (!auto_precision_measure_candidate(s, "fp32", &error))
+        return NULL;
+    if (!(error <= s->a->max_error)) {
+        quantised_model_release(q);
+        say(s, "  %s for the layers that allow it: error %.3g\n", "int8", error);
+        say_reason(s, "8 bits have a larger error with the plan's options");
+    } else if (!s->a->quiet) {
+        tool_print("chosen: int8 for %lld of %lld layers; error %.3g\n", (long long)q->quantised,
+                   (long long)q->layers, error);
+    }
+    return strdup("fp32");
+}
+
+char *auto_precision_find(auto_precision *a)
+{
+    search s = {.a = a, .model = a->model};
+    char *found = NULL;
+    const char *target = a->options.target;
+    const bool on_cpu = !target || !strcmp(target, "cpu");
     if (begin_search(&s))
-        found = search_all(&s);
+        found = on_cpu ? search_bytes(&s) : search_all(&s);
     for (size_t i = 0; s.expected && i < s.n_samples * s.n_outputs; i++)
         free(s.expected[i]);
     for (size_t i = 0; i < s.n_groups; i++)

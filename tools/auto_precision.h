@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphc optimize --precision auto: the fastest mix of precisions whose error on samples is within a limit.
  *
- * Errors are measured on the CPU, which rounds where a narrowed plan does, against float32. 16-bit floats are
- * tried for all layers first. Where that is not good enough, layers are put back to float32, those with most
- * error for the work that they save first, their number found by doubling and bisection. */
+ * For the CPU it is 8-bit layers, as many as the error allows (grt_quantize), or float32.
+ *
+ * For GPUs errors are measured on the CPU, which rounds where a narrowed plan does, against float32. 16-bit
+ * floats are tried for all layers first. Where that is not good enough, layers are put back to float32, those
+ * with most error for the work that they save first, their number found by doubling and bisection. */
 #ifndef TOOLS_AUTO_PRECISION_H
 #define TOOLS_AUTO_PRECISION_H
 
-#include "tools/calibration_data.h"
+#include "tools/quantised_model.h"
 
 typedef struct auto_precision {
     const char *model;
@@ -15,9 +17,11 @@ typedef struct auto_precision {
     calibration_data data;       /* opened */
     double max_error;            /* of an output: root of the sum of squared errors over the sum of squares */
     bool quiet;
+    quantised_model quantised; /* found: takes the model's place if it has a path */
 } auto_precision;
 
-/* For grt_compile_options.precision, malloc'ed; NULL after printing an error. Prints what was tried. */
+/* For grt_compile_options.precision, malloc'ed; NULL after printing an error. Prints what was tried. The
+ * caller releases `quantised`. */
 char *auto_precision_find(auto_precision *a);
 
 #endif

@@ -34,6 +34,7 @@ typedef struct request {
     calibration_data data;
     double max_error;
     char *precision; /* that --precision auto chose */
+    quantised_model quantised;
     bool json, list_passes;
 } request;
 
@@ -143,10 +144,16 @@ static int optimize_to_stdout(const char *model, const grt_compile_options *opti
     return code;
 }
 
+/* --precision auto may have made another model. */
+static const char *compiled_model(const request *r)
+{
+    return r->quantised.path ? r->quantised.path : r->model;
+}
+
 static int optimize_model(request *r)
 {
     if (r->output && !strcmp(r->output, "-"))
-        return optimize_to_stdout(r->model, &r->options);
+        return optimize_to_stdout(compiled_model(r), &r->options);
     char *name = r->output ? strdup(r->output) : plan_name(r->model);
     if (!name) {
         tool_error("out of memory");
@@ -155,7 +162,7 @@ static int optimize_model(request *r)
     r->warnings = r->json ? json_array() : NULL;
     double begin = now_ms();
     interrupt_watch();
-    grt_status status = grt_compile(r->model, &r->options, name);
+    grt_status status = grt_compile(compiled_model(r), &r->options, name);
     double ms = now_ms() - begin;
     progress_clear();
     int code = status == GRT_OK ? report_plan(r->model, name, ms, r->warnings) : tool_fail();
@@ -198,9 +205,10 @@ static bool choose_precision(request *r)
     interrupt_watch();
     r->precision = auto_precision_find(&a);
     interrupt_end();
-    if (r->precision && !a.quiet)
+    if (r->precision && !a.quiet && !a.quantised.path)
         tool_print("precision: %s\n", r->precision);
     r->data = a.data;
+    r->quantised = a.quantised;
     r->options.precision = r->precision;
     return r->precision != NULL;
 }
@@ -336,6 +344,7 @@ int optimize_command(const tool_command *command, int argc, char **argv)
     }
     calibration_data_release(&r.data);
     free(r.precision);
+    quantised_model_release(&r.quantised);
     targets_release(&r.targets);
     inputs_release(&r.chosen.specs);
     free(r.chosen.shapes);

@@ -60,6 +60,7 @@ graphc_SOURCES += tools/graphc.c
 graphc_SOURCES += tools/optimize.h tools/optimize.c
 graphc_SOURCES += tools/quantize.h tools/quantize.c
 graphc_SOURCES += tools/auto_precision.h tools/auto_precision.c
+graphc_SOURCES += tools/quantised_model.h tools/quantised_model.c
 graphc_SOURCES += tools/calibration_data.h tools/calibration_data.c
 graphc_SOURCES += tools/input_lists.h tools/input_lists.c
 graphc_SOURCES += tools/streamed.h tools/streamed.c

@@ -5,8 +5,8 @@
 #endif
 #include "backends/cpu/wgemm.h"
 
-#include "backends/cpu/dispatch.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/threads.h"
 #include "backends/cpu/workspace.h"
 
@@ -15,13 +15,10 @@
 
 enum {
     NR = GRT_WGEMM_NR,
-    FEW = 4,                 /* rows that are multiplied in registers */
+    FEW = GRT_WGEMM_FEW,     /* rows that are multiplied in registers */
     STRIP_BYTES = 512 << 10, /* of weights as float32 */
     PARALLEL_WORK = 100000,
 };
-
-typedef float floats __attribute__((vector_size(NR * sizeof(float)), aligned(4)));
-typedef int32_t ints __attribute__((vector_size(NR * sizeof(int32_t))));
 
 static int64_t wgemm_min64(int64_t a, int64_t b)
 {
@@ -94,174 +91,37 @@ void grt_wgemm_put_row(grt_wgemm *w, int64_t x, const uint8_t *numbers)
 
 /* ---- registers ---- */
 
-typedef struct panel {
-    const uint32_t *numbers;
-    const uint8_t *zeros;
-    const float *scales;
-} panel;
-
-static panel panel_at(const grt_wgemm *w, int64_t i)
+static const grt_wgemm_kernel *wgemm_kernel(void)
 {
-    return (panel){w->numbers + i * panel_words(w), w->zeros + i * w->blocks * NR,
-                   w->scales + i * w->blocks * NR};
+#ifdef CPU_HAS_AVX512_COPY
+    if (cpu_isa_best() >= CPU_ISA_AVX512)
+        return grt_wgemm_kernel_avx512();
+#endif
+#ifdef CPU_HAS_AVX2_COPY
+    if (cpu_isa_best() >= CPU_ISA_AVX2)
+        return grt_wgemm_kernel_avx2();
+#endif
+    return grt_wgemm_kernel_c();
 }
 
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE void load_block(const panel *p, int64_t block, floats *zero, floats *scale)
+static grt_wgemm_panel panel_at(const grt_wgemm *w, int64_t i)
 {
-    for (int j = 0; j < NR; j++)
-        (*zero)[j] = (float)p->zeros[block * NR + j];
-    memcpy(scale, p->scales + block * NR, sizeof *scale);
+    return (grt_wgemm_panel){w->numbers + i * panel_words(w), w->zeros + i * w->blocks * NR,
+                             w->scales + i * w->blocks * NR};
 }
-
-typedef struct numbers {
-    int bits;
-    bool is_float8;
-} numbers;
-
-/* The value of e4m3fn codes: 8 and more have their exponent moved to float32's; below, they are multiples of
- * 2^-9; the last is NaN. */
-INLINE void read_float8(ints code, floats *out)
-{
-    const ints size = code & 127, few = size < 8, none = size == 127;
-    const floats small = __builtin_convertvector(size, floats) * 0x1p-9f;
-    ints bits = (size << 20) + (120 << 23);
-    bits = (few & (ints)small) | (~few & bits) | (none & 0x7fc00000) | (code & 128) << 24;
-    *out = (floats)bits;
-}
-
-/* Number i of a group's words. */
-INLINE void take_numbers(const ints *words, const numbers kind, const int i, floats *out)
-{
-    const ints code = (*words >> (kind.bits * i)) & ((1 << kind.bits) - 1);
-    if (kind.is_float8)
-        read_float8(code, out);
-    else
-        *out = __builtin_convertvector(code, floats);
-}
-
-/* `count` numbers of a group times those of each row's a. Two sums a row, as an addition waits for the one
- * before. */
-INLINE void add_group(const uint32_t *from, const numbers kind, const int rows, const int count,
-                      const floats *zero, const float *a, int64_t lda, floats (*part)[2])
-{
-    ints words;
-    memcpy(&words, from, sizeof words);
-#pragma GCC unroll 8
-    for (int i = 0; i < count; i++) {
-        floats v;
-        take_numbers(&words, kind, i, &v);
-        v -= *zero;
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; r++)
-            part[r][i % 2] += v * a[r * lda + i];
-    }
-}
-
-/* rows and kind are constants where this is inlined. sums: rows x 16. */
-INLINE void multiply_few(const grt_wgemm *w, const numbers kind, const int rows, const panel *p,
-                         const float *a, float *sums)
-{
-    const int per = 32 / kind.bits;
-    floats sum[FEW];
-    for (int r = 0; r < rows; r++)
-        sum[r] = (floats){0};
-    for (int64_t b = 0, x = 0; b < w->blocks; b++) {
-        const uint32_t *from = p->numbers + b * w->groups * NR;
-        const int64_t end = wgemm_min64(x + w->block, w->k);
-        floats zero, scale, part[FEW][2];
-        load_block(p, b, &zero, &scale);
-        for (int r = 0; r < rows; r++)
-            part[r][0] = part[r][1] = (floats){0};
-        for (; x + per <= end; x += per, from += NR)
-            add_group(from, kind, rows, per, &zero, a + x, w->k, part);
-        if (x < end)
-            add_group(from, kind, rows, (int)(end - x), &zero, a + x, w->k, part);
-        x = end;
-        for (int r = 0; r < rows; r++)
-            sum[r] += (part[r][0] + part[r][1]) * scale;
-    }
-    for (int r = 0; r < rows; r++)
-        memcpy(sums + r * NR, &sum[r], sizeof sum[r]);
-}
-
-CPU_BODY few_body(const grt_wgemm *w, int rows, const panel *p, const float *a, float *sums)
-{
-#define ROWS(R)                                                  \
-    case R:                                                      \
-        if (w->bits == 4)                                        \
-            multiply_few(w, (numbers){4, false}, R, p, a, sums); \
-        else if (w->is_float8)                                   \
-            multiply_few(w, (numbers){8, true}, R, p, a, sums);  \
-        else                                                     \
-            multiply_few(w, (numbers){8, false}, R, p, a, sums); \
-        break;
-    switch (rows) {
-        ROWS(1)
-        ROWS(2)
-        ROWS(3)
-        ROWS(4)
-    }
-#undef ROWS
-}
-CPU_DISPATCH(few, (const grt_wgemm *w, int rows, const panel *p, const float *a, float *sums),
-             (w, rows, p, a, sums))
 
 static void run_few(const grt_wgemm *w, int64_t m, int64_t i, const float *a, const float *bias, float *y)
 {
     float sums[FEW * NR];
-    const panel p = panel_at(w, i);
+    const grt_wgemm_panel p = panel_at(w, i);
     const int64_t cols = wgemm_min64(NR, w->n - i * NR);
-    few(w, (int)m, &p, a, sums);
+    wgemm_kernel()->few(w, (int)m, &p, a, sums);
     for (int64_t r = 0; r < m; r++)
         for (int64_t j = 0; j < cols; j++)
             y[r * w->n + i * NR + j] = sums[r * NR + j] + (bias ? bias[i * NR + j] : 0.0f);
 }
 
 /* ---- strips ---- */
-
-/* A group of a panel as the float32 product has it: rows of 16. */
-INLINE void widen_group(const uint32_t *from, const numbers kind, const int count, const floats *zero,
-                        const floats *scale, float *out)
-{
-    ints words;
-    memcpy(&words, from, sizeof words);
-#pragma GCC unroll 8
-    for (int i = 0; i < count; i++) {
-        floats v;
-        take_numbers(&words, kind, i, &v);
-        v = (v - *zero) * *scale;
-        memcpy(out + i * NR, &v, sizeof v);
-    }
-}
-
-INLINE void widen_panel(const grt_wgemm *w, const numbers kind, const panel *p, float *out)
-{
-    const int per = 32 / kind.bits;
-    for (int64_t b = 0, x = 0; b < w->blocks; b++) {
-        const uint32_t *from = p->numbers + b * w->groups * NR;
-        const int64_t end = wgemm_min64(x + w->block, w->k);
-        floats zero, scale;
-        load_block(p, b, &zero, &scale);
-        for (; x + per <= end; x += per, from += NR)
-            widen_group(from, kind, per, &zero, &scale, out + x * NR);
-        if (x < end)
-            widen_group(from, kind, (int)(end - x), &zero, &scale, out + x * NR);
-        x = end;
-    }
-}
-
-CPU_BODY widen_body(const grt_wgemm *w, const panel *p, float *out)
-{
-    if (w->bits == 4)
-        widen_panel(w, (numbers){4, false}, p, out);
-    else if (w->is_float8)
-        widen_panel(w, (numbers){8, true}, p, out);
-    else
-        widen_panel(w, (numbers){8, false}, p, out);
-}
-CPU_DISPATCH(widen, (const grt_wgemm *w, const panel *p, float *out), (w, p, out))
 
 static int64_t strip_panels(const grt_wgemm *w)
 {
@@ -316,8 +176,8 @@ static void wgemm_run_strip(const grt_wgemm *w, int64_t m, int64_t first, const 
     grt_gemm g = strip_product(w, m, first, panels);
     float *wide = (float *)(void *)scratch;
     for (int64_t i = 0; i < panels; i++) {
-        const panel p = panel_at(w, first + i);
-        widen(w, &p, wide + i * NR * w->k);
+        const grt_wgemm_panel p = panel_at(w, first + i);
+        wgemm_kernel()->widen(w, &p, wide + i * NR * w->k);
     }
     g.bias = bias ? bias + first * NR : NULL;
     grt_gemm_run(&g, a, wide, y + first * NR, scratch + grt_align_up(strip, 64), 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of float32 by weights of 4 or 8 bits, integers or float8 (e4m3fn), with scales and zero points per
- * block of k and column:
+/* Products of float32 by weights of 2, 4 or 8 bits, integers or floats, with scales and zero points per block
+ * of k and column:
  *
  *   Y[m,n] = sum(A * (W - zero) * scale) + bias[n]
  *
@@ -9,23 +9,9 @@
 #ifndef GRT_BACKENDS_CPU_WGEMM_H
 #define GRT_BACKENDS_CPU_WGEMM_H
 
-#include <stdbool.h>
+#include "backends/cpu/wgemm_kernel.h"
+
 #include <stddef.h>
-#include <stdint.h>
-
-enum { GRT_WGEMM_NR = 16 };
-
-/* Panels of 16 columns. Numbers are unsigned; a group is 16 words, one a column, of 8 consecutive numbers of
- * 4 bits or 4 of 8 bits, the first in the lowest bits. Each block of k begins with a group of its own. */
-typedef struct grt_wgemm {
-    int64_t k, n, block, blocks; /* blocks: of k, each of `block` but the last */
-    int bits;                    /* 4 or 8 */
-    bool is_float8;              /* 8 bits: e4m3fn, and zeros are 0 */
-    int64_t groups;              /* of a block */
-    uint32_t *numbers;           /* [panel][block][group][16] */
-    float *scales;               /* [panel][block][16] */
-    uint8_t *zeros;              /* the same */
-} grt_wgemm;
 
 /* k, n, block and bits are set: allocates the arrays, as zeros. False: out of memory. */
 bool grt_wgemm_allocate(grt_wgemm *w);

@@ -42,14 +42,18 @@ bool grt_weight_rows_supported(const grt_kernel_node *node, grt_dtype_set weight
 {
     const grt_tensor *zero = grt_node_has(node, ZERO) ? &node->in[ZERO] : NULL;
     grt_weight_rows read;
-    const bool fits = node->n_in > SCALE &&
-                      grt_dtype_in(node->in[INDICES].dtype, GRT_BIT(INT32) | GRT_BIT(INT64)) &&
-                      grt_dtype_in(node->in[W].dtype, weights) && node->in[W].rank == 2 &&
-                      grt_dtype_in(node->in[SCALE].dtype, scales) && node->in[SCALE].rank >= 0 &&
-                      (!zero || zero->dtype == node->in[W].dtype) &&
-                      grt_weight_rows_read(node->desc, &node->in[W], &node->in[SCALE], zero, &read);
+    const grt_dtype scale = node->n_in > SCALE ? node->in[SCALE].dtype : GRT_DTYPE_NONE;
+    const grt_dtype result = scale == GRT_DTYPE_FLOAT8E8M0 ? GRT_DTYPE_FLOAT : scale;
+    const bool fits =
+        node->n_in > SCALE && grt_dtype_in(node->in[INDICES].dtype, GRT_BIT(INT32) | GRT_BIT(INT64)) &&
+        grt_dtype_in(node->in[W].dtype, weights) && node->in[W].rank == 2 && grt_dtype_in(scale, scales) &&
+        node->in[SCALE].rank >= 0 && (!node->out[0].dtype || node->out[0].dtype == result) &&
+        (!zero || zero->dtype == node->in[W].dtype) &&
+        grt_weight_rows_read(node->desc, &node->in[W], &node->in[SCALE], zero, &read);
     if (!fits && why)
-        grt_text_add(why, "a matrix of 4 or 8 bits is needed, with scales for all, for each row, for each "
-                          "column or for blocks of a row");
+        grt_text_add(
+            why,
+            "a matrix of few bits is needed that this device has a kernel for, with scales for all, for each "
+            "row, for each column or for blocks of a row, and a result of their type");
     return fits;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::WGather: rows of a matrix of weights of 4 or 8 bits, and which scale an element has. */
+/* graphrt::WGather: rows of a matrix of weights of few bits, and which scale an element has. */
 #ifndef GRT_BACKENDS_SHARED_WEIGHT_ROWS_H
 #define GRT_BACKENDS_SHARED_WEIGHT_ROWS_H
 
@@ -21,7 +21,8 @@ bool grt_weight_rows_read(const grt_op_desc *desc, const grt_tensor *w, const gr
                           const grt_tensor *zero, grt_weight_rows *out);
 /* The same, with a message, when dims are known. */
 grt_status grt_weight_rows_fit(const grt_reshape *r, grt_weight_rows *out);
-/* For a row: weights and scales of these dtypes. */
+/* For a row of the table of kernels: weights and scales of these dtypes. The result has the type of the
+ * scales; float32 if they are powers of two (e8m0). */
 bool grt_weight_rows_supported(const grt_kernel_node *node, grt_dtype_set weights, grt_dtype_set scales,
                                grt_text *why);
 

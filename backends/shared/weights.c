@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/shared/weights.h"
 
+#include "src/base/element.h"
 #include "src/base/tensor.h"
 
-/* Zero points of numbers whose zero is their own: float8. */
+/* Zero points of numbers whose zero is their own: floats. */
 static bool are_zero(const grt_tensor *zero)
 {
-    const uint8_t *bytes = zero->data;
+    const int bits = (int)grt_dtype_bits(zero->dtype);
     for (int64_t i = 0; i < grt_tensor_elements(zero); i++)
-        if (bytes[i] & 127)
+        if (bits == 8 ? ((const uint8_t *)zero->data)[i] & 127 : grt_packed_get(zero->data, i, bits) & 7)
             return false;
     return true;
 }
@@ -20,7 +21,7 @@ static bool read_zeros(const grt_tensor *zero, grt_weights *w)
     w->zeros = grt_tensor_elements(zero);
     if (w->zeros != 1 && w->zeros != w->scales)
         return false;
-    if (!w->is_float8)
+    if (!w->is_float)
         return true;
     w->zeros = 0;
     return are_zero(zero);
@@ -32,8 +33,8 @@ bool grt_weights_read(const grt_kernel_node *node, grt_weights *out)
     if (w->rank != 2 || !w->data || scale->rank < 0)
         return false;
     *out = (grt_weights){.transposed = grt_attr_int(node->desc, "transB", 0) != 0,
-                         .is_signed = grt_dtype_in(w->dtype, GRT_BIT(INT8) | GRT_BIT(INT4)),
-                         .is_float8 = w->dtype == GRT_DTYPE_FLOAT8E4M3FN,
+                         .is_signed = grt_dtype_in(w->dtype, GRT_BIT(INT8) | GRT_BIT(INT4) | GRT_BIT(INT2)),
+                         .is_float = grt_dtype_in(w->dtype, GRT_WEIGHTS_FLOATS),
                          .bits = (int)grt_dtype_bits(w->dtype),
                          .block = grt_attr_int(node->desc, "block_size", 0),
                          .scales = grt_tensor_elements(scale)};
@@ -62,8 +63,6 @@ int64_t grt_weights_scale(const grt_weights *w, int64_t b, int64_t j)
 
 uint8_t grt_weights_number(const grt_weights *w, const void *data, int64_t i)
 {
-    const uint8_t *bytes = data;
-    if (w->bits == 8)
-        return (uint8_t)(bytes[i] ^ grt_weights_flip(w));
-    return (uint8_t)((bytes[i / 2] >> (i % 2 * 4) & 15) ^ grt_weights_flip(w));
+    const uint8_t number = w->bits == 8 ? ((const uint8_t *)data)[i] : grt_packed_get(data, i, w->bits);
+    return (uint8_t)(number ^ grt_weights_flip(w));
 }

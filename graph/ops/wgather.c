@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::WGather: rows of a constant matrix of 4 or 8 bits, dequantised; pass `quantised` makes it.
+/* graphrt::WGather: rows of a constant matrix of 2, 4 or 8 bits, dequantised; pass `quantised` makes it.
  *
  * Inputs: indices of rows; w, a matrix; its scales and zero points (may be omitted), as DequantizeLinear has
- * them. Attributes: axis and block_size as of DequantizeLinear. y = dequantised(w)[indices] */
+ * them. Attributes: axis, block_size and output_dtype as of DequantizeLinear. y = dequantised(w)[indices] */
 #include "graph/ops/moves.h"
 
 static grt_status infer_wgather(infer *inf)
 {
     enum { INDICES, W, SCALE };
     const ir_type *indices = inf->in[INDICES], *w = inf->in[W];
-    const grt_dtype dtype = inf->in[SCALE]->dtype;
+    grt_dtype dtype = inf->in[SCALE]->dtype;
     if (w->rank != 2)
         return infer_fail(inf, "the weights must have rank 2, found %d", w->rank);
+    GRT_TRY(infer_dtype_attr(inf, "output_dtype", GRT_SET_FLOATS, dtype, &dtype));
     if (indices->rank < 0) {
         infer_set_unknown(inf, 0, dtype);
         return GRT_OK;
@@ -26,7 +27,10 @@ static grt_status infer_wgather(infer *inf)
     return GRT_OK;
 }
 
-static const op_attr attrs[] = {{"axis", GRT_ATTR_INT, false}, {"block_size", GRT_ATTR_INT, false}, {0}};
+static const op_attr attrs[] = {{"axis", GRT_ATTR_INT, false},
+                                {"block_size", GRT_ATTR_INT, false},
+                                {"output_dtype", GRT_ATTR_INT, false},
+                                {0}};
 
 static const op_row rows[] = {
     {.domain = "graphrt",

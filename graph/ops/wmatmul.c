@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::WMatMul: a product of float32 by constant weights of 4 or 8 bits, which pass `quantised` makes.
+/* graphrt::WMatMul: a product of float32 by constant weights of 2, 4 or 8 bits, which pass `quantised` makes.
  *
  * Inputs: x; w, a matrix; its scales and zero points (may be omitted), as DequantizeLinear has them; bias, a
  * vector over the columns. Attributes: axis and block_size as of DequantizeLinear, on w as it is stored;

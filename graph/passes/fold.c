@@ -10,8 +10,9 @@
 #include <string.h>
 
 /* A fold may not blow a small model up: a result beyond the first limit must not be larger than what it was
- * made from, but for weights that a model makes by ConstantOfShape or Expand. The module's budget bounds all
- * of it together, and the work. */
+ * made from, but for weights that a model makes by ConstantOfShape or Expand, and for those of few bits that
+ * no step reads as they are (pass `quantised` went before): they would be widened in every run. The module's
+ * budget bounds all of it together, and the work. */
 enum { FREE_BYTES = 1 << 20, UNKNOWN_ELEMENTS = 1 << 16, MOST_WORKSPACE = 16 << 20 };
 
 typedef struct fold {
@@ -55,17 +56,6 @@ static size_t result_bytes(const fold *f, const ir_node *node, const ir_value *v
                : SIZE_MAX;
 }
 
-/* Filters that DequantizeLinear widens for steps without an integer form: once here, not in every run. */
-static bool widens_filters(const ir_node *node)
-{
-    if (!rewrite_is(node, "DequantizeLinear"))
-        return false;
-    for (const ir_use *use = node->out[0]->uses; use; use = use->next)
-        if (!rewrite_has(use->node, OP_FILTERS))
-            return false;
-    return true;
-}
-
 /* Bytes of all results; false if they are more than may be. */
 static bool fold_measure(const fold *f, const ir_node *node, size_t *out_bytes)
 {
@@ -89,7 +79,7 @@ static bool fold_measure(const fold *f, const ir_node *node, size_t *out_bytes)
             return false;
     }
     return *out_bytes <= FREE_BYTES || *out_bytes <= in_bytes || node->row->flags & OP_FILLS ||
-           widens_filters(node);
+           rewrite_is(node, "DequantizeLinear");
 }
 
 /* Takes the work from the budget if that has room for the node. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pass `quantised`: convolutions and products of dequantised numbers. */
 #include "graph/passes/quantised.h"
+#include "graph/ir/constant.h"
+#include "src/base/element.h"
 
 typedef struct product {
     pass_context *context;
@@ -140,10 +142,57 @@ static bool quantised_products_make_product(product *p)
     return true;
 }
 
+/* ---- filters of few bits ---- */
+
+/* The constant's numbers of 2 or 4 bits as bytes of its sign; NULL: it has others. */
+static ir_value *widen_to_bytes(ir_graph *graph, const ir_value *value)
+{
+    const grt_tensor *t = value ? value->type.data : NULL;
+    const bool is_signed = t && grt_dtype_in(t->dtype, GRT_BIT(INT4) | GRT_BIT(INT2));
+    if (!t || (!is_signed && !grt_dtype_in(t->dtype, GRT_BIT(UINT4) | GRT_BIT(UINT2))))
+        return NULL;
+    grt_tensor *wide =
+        ir_constant_create(graph->module, is_signed ? GRT_DTYPE_INT8 : GRT_DTYPE_UINT8, t->rank, t->dims);
+    const int bits = (int)grt_dtype_bits(t->dtype), half = 1 << (bits - 1);
+    for (int64_t i = 0; wide && i < grt_tensor_elements(t); i++) {
+        const int code = grt_packed_get(t->data, i, bits);
+        ((uint8_t *)wide->data)[i] = (uint8_t)(is_signed && code >= half ? code - 2 * half : code);
+    }
+    return wide ? ir_constant(graph, NULL, wide) : NULL;
+}
+
+/* Convolutions read no filters of few bits. Bytes are what their integer form reads; float32, which `fold`
+ * would make of them, is larger still. */
+static void widen_filters(ir_node *conv)
+{
+    quantity x;
+    ir_node *dequantise = rewrite_producer(ir_in(conv, 1), "DequantizeLinear");
+    if (!dequantise || grt_attr_int(&dequantise->desc, "block_size", 0) ||
+        !quantised_read_single(ir_in(conv, 0), &x))
+        return;
+    ir_value *in[] = {widen_to_bytes(conv->graph, ir_in(dequantise, 0)), ir_in(dequantise, 1),
+                      widen_to_bytes(conv->graph, ir_in(dequantise, 2))};
+    if (!in[0] || (ir_in(dequantise, 2) && !in[2]))
+        return;
+    ir_node *made = ir_node_create(conv->graph, conv, "", "DequantizeLinear", dequantise->desc.name,
+                                   in[2] ? 3 : 2, in, 1);
+    if (!made)
+        return;
+    ir_attrs_copy(made, dequantise);
+    if (op_infer_node(made) == GRT_OK)
+        ir_node_set_input(conv, 1, made->out[0]);
+    else
+        ir_node_remove(made);
+}
+
+/* ---- the sweep ---- */
+
 grt_status quantised_products(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph) {
         product p = {.context = context, .head = node};
+        if (rewrite_is(node, "Conv"))
+            widen_filters(node);
         if (node->n_out != 1 || !node->out[0]->n_uses || !read_head(&p))
             continue;
         take_followers(&p, true);

@@ -2,11 +2,9 @@
 /* Pass `quantised`: products by constant weights that DequantizeLinear widens, and rows of them. */
 #include "graph/passes/quantised.h"
 #include "graph/ir/constant.h"
+#include "src/base/element.h"
 
 #include <string.h>
-
-/* Smaller weights are folded: they fit the caches as float32. */
-enum { LEAST_ELEMENTS = 1 << 18 };
 
 typedef struct weights {
     ir_node *dequantise;
@@ -14,14 +12,14 @@ typedef struct weights {
     bool transposed; /* stored as [n, k] */
 } weights;
 
-static bool is_large_matrix(const ir_node *dequantise, const ir_value *data)
+static bool is_constant_matrix(const ir_node *dequantise, const ir_value *data)
 {
     if (!dequantise || dequantise->out[0]->type.rank != 2 || !data || !data->type.data)
         return false;
     for (int32_t i = 1; i < dequantise->n_in; i++)
         if (ir_in(dequantise, i) && !ir_in(dequantise, i)->type.data)
             return false;
-    return grt_tensor_elements(data->type.data) >= LEAST_ELEMENTS;
+    return true;
 }
 
 /* The producer, if it swaps the two dims of a matrix. */
@@ -46,7 +44,7 @@ static bool reads_weights(const ir_value *value, weights *out)
         out->data = ir_in(transpose, 0);
         out->transposed = !out->transposed;
     }
-    return is_large_matrix(out->dequantise, out->data);
+    return is_constant_matrix(out->dequantise, out->data);
 }
 
 /* Gemm's C as a bias. */
@@ -62,19 +60,22 @@ static bool reads_gemm(const ir_node *node, weights *w, ir_value **bias)
     return true;
 }
 
+static uint8_t code_at(const grt_tensor *t, int64_t i)
+{
+    const int bits = (int)grt_dtype_bits(t->dtype);
+    return bits == 8 ? ((const uint8_t *)t->data)[i] : grt_packed_get(t->data, i, bits);
+}
+
 /* One zero point for all where all are equal, as importers of symmetric 4 bits write them: as many as there
  * are scales would add 3 % to the weights. */
 static ir_value *one_zero(ir_graph *graph, ir_value *zero)
 {
     const grt_tensor *t = zero ? zero->type.data : NULL;
-    const size_t bytes = t ? grt_tensor_bytes(t) : 0;
-    const uint8_t *data = t ? t->data : NULL;
-    if (!bytes || grt_tensor_elements(t) < 2)
+    if (!t || grt_tensor_elements(t) < 2 || grt_dtype_bits(t->dtype) > 8)
         return zero;
-    const bool halves = grt_dtype_bits(t->dtype) == 4, odd = halves && grt_tensor_elements(t) % 2;
-    const uint8_t first = halves ? data[0] & 15 : data[0], each = halves ? (uint8_t)(first * 17) : first;
-    for (size_t i = 0; i < bytes; i++)
-        if (odd && i + 1 == bytes ? (data[i] & 15) != first : data[i] != each)
+    const uint8_t first = code_at(t, 0);
+    for (int64_t i = 1; i < grt_tensor_elements(t); i++)
+        if (code_at(t, i) != first)
             return zero;
     grt_tensor *one = ir_constant_create(graph->module, t->dtype, 0, NULL);
     if (!one)
@@ -126,7 +127,7 @@ static void quantised_weights_make_product(pass_context *context, ir_node *node)
 static void make_gather(pass_context *context, ir_node *node)
 {
     const ir_node *dequantise = rewrite_producer(ir_in(node, 0), "DequantizeLinear");
-    if (!is_large_matrix(dequantise, dequantise ? ir_in(dequantise, 0) : NULL) ||
+    if (!is_constant_matrix(dequantise, dequantise ? ir_in(dequantise, 0) : NULL) ||
         grt_axis(grt_attr_int(&node->desc, "axis", 0), 2) != 0)
         return;
     ir_value *in[] = {ir_in(node, 1), ir_in(dequantise, 0), ir_in(dequantise, 1),
@@ -136,6 +137,7 @@ static void make_gather(pass_context *context, ir_node *node)
     if (!made)
         return;
     quantised_weights_copy_blocks(made, dequantise);
+    ir_attr_set_int(made, "output_dtype", dequantise->out[0]->type.dtype);
     offer_replacement(context, node, made);
 }
 

@@ -26,8 +26,9 @@ typedef struct document {
     size_t n_weights, weight_capacity;
     Onnx__ValueInfoProto **inputs, **outputs;
     size_t n_inputs, n_outputs, output_capacity;
-    names by_name; /* weights */
-    names taken;   /* names of all values */
+    const char *about; /* metadata entry "graphrt.quantize" of the file; NULL: none */
+    names by_name;     /* weights */
+    names taken;       /* names of all values */
 } document;
 
 /* Read a model. Constants become weights; inputs that only give a weight's default value are removed. Release

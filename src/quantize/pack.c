@@ -135,6 +135,28 @@ static void place_opsets(packing *p)
     }
 }
 
+/* The source's entries but for one of an earlier call, then the document's. */
+static void place_about(packing *p)
+{
+    static const char *const key = "graphrt.quantize";
+    const Onnx__ModelProto *source = p->d->source;
+    Onnx__StringStringEntryProto **entries =
+        GRT_ARENA_ARRAY(p->d->arena, Onnx__StringStringEntryProto *, source->n_metadata_props + 1);
+    Onnx__StringStringEntryProto *about = grt_arena_calloc(p->d->arena, 1, sizeof *about);
+    if (!p->d->about || !entries || !about)
+        return;
+    size_t n = 0;
+    for (size_t i = 0; i < source->n_metadata_props; i++)
+        if (strcmp(source->metadata_props[i]->key, key) != 0)
+            entries[n++] = source->metadata_props[i];
+    onnx__string_string_entry_proto__init(about);
+    about->key = (char *)(uintptr_t)key;
+    about->value = (char *)(uintptr_t)p->d->about;
+    entries[n++] = about;
+    p->model.metadata_props = entries;
+    p->model.n_metadata_props = n;
+}
+
 static grt_status pack_begin(packing *p, document *d)
 {
     p->d = d;
@@ -153,6 +175,7 @@ static grt_status pack_begin(packing *p, document *d)
     p->graph.output = d->outputs;
     p->graph.n_value_info = 0; /* they describe values that are others now */
     place_opsets(p);
+    place_about(p);
     pack_place_weights(p);
     return document_check(d);
 }

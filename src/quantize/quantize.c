@@ -278,11 +278,35 @@ static grt_status measure_all(quantizing *q)
 
 /* ---- the result ---- */
 
+/* What was done, for whoever has the file or a plan of it. */
+static grt_status describe_result(const quantizing *q, document *d)
+{
+    static const char *const modes[] = {"static", "dynamic", "weights alone"};
+    grt_text text = {0};
+    grt_text_add(&text, "%s: %zu of %zu layers in %s", modes[q->options.mode], layers_active(&q->layers),
+                 q->layers.n, grt_dtype_name(q->options.weights));
+    if (q->options.max_error > 0) /* otherwise samples that only measure would change the file */
+        grt_text_add(&text, "; error %.3g on %zu samples, at most %g", q->error.relative,
+                     measured_samples(&q->samples), q->options.max_error);
+    const char *before = "; float32: ";
+    for (size_t i = 0; i < q->layers.n; i++)
+        if (q->layers.layers[i].kept) {
+            grt_text_add(&text, "%s%s (%s)", before, node_title(q->base.nodes[q->layers.layers[i].node]),
+                         q->layers.layers[i].kept);
+            before = ", ";
+        }
+    d->about = grt_arena_strdup(d->arena, grt_text_get(&text));
+    grt_text_release(&text);
+    return d->about ? GRT_OK : grt_fail_memory(0);
+}
+
 static grt_status write_model(quantizing *q, const char *path)
 {
     document d = {0};
     const rewriting r = rewriting_of(q);
     grt_status status = rewrite_document(&r, &d);
+    if (status == GRT_OK)
+        status = describe_result(q, &d);
     if (status == GRT_OK)
         status = samples_report(&q->samples, "write", 0, 1);
     if (status == GRT_OK)

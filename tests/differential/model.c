@@ -150,12 +150,46 @@ static void reverse_rows(bytes *graph, const node *n, int i)
     free(indices);
 }
 
+static void coded_node(bytes *graph, const char *op, const char *const *in, int n_in, const char *out,
+                       const attribute *attributes, int n)
+{
+    bytes proto = {0};
+    for (int i = 0; i < n_in; i++)
+        text(&proto, 1, in[i]);
+    text(&proto, 2, out);
+    text(&proto, 3, out);
+    text(&proto, 4, op);
+    for (int i = 0; i < n; i++)
+        add_attribute(&proto, &attributes[i]);
+    message(graph, 1, &proto);
+}
+
+/* c<i>, from w<i>, s<i> and z<i>. */
+static void dequantised(bytes *graph, const coded *c, grt_dtype dtype, int i)
+{
+    char names[5][16];
+    for (int k = 0; k < 5; k++)
+        snprintf(names[k], sizeof names[k], "%c%d", "wszdc"[k], i);
+    const attribute attributes[] = {{.name = "axis", .ints = {c->axis}, .n = -1},
+                                    {.name = "output_dtype", .ints = {dtype}, .n = -1},
+                                    {.name = "block_size", .ints = {c->block}, .n = -1}};
+    const char *const in[] = {names[0], names[1], names[2]}, *const between[] = {names[3]};
+    coded_node(graph, "DequantizeLinear", in, c->zero.data ? 3 : 2, names[c->turned ? 3 : 4], attributes,
+               c->block ? 3 : 2);
+    if (c->turned)
+        coded_node(graph, "Transpose", between, 1, names[4], NULL, 0);
+    initializer(graph, names[0], &c->codes);
+    initializer(graph, names[1], &c->scale);
+    if (c->zero.data)
+        initializer(graph, names[2], &c->zero);
+}
+
 static void add_node(bytes *graph, const node *n)
 {
     bytes proto = {0}, last = {0};
     char name[16];
     for (int i = 0; i < n->n_in; i++) {
-        snprintf(name, sizeof name, "%c%d", n->computed[i] ? 'c' : 'x', i);
+        snprintf(name, sizeof name, "%c%d", n->computed[i] || n->coded[i].codes.data ? 'c' : 'x', i);
         text(&proto, 1, n->omitted[i] ? "" : name);
     }
     for (int i = 0; i <= n->n_more; i++) {
@@ -182,12 +216,16 @@ void *model_bytes(const node *n, size_t *out_size)
     bytes model = {0}, graph = {0}, opset = {0};
     char name[16];
     for (int i = 0; i < n->n_in; i++)
-        if (n->computed[i])
+        if (n->coded[i].codes.data)
+            dequantised(&graph, &n->coded[i], n->in[i].dtype, i);
+        else if (n->computed[i])
             reverse_rows(&graph, n, i);
     add_node(&graph, n);
     text(&graph, 2, "one");
     for (int i = 0; i < n->n_in; i++) {
         snprintf(name, sizeof name, "x%d", i);
+        if (n->coded[i].codes.data)
+            continue;
         if (n->constant[i] || n->preset[i])
             initializer(&graph, name, &n->in[i]);
         if (!n->constant[i] && !n->omitted[i])
@@ -197,7 +235,7 @@ void *model_bytes(const node *n, size_t *out_size)
     number(&model, 1, 10);
     message(&model, 7, &graph);
     text(&opset, 1, "");
-    number(&opset, 2, 24);
+    number(&opset, 2, 25);
     message(&model, 8, &opset);
     if (model.failed) {
         free(model.data);

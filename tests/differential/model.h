@@ -15,6 +15,13 @@ typedef struct attribute {
     float real;
 } attribute;
 
+/* An input that DequantizeLinear makes of constants. Its tensor in the node has what comes out. */
+typedef struct coded {
+    grt_tensor codes, scale, zero; /* codes.data NULL: the input is not coded; zero.data NULL: omitted */
+    int64_t axis, block;           /* block 0: none */
+    bool turned;                   /* a Transpose of its two dims follows */
+} coded;
+
 typedef struct node {
     const char *op;
     const char *then; /* an op of one input behind it; NULL: none */
@@ -29,7 +36,8 @@ typedef struct node {
     grt_dtype out;
     const char *precision; /* that it is compiled with; NULL: none */
     int n_more, which;     /* outputs beside the one that is the model's; its place among them */
-    bool wide;             /* compared with what float32 gives, not with its own type on the CPU */
+    coded coded[MAX_INPUTS];
+    bool wide; /* compared with what float32 gives, not with its own type on the CPU */
 } node;
 
 /* The file's bytes, malloc'ed; NULL when out of memory. */

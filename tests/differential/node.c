@@ -65,6 +65,11 @@ void node_release(node *n)
 {
     for (int i = 0; i < n->n_in; i++)
         release(n->in[i].data);
+    for (int i = 0; i < n->n_in; i++) {
+        release(n->coded[i].codes.data);
+        release(n->coded[i].scale.data);
+        release(n->coded[i].zero.data);
+    }
     n->n_in = 0;
 }
 
@@ -87,6 +92,7 @@ void node_settle(const node *n, node *out)
             continue;
         out->in[i].data = guarded(bytes);
         out->computed[i] = false;
+        out->coded[i] = (coded){0};
         for (int64_t k = 0; k < rows; k++)
             memcpy((char *)out->in[i].data + (size_t)k * row,
                    (const char *)n->in[i].data + (size_t)(rows - 1 - k) * row, row);
@@ -96,6 +102,7 @@ void node_settle(const node *n, node *out)
 void node_widen(const node *n, node *out)
 {
     *out = *n;
+    memset(out->coded, 0, sizeof out->coded);
     out->out = GRT_DTYPE_FLOAT;
     for (int i = 0; i < n->n_in; i++) {
         const grt_tensor *from = &n->in[i];
@@ -120,6 +127,13 @@ void node_describe(const node *n, char *text, size_t size)
                                : n->computed[i] ? "computed "
                                                 : "",
                                n->omitted[i] ? "-" : grt_dtype_name(n->in[i].dtype));
+        const coded *c = &n->coded[i];
+        if (c->codes.data && at < size)
+            at += (size_t)snprintf(
+                text + at, size - at, "of %s%s axis %lld block %lld scale %s[%d:%lld,%lld]%s ",
+                grt_dtype_name(c->codes.dtype), c->turned ? " turned" : "", (long long)c->axis,
+                (long long)c->block, grt_dtype_name(c->scale.dtype), c->scale.rank,
+                (long long)c->scale.dims[0], (long long)c->scale.dims[1], c->zero.data ? " zero" : "");
         for (int32_t k = 0; k < n->in[i].rank && at < size; k++)
             at += (size_t)snprintf(text + at, size - at, "%s%lld", k ? "," : "", (long long)n->in[i].dims[k]);
         if (at < size)

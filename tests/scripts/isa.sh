@@ -25,6 +25,7 @@ else
     check "oneDNN is capped, too: avx2" says "isa:.*AVX2" at avx2 ./graphrun "$model"
 fi
 
+check "weights of few bits at $highest" tests/differential/differential --op MatMul,Gemm,Gather --count 600
 for level in $levels; do
     [ "$level" != "$highest" ] || continue
     if [ -n "${SANITIZE:-}" ]; then
@@ -33,5 +34,6 @@ for level in $levels; do
     fi
     check "unit tests at $level" env GRAPHRT_CPU_ISA="$level" tests/unit/unit
     check "differential tests at $level" env GRAPHRT_CPU_ISA="$level" tests/differential/differential
+    check "weights of few bits at $level" env GRAPHRT_CPU_ISA="$level" tests/differential/differential --op MatMul,Gemm,Gather --count 600
 done
 finish

@@ -43,6 +43,20 @@ choice() { sed '/ steps, /d' "$1"; } # without the line about the plan, which ha
 check "the same again: the same choice" diff <(choice "$scratch/said") <(choice "$scratch/before")
 check "a limit that nothing reaches" auto 1e-9 "$scratch/wide.grt"
 check "a limit that nothing reaches: float32" chose float32
+# For the CPU: 8 bits within the error; what was chosen is in the plan.
+cpu() { ./graphc optimize "$model" --precision auto --data "$data" --max-error "$1" -o "$2" >"$scratch/said"; }
+within() { awk -v most="$1" '/^chosen: int8/ { found = $NF > 0 && $NF <= most } END { exit !found }' "$scratch/said"; }
+check "the CPU, a loose limit" cpu 0.05 "$scratch/bytes.grt"
+check "the CPU, a loose limit: 8 bits, and the error is kept" within 0.05
+check "the CPU, a loose limit: what the plan says" options "$scratch/bytes.grt" "graphrt.quantize.*static: [0-9] of [0-9] layers in int8; error .* at most 0.05"
+check "the CPU, a loose limit: accuracy" reads_digits "$scratch/bytes.grt"
+check "the CPU, a limit between" cpu 0.008 "$scratch/few.grt"
+check "the CPU, a limit between: 8 bits, and the error is kept" within 0.008
+check "the CPU, a limit between: why layers are float32" sh -c "./graphc inspect --json '$scratch/few.grt' | grep -q 'graphrt.quantize.*float32: .*put back to float32, for the model'"
+check "the CPU, a limit between: the same plan twice" sh -c "./graphc optimize '$model' --precision auto --data '$data' --max-error 0.008 -o '$scratch/few2.grt' >/dev/null && cmp '$scratch/few.grt' '$scratch/few2.grt'"
+check "the CPU, a limit that nothing reaches" cpu 1e-9 "$scratch/wide.grt"
+check "the CPU, a limit that nothing reaches: float32" chose "float32.*above max_error"
+check "no model is left behind" sh -c "mkdir '$scratch/tmp' && TMPDIR='$scratch/tmp' ./graphc optimize '$model' --precision auto --data '$data' --max-error 0.05 -o '$scratch/t.grt' >/dev/null && rmdir '$scratch/tmp'"
 check "nodes by name" ./graphc optimize "$model" --precision 'fp16,conv*=fp32' -o "$scratch/named.grt"
 words="no node for 'head=fp32'"
 check "a name of no node" refuses ./graphc optimize "$model" --precision fp16,head=fp32 -o "$scratch/none.grt"

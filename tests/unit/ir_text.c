@@ -51,12 +51,24 @@ static grt_dtype dtype_of(const char *word)
     static const struct {
         const char *word;
         grt_dtype dtype;
-    } dtypes[] = {{"f32", GRT_DTYPE_FLOAT},         {"f64", GRT_DTYPE_DOUBLE},
-                  {"f16", GRT_DTYPE_FLOAT16},       {"i64", GRT_DTYPE_INT64},
-                  {"i32", GRT_DTYPE_INT32},         {"bool", GRT_DTYPE_BOOL},
-                  {"u8", GRT_DTYPE_UINT8},          {"i8", GRT_DTYPE_INT8},
+    } dtypes[] = {{"f32", GRT_DTYPE_FLOAT},
+                  {"f64", GRT_DTYPE_DOUBLE},
+                  {"f16", GRT_DTYPE_FLOAT16},
+                  {"i64", GRT_DTYPE_INT64},
+                  {"i32", GRT_DTYPE_INT32},
+                  {"bool", GRT_DTYPE_BOOL},
+                  {"u8", GRT_DTYPE_UINT8},
+                  {"i8", GRT_DTYPE_INT8},
                   {"e4m3", GRT_DTYPE_FLOAT8E4M3FN}, /* constants are codes */
-                  {"u4", GRT_DTYPE_UINT4},          {"i4", GRT_DTYPE_INT4}};
+                  {"u4", GRT_DTYPE_UINT4},
+                  {"i4", GRT_DTYPE_INT4},
+                  {"u2", GRT_DTYPE_UINT2},
+                  {"i2", GRT_DTYPE_INT2},
+                  {"e5m2", GRT_DTYPE_FLOAT8E5M2},
+                  {"e4m3z", GRT_DTYPE_FLOAT8E4M3FNUZ},
+                  {"e5m2z", GRT_DTYPE_FLOAT8E5M2FNUZ},
+                  {"e2m1", GRT_DTYPE_FLOAT4E2M1},
+                  {"e8m0", GRT_DTYPE_FLOAT8E8M0}};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(dtypes[i].word, word))
             return dtypes[i].dtype;
@@ -105,8 +117,9 @@ static void read_constant(reader *r)
     memset(t.data, 0, grt_tensor_bytes(&t));
     for (int64_t i = 0; i < grt_tensor_elements(&t); i++) {
         const double x = r->n_words > 4 ? atof(r->words[4 + i % (r->n_words - 4)]) : next_random(r);
-        if (grt_dtype_bits(t.dtype) == 4)
-            ((uint8_t *)t.data)[i / 2] |= (uint8_t)(((int)x & 15) << (i % 2 * 4));
+        const int bits = (int)grt_dtype_bits(t.dtype);
+        if (bits < 8)
+            ((uint8_t *)t.data)[i * bits / 8] |= (uint8_t)(((int)x & ((1 << bits) - 1)) << (i * bits % 8));
         else
             grt_element_put(&t, i, x);
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::WGather: rows of weights of 4 and 8 bits; only those that are asked for are dequantised. */
+/* graphrt::WGather: rows of weights of 2, 4 and 8 bits; only those that are asked for are dequantised. */
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/threads.h"
 #include "backends/shared/weight_rows.h"
+#include "backends/shared/weights.h"
 
 #include "src/base/checked.h"
 #include "src/base/element.h"
@@ -16,14 +17,14 @@ enum { INDICES, W, SCALE, ZERO };
 
 static bool wgather_supports(const grt_kernel_node *node, grt_text *why)
 {
-    const grt_dtype_set numbers = GRT_SET_BYTES | GRT_BIT(UINT4) | GRT_BIT(INT4) | GRT_BIT(FLOAT8E4M3FN);
-    return grt_weight_rows_supported(node, numbers, GRT_BIT(FLOAT), why);
+    return grt_weight_rows_supported(node, GRT_WEIGHTS_INTEGERS | GRT_WEIGHTS_FLOATS,
+                                     GRT_BIT(FLOAT) | GRT_BIT(FLOAT8E8M0), why);
 }
 
-/* The row's numbers, and its zero points. */
+/* A row's scales and zero points. */
 static size_t room_bytes(const grt_tensor *w)
 {
-    return 2 * grt_align_up((size_t)w->dims[1], 64);
+    return grt_align_up(2 * (size_t)w->dims[1] * sizeof(float), 64);
 }
 
 static grt_status wgather_reshape(grt_reshape *r)
@@ -35,38 +36,37 @@ static grt_status wgather_reshape(grt_reshape *r)
                : grt_fail_memory(SIZE_MAX);
 }
 
-/* Elements [from, from + n) as bytes of their sign. */
-static void load_bytes(const grt_tensor *t, int64_t from, int64_t n, uint8_t *out)
+/* Elements [from, from + n) as float32. */
+static void load_floats(const grt_tensor *t, int64_t from, int64_t n, float *out)
 {
-    if (grt_dtype_bits(t->dtype) == 8)
-        memcpy(out, (const uint8_t *)t->data + from, (size_t)n);
-    else
-        cpu_widen(t->dtype, t->data, from, n, out);
+    int8_t plain[CONVERT_BLOCK]; /* integers of 2 and 4 bits */
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = n - i < CONVERT_BLOCK ? n - i : CONVERT_BLOCK;
+        const grt_dtype dtype = cpu_plain_dtype(t->dtype);
+        if (dtype == GRT_DTYPE_FLOAT) {
+            cpu_widen(t->dtype, t->data, from + i, count, out + i);
+            continue;
+        }
+        cpu_widen(t->dtype, t->data, from + i, count, plain);
+        cpu_convert_plain(dtype, plain, GRT_DTYPE_FLOAT, out + i, count);
+    }
 }
 
-static float wgather_number(const uint8_t *bytes, grt_dtype dtype, int64_t i)
-{
-    if (dtype == GRT_DTYPE_FLOAT8E4M3FN)
-        return grt_float8_to_float(bytes[i], grt_float8_format_of(dtype));
-    return grt_dtype_in(dtype, GRT_BIT(INT8) | GRT_BIT(INT4)) ? (float)((const int8_t *)bytes)[i]
-                                                              : (float)bytes[i];
-}
-
-static void take_row(const grt_run *r, const grt_weight_rows *s, int64_t row, float *y, uint8_t *room)
+static void take_row(const grt_run *r, const grt_weight_rows *s, int64_t row, float *y, float *room)
 {
     const grt_tensor *w = r->in[W], *zero = grt_run_in(r, ZERO);
     const int64_t n = w->dims[1], first = row * s->row_step, blocks = n / s->block + (n % s->block != 0);
     const bool one_zero = zero && grt_tensor_elements(zero) == 1;
-    const float *scale = (const float *)r->in[SCALE]->data + first;
-    uint8_t *zeros = room + room_bytes(w) / 2;
-    load_bytes(w, row * n, n, room);
+    float *scales = room, *zeros = room + blocks;
+    load_floats(w, row * n, n, y);
+    load_floats(r->in[SCALE], first, blocks, scales);
     if (zero)
-        load_bytes(zero, one_zero ? 0 : first, one_zero ? 1 : blocks, zeros);
+        load_floats(zero, one_zero ? 0 : first, one_zero ? 1 : blocks, zeros);
     for (int64_t b = 0, i = 0; b < blocks; b++) {
         const int64_t end = n - i < s->block ? n : i + s->block;
-        const float off = zero ? wgather_number(zeros, w->dtype, one_zero ? 0 : b) : 0;
+        const float off = zero ? zeros[one_zero ? 0 : b] : 0;
         for (; i < end; i++)
-            y[i] = (wgather_number(room, w->dtype, i) - off) * scale[b];
+            y[i] = (y[i] - off) * scales[b];
     }
 }
 
@@ -92,7 +92,7 @@ static grt_status wgather_run(const grt_run *r)
     for (int64_t i = 0; i < count; i++) {
         const int64_t at = wgather_index_at(indices, i);
         take_row(r, &scales, at < 0 ? at + rows : at, (float *)r->out[0]->data + i * n,
-                 (uint8_t *)r->workspace + (size_t)cpu_thread() * room_bytes(w));
+                 (float *)(void *)((char *)r->workspace + (size_t)cpu_thread() * room_bytes(w)));
     }
     return GRT_OK;
 }

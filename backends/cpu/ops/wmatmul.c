@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::WMatMul: products by constant weights of 4 and 8 bits. */
-#include "backends/cpu/convert.h"
+/* graphrt::WMatMul: products by constant weights of 2, 4 and 8 bits. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/wgemm.h"
 #include "backends/shared/weights.h"
 
 #include "src/base/checked.h"
+#include "src/base/element.h"
 #include "src/base/tensor.h"
 
 #include <stdlib.h>
@@ -28,30 +28,35 @@ typedef struct wmatmul_state {
 
 static bool wmatmul_supports(const grt_kernel_node *node, grt_text *why)
 {
-    const grt_dtype_set numbers =
-        GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT4) | GRT_BIT(INT4) | GRT_BIT(FLOAT8E4M3FN);
     grt_weights w;
     const bool fits = node->n_in > SCALE && node->in[X].dtype == GRT_DTYPE_FLOAT &&
-                      grt_dtype_in(node->in[W].dtype, numbers) && node->in[SCALE].dtype == GRT_DTYPE_FLOAT &&
+                      grt_dtype_in(node->in[W].dtype, GRT_WEIGHTS_INTEGERS | GRT_WEIGHTS_FLOATS) &&
+                      grt_dtype_in(node->in[SCALE].dtype, GRT_BIT(FLOAT) | GRT_BIT(FLOAT8E8M0)) &&
                       (!grt_node_has(node, ZERO) || node->in[ZERO].dtype == node->in[W].dtype) &&
                       (!grt_node_has(node, BIAS) || node->in[BIAS].dtype == GRT_DTYPE_FLOAT) &&
                       grt_weights_read(node, &w);
     if (!fits && why)
         grt_text_add(
-            why, "constant weights of 4 or 8 bits are needed, with float32 scales for all, for each column, "
-                 "for each row or for blocks along the inner dim");
+            why, "constant weights of 2, 4 or 8 bits are needed, with scales of float32 or e8m0 for all, for "
+                 "each column, for each row or for blocks along the inner dim");
     return fits;
+}
+
+static float wmatmul_scale(const grt_kernel_node *node, int64_t i)
+{
+    const grt_tensor *t = &node->in[SCALE];
+    return t->dtype == GRT_DTYPE_FLOAT ? ((const float *)t->data)[i]
+                                       : grt_float8e8m0_to_float(((const uint8_t *)t->data)[i]);
 }
 
 static void put_scales(const grt_kernel_node *node, const grt_weights *s, grt_wgemm *w)
 {
-    const float *scales = node->in[SCALE].data;
     const void *zeros = s->zeros ? node->in[ZERO].data : NULL;
     for (int64_t j = 0; j < s->n; j++)
         for (int64_t b = 0; b < w->blocks; b++) {
             const int64_t from = s->by_row ? 0 : grt_weights_scale(s, b, j),
                           to = (j / GRT_WGEMM_NR * w->blocks + b) * GRT_WGEMM_NR + j % GRT_WGEMM_NR;
-            w->scales[to] = s->by_row ? 1.0f : scales[from];
+            w->scales[to] = s->by_row ? 1.0f : wmatmul_scale(node, from);
             w->zeros[to] =
                 zeros ? grt_weights_number(s, zeros, s->zeros == 1 ? 0 : from) : grt_weights_flip(s);
         }
@@ -68,22 +73,26 @@ static grt_status put_rows(const grt_kernel_node *node, const grt_weights *s, wm
     state->row_zeros = zeros ? malloc(bytes) : NULL;
     if (!state->row_scales || (zeros && !state->row_zeros))
         return grt_fail_memory(bytes);
-    memcpy(state->row_scales, node->in[SCALE].data, bytes);
+    for (int64_t i = 0; i < s->k; i++)
+        state->row_scales[i] = wmatmul_scale(node, i);
     for (int64_t i = 0; zeros && i < s->k; i++)
         state->row_zeros[i] = (float)(grt_weights_number(s, zeros, i) - grt_weights_number(s, zeros, 0));
     return GRT_OK;
 }
 
-/* Numbers of 4 or 8 bits as bytes that are unsigned: signed ones are moved up by half their range. */
+/* Numbers as bytes that are unsigned: signed integers are moved up by half their range. */
 static void read_numbers(const grt_weights *s, const grt_tensor *t, int64_t from, int64_t n, uint8_t *out)
 {
-    const uint8_t mask = s->bits == 4 ? 15 : 255, flip = grt_weights_flip(s);
+    const uint8_t flip = grt_weights_flip(s), *bytes = (const uint8_t *)t->data + (s->bits == 8 ? from : 0);
     if (s->bits == 8)
-        memcpy(out, (const uint8_t *)t->data + from, (size_t)n);
+        for (int64_t i = 0; i < n; i++)
+            out[i] = bytes[i] ^ flip;
+    else if (s->bits == 4)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = grt_packed_get(bytes, from + i, 4) ^ flip;
     else
-        cpu_widen(t->dtype, t->data, from, n, out);
-    for (int64_t i = 0; i < n; i++)
-        out[i] = (uint8_t)((out[i] & mask) ^ flip);
+        for (int64_t i = 0; i < n; i++)
+            out[i] = grt_packed_get(bytes, from + i, 2) ^ flip;
 }
 
 /* Rows [from, to) of w as it is stored. `row` has room for one. */
@@ -139,7 +148,11 @@ static grt_status wmatmul_create(const grt_kernel_node *node, void **out_state)
         return grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN,
                            "the weights, scales and zero points do not fit");
     }
-    state->w = (grt_wgemm){.k = s.k, .n = s.n, .block = s.block, .bits = s.bits, .is_float8 = s.is_float8};
+    state->w = (grt_wgemm){.k = s.k,
+                           .n = s.n,
+                           .block = s.block,
+                           .bits = s.bits,
+                           .floats = s.is_float ? node->in[W].dtype : GRT_DTYPE_NONE};
     const grt_status status =
         grt_wgemm_allocate(&state->w) ? wmatmul_fill(node, &s, state) : grt_fail_memory(SIZE_MAX);
     if (status != GRT_OK) {

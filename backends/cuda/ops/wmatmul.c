@@ -182,7 +182,7 @@ static grt_status fill_state(const grt_kernel_node *node, wmatmul_state *state)
         !node->in[SCALE].data)
         return grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN,
                            "the weights, scales and zero points do not fit");
-    state->numbers = state->w.is_float8   ? CUDA_WEIGHT_E4M3
+    state->numbers = state->w.is_float    ? CUDA_WEIGHT_E4M3
                      : state->w.bits == 4 ? CUDA_WEIGHT_4
                                           : CUDA_WEIGHT_8;
     grt_act_read(node->desc, &state->act, NULL);
