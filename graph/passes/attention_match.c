@@ -310,7 +310,7 @@ static ir_value *without_sinks(attention_match *m, ir_value *scores)
 {
     const grt_dims *dims = scores->graph->module->dims;
     const int32_t rank = scores->type.rank;
-    const ir_node *concat = attention_match_is_inner(scores) ? rewrite_producer(scores, "Concat") : NULL;
+    const ir_node *concat = ir_is_inner(scores) ? rewrite_producer(scores, "Concat") : NULL;
     const ir_type *values = &ir_in(m->last, 1)->type;
     if (values->rank < 2 || values->dims[values->rank - 2] == scores->type.dims[rank - 1])
         return scores;
