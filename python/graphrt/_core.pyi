@@ -296,6 +296,14 @@ def device_count(kind: str) -> int:
     Raises: DeviceError if there is no such kind, or its module cannot be opened.
     """
 
+def set_threads(threads: int) -> None:
+    """
+    Let the runs of all sessions on the CPU that are at work at a time have so many threads together. A run that would take them
+    beyond that computes on its calling thread alone; none waits. 0, which is how it begins: each run has its session's threads.
+
+    Raises: InvalidArgument.
+    """
+
 def passes() -> list[str]:
     """Names of the optimiser's passes in the order in which they run."""
 

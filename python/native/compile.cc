@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compile.h"
 #include "arrays.h"
+#include "model.h"
 #include "options.h"
 
 #include <nanobind/stl/string.h>
@@ -131,6 +132,15 @@ void compile_bind(nb::module_ &module)
     module.def("device_count", device_count, nb::arg("kind"),
                "Devices of a kind (\"cuda\") in this machine; there may be 0. Starts the kind's driver.\n\n"
                "Raises: DeviceError if there is no such kind, or its module cannot be opened.");
+    module.def(
+        "set_threads", [](int32_t threads) { check(grt_runtime_set_threads(runtime(), threads)); },
+        nb::arg("threads"),
+        "Let the runs of all sessions on the CPU that are at work at a time have so many threads together. A "
+        "run that would take them\n"
+        "beyond that computes on its calling thread alone; none waits. 0, which is how it begins: each run "
+        "has "
+        "its session's threads.\n\n"
+        "Raises: InvalidArgument.");
     module.def("passes", passes, nb::sig("def passes() -> list[str]"),
                "Names of the optimiser's passes in the order in which they run.");
     module.def(

@@ -136,3 +136,14 @@ def test_spans_are_told(digits, images):
     n = len(told)
     session.run(images[:1])
     assert len(told) == n
+
+
+def test_threads_are_shared(digits, images):
+    session = graphrt.Session(digits, threads=2)
+    expected = session.run(images[:1])
+    graphrt.set_threads(1)
+    alone = session.run(images[:1])
+    graphrt.set_threads(0)
+    assert all(np.allclose(alone[name], expected[name], atol=1e-5) for name in expected)
+    with pytest.raises(graphrt.InvalidArgument, match="0 to 1024"):
+        graphrt.set_threads(-1)
