@@ -146,9 +146,12 @@ TARGET static void gemm_avx2_finish(int rows, int64_t cols, float *acc, int64_t 
     }
 }
 
-/* One function per number of rows. Adding a zero bias costs one instruction and saves a second set of stores.
- */
-#define STEPS(R, STEP_OF)                                               \
+#define STEPS(R, STEP_OF)                            \
+    for (; x < k; x++, b += ldb) {                   \
+        const __m256 b0 = LOAD(b), b1 = LOAD(b + 8); \
+        ROWS_##R(STEP_OF)                            \
+    }
+#define STEPS_AHEAD(R, STEP_OF)                                         \
     for (; x + GRT_GEMM_AHEAD_STEPS <= k;) {                            \
         grt_gemm_fetch(&ahead, 1, 0);                                   \
         for (int u = 0; u < GRT_GEMM_AHEAD_STEPS; u++, x++, b += ldb) { \
@@ -156,31 +159,39 @@ TARGET static void gemm_avx2_finish(int rows, int64_t cols, float *acc, int64_t 
             ROWS_##R(STEP_OF)                                           \
         }                                                               \
     }                                                                   \
-    for (; x < k; x++, b += ldb) {                                      \
-        const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                    \
-        ROWS_##R(STEP_OF)                                               \
+    STEPS(R, STEP_OF)
+/* Adding a zero bias costs one instruction and saves a second set of stores. */
+#define SUM_AND_STORE(R, STEPS_OF)                                              \
+    int64_t x = 0;                                                              \
+    ROWS_##R(DECLARE) if (csa == 1)                                             \
+    {                                                                           \
+        STEPS_OF(R, STEP)                                                       \
+    }                                                                           \
+    else                                                                        \
+    {                                                                           \
+        STEPS_OF(R, STEP_STRIDED)                                               \
+    }                                                                           \
+    if (s->simple && cols == GRT_GEMM_NR) {                                     \
+        const __m256 bias0 = s->bias ? LOAD(s->bias) : _mm256_setzero_ps();     \
+        const __m256 bias1 = s->bias ? LOAD(s->bias + 8) : _mm256_setzero_ps(); \
+        ROWS_##R(STORE_SIMPLE)                                                  \
+    } else {                                                                    \
+        float acc[(R)*GRT_GEMM_NR];                                             \
+        ROWS_##R(SPILL) gemm_avx2_finish(R, cols, acc, GRT_GEMM_NR, s);         \
     }
+/* One function per number of rows. */
 #define DEFINE_BLOCK(R)                                                                                      \
     TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,          \
                                  const float *b, int64_t ldb, grt_gemm_ahead ahead, const grt_gemm_store *s) \
     {                                                                                                        \
-        int64_t x = 0;                                                                                       \
-        ROWS_##R(DECLARE) if (csa == 1)                                                                      \
-        {                                                                                                    \
-            STEPS(R, STEP)                                                                                   \
-        }                                                                                                    \
-        else                                                                                                 \
-        {                                                                                                    \
-            STEPS(R, STEP_STRIDED)                                                                           \
-        }                                                                                                    \
-        if (s->simple && cols == GRT_GEMM_NR) {                                                              \
-            const __m256 bias0 = s->bias ? LOAD(s->bias) : _mm256_setzero_ps();                              \
-            const __m256 bias1 = s->bias ? LOAD(s->bias + 8) : _mm256_setzero_ps();                          \
-            ROWS_##R(STORE_SIMPLE)                                                                           \
-        } else {                                                                                             \
-            float acc[(R)*GRT_GEMM_NR];                                                                      \
-            ROWS_##R(SPILL) gemm_avx2_finish(R, cols, acc, GRT_GEMM_NR, s);                                  \
-        }                                                                                                    \
+        SUM_AND_STORE(R, STEPS_AHEAD)                                                                        \
+    }
+/* A batch of small products is little else: asking ahead would take longer than it saves. */
+#define DEFINE_FEW(R)                                                                             \
+    TARGET static void few_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, \
+                               const float *b, int64_t ldb, const grt_gemm_store *s)              \
+    {                                                                                             \
+        SUM_AND_STORE(R, STEPS)                                                                   \
     }
 
 DEFINE_BLOCK(1)
@@ -189,6 +200,9 @@ DEFINE_BLOCK(3)
 DEFINE_BLOCK(4)
 DEFINE_BLOCK(5)
 DEFINE_BLOCK(6)
+DEFINE_FEW(1)
+DEFINE_FEW(2)
+DEFINE_FEW(3)
 
 static void gemm_avx2_block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
                             const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead,
@@ -300,7 +314,7 @@ TARGET static void gemm_avx2_stream(int rows, int64_t cols, int64_t k, const flo
             else
                 stream_3x32(k, a, rsa, csa, b, ldb, panel_stride, acc);
         } else {
-            gemm_avx2_block(rows, cols, k, a, rsa, csa, b, ldb, panel_stride, (grt_gemm_ahead){b, b}, &s);
+            (rows == 1 ? few_1 : rows == 2 ? few_2 : few_3)(cols, k, a, rsa, csa, b, ldb, &s);
             return;
         }
         const int64_t now = cols < width ? cols : width;
