@@ -6,6 +6,7 @@
 set -eu
 debs=$(cd "${1:?usage: image.sh DIRECTORY-OF-DEBS IMAGE-LAYOUT}" && pwd)
 layout=${2:?usage: image.sh DIRECTORY-OF-DEBS IMAGE-LAYOUT}
+model=$(cd "$(dirname "$0")/.." && pwd)/models/digits/digits.onnx
 for tool in mmdebstrap umoci; do
     command -v "$tool" >/dev/null || { echo "image.sh: $tool is not installed" >&2 && exit 77; }
 done
@@ -28,5 +29,6 @@ umoci repack --image "$layout:graphrt" "$scratch/bundle"
 umoci config --image "$layout:graphrt" --config.entrypoint graphrun --config.user nobody
 umoci gc --layout "$layout"
 # It works, before anyone else is told so.
-chroot "$scratch/bundle/rootfs" graphrun --version
+cp "$model" "$scratch/bundle/rootfs/tmp/model.onnx"
+chroot "$scratch/bundle/rootfs" graphrun /tmp/model.onnx
 du -sh "$layout"

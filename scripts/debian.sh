@@ -29,7 +29,7 @@ build_packages() { (cd "$tree" && DEB_BUILD_OPTIONS="parallel=$(nproc) ${DEB_BUI
 clean_lintian() { lintian --fail-on error,warning "$work"/*.changes; }
 make_system() { mmdebstrap --variant=buildd --include=dpkg-dev,apt-utils "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$work/system"; }
 # shellcheck disable=SC2086 # a list of files
-in_fresh_system() { autopkgtest --no-built-binaries "$work"/*.deb "$tree/" -- chroot "$work/system"; }
+in_fresh_system() { autopkgtest --apt-upgrade --no-built-binaries "$work"/*.deb "$tree/" -- chroot "$work/system"; }
 
 if ! command -v dpkg-buildpackage >/dev/null || ! command -v dh >/dev/null; then
     echo "skipped: Debian packages: there is no dpkg-buildpackage or debhelper"
