@@ -44,11 +44,30 @@ static pthread_mutex_t park_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unparked = PTHREAD_COND_INITIALIZER;
 static bool parked;
 
+static void set_parked(bool value)
+{
+    pthread_mutex_lock(&park_lock);
+    parked = value;
+    pthread_cond_broadcast(&unparked);
+    pthread_mutex_unlock(&park_lock);
+}
+
+static bool is_parked(void)
+{
+    pthread_mutex_lock(&park_lock);
+    const bool value = parked;
+    pthread_mutex_unlock(&park_lock);
+    return value;
+}
+
 static void *park_team(void *unused)
 {
     (void)unused;
-    const int32_t team = grt_team_possible(parked_team_size);
-#pragma omp parallel num_threads(team)
+    if (grt_team_possible(parked_team_size) < parked_team_size) {
+        set_parked(false); /* fewer would shorten nothing; the next look asks again */
+        return NULL;
+    }
+#pragma omp parallel num_threads(parked_team_size)
     {
         pthread_mutex_lock(&park_lock);
         while (parked)
@@ -56,14 +75,6 @@ static void *park_team(void *unused)
         pthread_mutex_unlock(&park_lock);
     }
     return NULL; /* libgomp ends the team's threads with the one that made them */
-}
-
-static void set_parked(bool value)
-{
-    pthread_mutex_lock(&park_lock);
-    parked = value;
-    pthread_cond_broadcast(&unparked);
-    pthread_mutex_unlock(&park_lock);
 }
 
 static void join_parker(void)
@@ -93,9 +104,9 @@ static void start_parking(int32_t threads)
 
 static void shorten(bool wanted, int32_t threads)
 {
-    if (wanted && !parked)
+    if (wanted && !is_parked())
         start_parking(threads);
-    else if (!wanted && parked)
+    else if (!wanted && is_parked())
         set_parked(false);
 }
 
