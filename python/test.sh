@@ -58,10 +58,9 @@ make_wheel()
     PATH=$2/build-venv/bin:$PATH GRAPHRT_BUILD=$build check "$(basename "$2"): wheel" "$2/build-venv/bin/python" -m build --wheel --no-isolation \
         --config-setting=build-dir="$2/cmake" --outdir "$2/wheel" "$here"
 }
-small_and_tagged()
+small_and_tagged() # WHEEL
 {
-    local wheel size
-    wheel=$(echo "$1"/wheel/*.whl)
+    local wheel=$1 size
     size=$(stat -c %s "$wheel")
     echo "$wheel: $size bytes"
     # What a newer glibc than Debian 12's has besides may keep the wheel from older systems: the build says so.
@@ -110,7 +109,7 @@ cuda_wheel() # DIRECTORY
     rm -rf "$1/cuda" && mkdir -p "$1/cuda"
     PATH=$1/build-venv/bin:$PATH GRAPHRT_BUILD=$build check "the wheel of the CUDA module" "$1/build-venv/bin/python" -m build --wheel --no-isolation \
         --outdir "$1/cuda" "$here/cuda" || return
-    ls -l "$1"/cuda/*.whl
+    check "the wheel of the CUDA module has at most 25 MB and the tag manylinux_2_28" small_and_tagged "$1"/cuda/*.whl
     check "the CUDA module is installed beside the library" "$1/venv/bin/pip" --disable-pip-version-check install --no-deps --no-index "$1"/cuda/*.whl
     check "the CUDA module is found, and counts GPUs or says why there is none" env -u GRAPHRT_BACKEND_PATH "$1/venv/bin/python" "$here/cuda/test_found.py"
 }
@@ -128,7 +127,7 @@ if [ -n "$only_wheel" ]; then
     exit
 fi
 if make_wheel "$python" "$first" && install "$first" "$python"; then
-    check "the wheel has at most 25 MB and the tag manylinux_2_28" small_and_tagged "$first"
+    check "the wheel has at most 25 MB and the tag manylinux_2_28" small_and_tagged "$first"/wheel/*.whl
     check "references are set back to older glibc" env PATH="$first/build-venv/bin:$PATH" PYTHONPATH="$here/packaging" \
         "$first/build-venv/bin/python" -B "$here/packaging/test_older_glibc.py"
     check "digits in five lines" five_lines "$first"

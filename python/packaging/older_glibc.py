@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 NEWEST = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11)}
 ADDED = "libgraphrt-older-glibc.so"
 # Where functions were before glibc became one library; these names still exist on every system.
-FORMER_HOMES = {"dl": "libdl.so.2", "pthread_": "libpthread.so.0", "sem_": "libpthread.so.0"}
+FORMER_HOMES = {"dl": "libdl.so.2", "pthread_": "libpthread.so.0", "sem_": "libpthread.so.0", "shm_": "librt.so.1"}
 
 
 def _number(version):
