@@ -79,7 +79,7 @@ typedef struct grt_custom_run {
     const grt_custom_node *node;
     const grt_tensor *const *inputs;
     grt_tensor *const *outputs;
-    int32_t threads; /* CPU: that it may use */
+    int32_t threads; /* CPU: of the session; OpenMP's regions have one where grt_runtime_set_threads lets the run have no more */
     void *stream;    /* a cudaStream_t; NULL on the CPU */
 } grt_custom_run;
 
