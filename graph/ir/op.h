@@ -136,6 +136,7 @@ typedef enum op_layout {
     OP_LAYOUT_CONV,      /* graphrt::Conv, and what a region begins with */
     OP_LAYOUT_QCONV,     /* graphrt::QConv */
     OP_LAYOUT_SCALED, /* element-wise, if all inputs that are not as large as the result have one element */
+    OP_LAYOUT_FIRST,  /* element by element of input 0; the other inputs know no positions */
     OP_LAYOUT_FORM,   /* by the op of the same name and parameters of graphrt, with layout "NHWC" */
     OP_LAYOUT_CONCAT, /* as it is, along other axes; these, each by its own parameters */
     OP_LAYOUT_SPLIT,

@@ -50,12 +50,13 @@ static const op_attr binary_attrs[] = {{"activation", GRT_ATTR_STRING, false},
                                        {"beta", GRT_ATTR_FLOAT, false},
                                        {0}};
 
-#define QUANTISED                                                                      \
-    .domain = "graphrt", .since = 1, .min_out = 1, .max_out = 1, .precision = OP_WIDE, \
-    .layout = OP_LAYOUT_SCALED, .cost = OP_COST_COMPUTE
+#define QUANTISED \
+    .domain = "graphrt", .since = 1, .min_out = 1, .max_out = 1, .precision = OP_WIDE, .cost = OP_COST_COMPUTE
 static const op_row rows[] = {
-    {QUANTISED, .name = "QAdd", .min_in = 8, .max_in = 8, .attrs = binary_attrs, .infer = infer_binary},
-    {QUANTISED, .name = "QMul", .min_in = 8, .max_in = 8, .attrs = binary_attrs, .infer = infer_binary},
-    {QUANTISED, .name = "QTable", .min_in = 2, .max_in = 2, .infer = infer_table},
+    {QUANTISED, .name = "QAdd", .layout = OP_LAYOUT_SCALED, .min_in = 8, .max_in = 8, .attrs = binary_attrs,
+     .infer = infer_binary},
+    {QUANTISED, .name = "QMul", .layout = OP_LAYOUT_SCALED, .min_in = 8, .max_in = 8, .attrs = binary_attrs,
+     .infer = infer_binary},
+    {QUANTISED, .name = "QTable", .layout = OP_LAYOUT_FIRST, .min_in = 2, .max_in = 2, .infer = infer_table},
 };
 OP_TABLE(qpointwise, rows);

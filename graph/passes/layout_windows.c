@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layout: convolutions, and ops that have a form with channels last. */
+#include "graph/passes/layout.h"
+
+static bool all_ones(const grt_op_desc *desc, const char *name)
+{
+    size_t n;
+    const int64_t *v = grt_attr_ints(desc, name, &n);
+    for (size_t i = 0; i < n; i++)
+        if (v[i] != 1)
+            return false;
+    return true;
+}
+
+/* Measured (docs/measurements/cpu-math.md): one-dimensional convolutions that are dilated or have large
+ * groups, and groups that are small on one side only, are faster as they are; large groups with many taps are
+ * not where the target has a kernel for them. */
+static bool gains(const layout *l, const ir_node *node)
+{
+    enum { SMALL = 8, MANY_TAPS = 16 };
+    int64_t taps;
+    int64_t per_group, filters, group = grt_attr_int(&node->desc, "group", 1);
+    const ir_value *w = ir_in(node, 1);
+    const grt_dims *dims = node->graph->module->dims;
+    if (!w || w->type.rank < 3 || !grt_dim_is_const(dims, w->type.dims[1], &per_group) ||
+        !grt_dim_is_const(dims, w->type.dims[0], &filters))
+        return false;
+    if (group > 1 && per_group <= SMALL && filters / group <= SMALL)
+        return true;
+    if (w->type.rank == 3 && group > 1 && l->context->target->traits->long_groups_last &&
+        grt_dim_is_const(dims, w->type.dims[2], &taps) && taps >= MANY_TAPS)
+        return per_group > SMALL;
+    if (w->type.rank == 3)
+        return group == 1 && all_ones(&node->desc, "dilations");
+    return group == 1 || per_group == 1 || per_group >= SMALL;
+}
+
+static bool switch_window(layout *l, ir_node *node, int32_t residual)
+{
+    enum { MOST = 14 };
+    ir_value *in[MOST] = {NULL};
+    if (!layout_is_spatial(ir_in(node, 0)) || !layout_is_spatial(node->out[0]) || node->n_in > MOST)
+        return false;
+    for (int32_t i = 0; i < node->n_in; i++)
+        in[i] = ir_in(node, i);
+    in[0] = layout_twin_of(l, in[0], node);
+    if (in[residual])
+        in[residual] = layout_is_spatial(in[residual]) ? layout_twin_of(l, in[residual], node) : NULL;
+    if (!in[0] || (ir_in(node, residual) && !in[residual]))
+        return false;
+    ir_node *made = layout_clone(node, "graphrt", node->n_in, in);
+    if (made)
+        ir_attr_set_string(made, "layout", "NHWC");
+    return layout_adopt(l, node, made);
+}
+
+bool layout_switch_conv(layout *l, ir_node *node)
+{
+    enum { RESIDUAL = 3 };
+    return gains(l, node) && switch_window(l, node, RESIDUAL);
+}
+
+bool layout_switch_qconv(layout *l, ir_node *node)
+{
+    enum { RESIDUAL = 9 };
+    return switch_window(l, node, RESIDUAL);
+}
+
+/* Ops whose form with channels last has the same parameters: pools, normalisations, transposed
+ * convolutions. */
+bool layout_switch_form(layout *l, ir_node *node)
+{
+    enum { MOST = 3 };
+    ir_value *in[MOST] = {NULL};
+    if (!layout_has_twin(ir_in(node, 0)) || node->n_out != 1 || node->n_in > MOST)
+        return false;
+    for (int32_t i = 0; i < node->n_in; i++)
+        in[i] = ir_in(node, i);
+    in[0] = layout_twin_of(l, in[0], node);
+    ir_node *made = layout_clone(node, "graphrt", node->n_in, in);
+    if (made)
+        ir_attr_set_string(made, "layout", "NHWC");
+    return layout_adopt(l, node, made);
+}
