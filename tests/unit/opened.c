@@ -2,7 +2,6 @@
 /* See opened.h. */
 #include "tests/unit/opened.h"
 
-const char *const devices[N_DEVICES] = {"cpu", "mirror:0"};
 grt_session *session;
 grt_context *context;
 

@@ -7,11 +7,6 @@
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/runtime.h"
 
-#include <check.h>
-#include <string.h>
-
-enum { N_DEVICES = 2 };
-extern const char *const devices[N_DEVICES];
 extern grt_session *session;
 extern grt_context *context;
 
@@ -19,13 +14,5 @@ extern grt_context *context;
  * NULL or "cpu". */
 void open_on(onnx_model *m, const grt_compile_options *compile, const char *device, const char *fallback);
 void close_all(void);
-
-#define OK(call) ck_assert_msg((call) == GRT_OK, "%s", grt_last_error())
-#define REFUSED_AS(status, call, text)                                         \
-    do {                                                                       \
-        ck_assert_int_eq(call, status);                                        \
-        ck_assert_msg(strstr(grt_last_error(), text), "%s", grt_last_error()); \
-    } while (0)
-#define REFUSED(call, text) REFUSED_AS(GRT_STATUS_INVALID_ARGUMENT, call, text)
 
 #endif

@@ -2,10 +2,10 @@
 /* See runtime.h. */
 #include "tests/unit/runtime.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 grt_runtime *runtime;
+const char *const devices[N_DEVICES] = {"cpu", "mirror:0"};
 
 void runtime_open(void)
 {

@@ -158,7 +158,7 @@ START_TEST(models_that_do_not_fit_are_refused)
 }
 END_TEST
 
-#define REFUSED(change, message)                                                        \
+#define NOT_REGISTERED(change, message)                                                 \
     do {                                                                                \
         grt_custom_op two[] = {twice(), twice()};                                       \
         two[0].name = "Other";                                                          \
@@ -170,17 +170,17 @@ END_TEST
 
 START_TEST(registration_is_all_or_nothing)
 {
-    REFUSED(op->domain = "", "it must be one of its own");
-    REFUSED(op->domain = "ai.onnx.ml", "it must be one of its own");
-    REFUSED(op->name = NULL, "a name, a shape rule");
-    REFUSED(op->infer = NULL, "a name, a shape rule");
-    REFUSED(op->run = NULL, "a name, a shape rule");
-    REFUSED(op->name = "Other", "there is one of this name");
-    REFUSED((op->domain = "com.microsoft", op->name = "Gelu"), "there is one of this name");
-    REFUSED(op->max_inputs = 0, "minima");
-    REFUSED(op->min_outputs = 0, "at least one output");
-    REFUSED(op->attributes = NULL, "a list is NULL");
-    REFUSED(op->struct_size = 0, "struct_size");
+    NOT_REGISTERED(op->domain = "", "it must be one of its own");
+    NOT_REGISTERED(op->domain = "ai.onnx.ml", "it must be one of its own");
+    NOT_REGISTERED(op->name = NULL, "a name, a shape rule");
+    NOT_REGISTERED(op->infer = NULL, "a name, a shape rule");
+    NOT_REGISTERED(op->run = NULL, "a name, a shape rule");
+    NOT_REGISTERED(op->name = "Other", "there is one of this name");
+    NOT_REGISTERED((op->domain = "com.microsoft", op->name = "Gelu"), "there is one of this name");
+    NOT_REGISTERED(op->max_inputs = 0, "minima");
+    NOT_REGISTERED(op->min_outputs = 0, "at least one output");
+    NOT_REGISTERED(op->attributes = NULL, "a list is NULL");
+    NOT_REGISTERED(op->struct_size = 0, "struct_size");
     ck_assert_int_eq(grt_custom_ops_register(NULL, 1), GRT_STATUS_INVALID_ARGUMENT);
     const grt_custom_attribute newer = {.name = "factor", .kind = GRT_ATTRIBUTE_FLOAT, .reserved = {1}};
     grt_custom_op op = twice();

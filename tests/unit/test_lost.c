@@ -14,8 +14,6 @@
 
 enum { N = 8, REQUESTS = 300, COPIES = 60 };
 
-#define OK(call) ck_assert_msg((call) == GRT_OK, "%s", grt_last_error())
-
 static grt_model *model;
 static float x[N];
 static const grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {1, N}, .data = x};

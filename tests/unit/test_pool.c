@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const devices[] = {"cpu", "mirror:0"};
-enum { N_DEVICES = sizeof devices / sizeof *devices };
-
 /* x [N] -> y = x + x, and z = -x */
 static grt_model *open_model(void)
 {
