@@ -39,7 +39,7 @@ nb::list check_model(nb::object model, const std::string &device, nb::kwargs key
     return findings;
 }
 
-int32_t device_count(const std::string &kind)
+int32_t count_devices(const std::string &kind)
 {
     int32_t count = 0;
     grt_status status;
@@ -129,7 +129,7 @@ void compile_bind(nb::module_ &module)
                "first, and warnings (status \"OK\"). An\n"
                "empty list means that it runs. Options are compile's.\n\n"
                "Raises: FileError, and what compile raises for its options.");
-    module.def("device_count", device_count, nb::arg("kind"),
+    module.def("device_count", count_devices, nb::arg("kind"),
                "Devices of a kind (\"cuda\") in this machine; there may be 0. Starts the kind's driver.\n\n"
                "Raises: DeviceError if there is no such kind, or its module cannot be opened.");
     module.def(

@@ -613,17 +613,12 @@ static grt_status cpu_conv_reshape(grt_reshape *r)
 
 /* ---- run ---- */
 
-static const void *conv_data_of(const grt_run *r, int32_t i)
-{
-    return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
-}
-
 static grt_status run_part(const grt_run *r, const conv_part *part, const float *x, const float *residual,
                            float *y)
 {
     const grt_dnnl_args args = {.src = x,
                                 .weights = part->packed,
-                                .bias = conv_data_of(r, BIAS),
+                                .bias = grt_run_data(r, BIAS),
                                 .residual = residual,
                                 .dst = y,
                                 .scratch = r->workspace};
@@ -676,7 +671,7 @@ static grt_status run_block(const grt_run *r, const conv_shape *s, int64_t i, co
 static grt_status run_dnnl(const grt_run *r, const conv_shape *s)
 {
     const cpu_conv *c = &s->turned;
-    const float *x = r->in[0]->data, *residual = conv_data_of(r, RESIDUAL);
+    const float *x = r->in[0]->data, *residual = grt_run_data(r, RESIDUAL);
     float *y = r->out[0]->data;
     if (s->cut.count == 1)
         return run_part(r, &s->parts[0], x, residual, y);
@@ -694,21 +689,21 @@ static grt_status cpu_conv_run(const grt_run *r)
     const conv_state *state = r->state;
     const conv_shape *s = r->shape;
     const cpu_conv *c = &s->conv;
-    const void *x = r->in[0]->data, *w = s->plain ? s->plain : r->in[1]->data, *bias = conv_data_of(r, BIAS);
+    const void *x = r->in[0]->data, *w = s->plain ? s->plain : r->in[1]->data, *bias = grt_run_data(r, BIAS);
     if (grt_tensor_elements(r->out[0]) == 0)
         return GRT_OK;
     if (s->n_parts > 0)
         return run_dnnl(r, s);
     if (state->winograd)
-        cpu_winograd_run(c, x, state->winograd, bias, conv_data_of(r, RESIDUAL), r->out[0]->data,
+        cpu_winograd_run(c, x, state->winograd, bias, grt_run_data(r, RESIDUAL), r->out[0]->data,
                          r->workspace, r->threads);
     else if (state->grouped)
-        cpu_conv_group_run(c, x, state->grouped, bias, conv_data_of(r, RESIDUAL), r->out[0]->data,
+        cpu_conv_group_run(c, x, state->grouped, bias, grt_run_data(r, RESIDUAL), r->out[0]->data,
                            r->workspace, r->threads);
     else if (state->transposed)
         cpu_conv_transpose_exact(c, r->in[0]->dtype, x, w, bias, r->out[0]->data, r->threads);
     else if (r->in[0]->dtype == GRT_DTYPE_FLOAT)
-        cpu_conv_unfold_run(c, x, w, bias, conv_data_of(r, RESIDUAL), r->out[0]->data, r->workspace,
+        cpu_conv_unfold_run(c, x, w, bias, grt_run_data(r, RESIDUAL), r->out[0]->data, r->workspace,
                             r->threads);
     else
         cpu_conv_exact(c, r->in[0]->dtype, x, w, bias, r->out[0]->data, r->threads);

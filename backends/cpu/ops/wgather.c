@@ -2,6 +2,7 @@
 /* graphrt::WGather: rows of weights of 2, 4 and 8 bits; only those that are asked for are dequantised. */
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/move.h"
 #include "backends/cpu/threads.h"
 #include "backends/shared/weight_rows.h"
 #include "backends/shared/weights.h"
@@ -70,11 +71,6 @@ static void take_row(const grt_run *r, const grt_weight_rows *s, int64_t row, fl
     }
 }
 
-static int64_t wgather_index_at(const grt_tensor *t, int64_t i)
-{
-    return t->dtype == GRT_DTYPE_INT32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
-}
-
 static grt_status wgather_run(const grt_run *r)
 {
     const grt_tensor *indices = r->in[INDICES], *w = r->in[W];
@@ -82,7 +78,7 @@ static grt_status wgather_run(const grt_run *r)
     grt_weight_rows scales;
     grt_weight_rows_read(r->desc, w, r->in[SCALE], grt_run_in(r, ZERO), &scales);
     for (int64_t i = 0; i < count; i++) {
-        const int64_t at = wgather_index_at(indices, i);
+        const int64_t at = cpu_index(indices, i);
         if (at < -rows || at >= rows)
             return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                                "index %lld at position %lld is out of range for %lld rows", (long long)at,
@@ -90,7 +86,7 @@ static grt_status wgather_run(const grt_run *r)
     }
 #pragma omp parallel for num_threads(r->threads) if (count * n > CPU_GRAIN)
     for (int64_t i = 0; i < count; i++) {
-        const int64_t at = wgather_index_at(indices, i);
+        const int64_t at = cpu_index(indices, i);
         take_row(r, &scales, at < 0 ? at + rows : at, (float *)r->out[0]->data + i * n,
                  (float *)(void *)((char *)r->workspace + (size_t)cpu_thread() * room_bytes(w)));
     }
