@@ -82,11 +82,11 @@ START_TEST(all_compute_the_same)
 {
     grt_model *model = open_model(ROWS);
     grt_session *sessions[N + 2] = {0}, *cpu;
-    const char *devices[N + 2] = {"cpu", "null:5"};
-    memcpy(devices + 2, mirrors, sizeof mirrors);
+    const char *chosen[N + 2] = {"cpu", "null:5"};
+    memcpy(chosen + 2, mirrors, sizeof mirrors);
     const grt_sessions_options options = {.struct_size = sizeof options, .threads = 1};
     ck_assert_int_eq(grt_session_create(model, "cpu", NULL, &cpu), GRT_OK);
-    ck_assert_msg(grt_sessions_create(model, devices, N + 2, &options, sessions) == GRT_OK, "%s",
+    ck_assert_msg(grt_sessions_create(model, chosen, N + 2, &options, sessions) == GRT_OK, "%s",
                   grt_last_error());
     ck_assert_str_eq(grt_last_error(), "");
     const float expected = first_output(cpu, ROWS);
@@ -133,30 +133,30 @@ END_TEST
 START_TEST(failures_name_the_device)
 {
     grt_model *model = open_model(ROWS);
-    const char *const devices[] = {"mirror:0", "mirror:9", "null:1", "null:8"};
+    const char *const chosen[] = {"mirror:0", "mirror:9", "null:1", "null:8"};
     grt_session *sessions[4] = {0};
     grt_sessions_options options = {.struct_size = sizeof options};
-    ck_assert_int_eq(grt_sessions_create(model, devices, 4, &options, sessions), GRT_STATUS_DEVICE);
+    ck_assert_int_eq(grt_sessions_create(model, chosen, 4, &options, sessions), GRT_STATUS_DEVICE);
     /* The first that fails stops the others, and either may be the first. */
     ck_assert(strstr(grt_last_error(), "no device mirror:9") || strstr(grt_last_error(), "no device null:8"));
     for (int i = 0; i < 4; i++)
         ck_assert_ptr_null(sessions[i]);
-    ck_assert_int_eq(grt_sessions_create(model, devices, 3, &options, sessions), GRT_STATUS_DEVICE);
+    ck_assert_int_eq(grt_sessions_create(model, chosen, 3, &options, sessions), GRT_STATUS_DEVICE);
     ck_assert_ptr_nonnull(strstr(grt_last_error(), "no device mirror:9"));
     for (int i = 0; i < 3; i++)
         ck_assert_ptr_null(sessions[i]);
     options.partial = true;
-    ck_assert_int_eq(grt_sessions_create(model, devices, 4, &options, sessions), GRT_OK);
+    ck_assert_int_eq(grt_sessions_create(model, chosen, 4, &options, sessions), GRT_OK);
     ck_assert_ptr_nonnull(strstr(grt_last_error(), "no device mirror:9"));
     ck_assert_ptr_nonnull(strstr(grt_last_error(), "no device null:8"));
     ck_assert(sessions[0] && !sessions[1] && sessions[2] && !sessions[3]);
     release_sessions(sessions, 4);
-    ck_assert_int_eq(grt_sessions_create(model, devices + 3, 1, &options, sessions), GRT_STATUS_DEVICE);
+    ck_assert_int_eq(grt_sessions_create(model, chosen + 3, 1, &options, sessions), GRT_STATUS_DEVICE);
     const char *const wrong[] = {"cpu", "warp:1"};
     ck_assert_int_eq(grt_sessions_create(model, wrong, 2, NULL, sessions), GRT_STATUS_DEVICE);
     ck_assert_int_eq(grt_sessions_create(model, wrong, 0, NULL, sessions), GRT_STATUS_INVALID_ARGUMENT);
     options.upload = "by mail";
-    ck_assert_int_eq(grt_sessions_create(model, devices, 1, &options, sessions), GRT_STATUS_INVALID_ARGUMENT);
+    ck_assert_int_eq(grt_sessions_create(model, chosen, 1, &options, sessions), GRT_STATUS_INVALID_ARGUMENT);
     grt_model_release(model);
 }
 END_TEST
@@ -242,7 +242,7 @@ static void write_plan(const char *path)
 START_TEST(many_weights_are_checked_by_sessions)
 {
     char path[FILES_NAME];
-    const char *const devices[] = {"mirror:1", "cpu", "mirror:2", "mirror:6"};
+    const char *const chosen[] = {"mirror:1", "cpu", "mirror:2", "mirror:6"};
     grt_session *sessions[4];
     grt_model *model;
     files_fresh(path);
@@ -258,7 +258,7 @@ START_TEST(many_weights_are_checked_by_sessions)
         for (size_t n = 1; n <= 4; n += 3) {
             ck_assert_int_eq(grt_model_open(runtime, path, &model), GRT_OK);
             ck_assert_ptr_nonnull(model->check);
-            grt_status status = grt_sessions_create(model, devices, n, NULL, sessions);
+            grt_status status = grt_sessions_create(model, chosen, n, NULL, sessions);
             ck_assert_int_eq(status, broken ? GRT_STATUS_INVALID_PLAN : GRT_OK);
             if (broken)
                 ck_assert_ptr_nonnull(strstr(grt_last_error(), "checksum"));

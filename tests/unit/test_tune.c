@@ -520,9 +520,9 @@ START_TEST(nothing_to_tune)
                              {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {8, 8}, .data = b},
                              {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {8, 16}, .data = c}};
     grt_tune_report r = {.struct_size = sizeof r};
-    static const char *const devices[] = {"cpu", "mirror:0", "null:0"};
+    static const char *const kinds[] = {"cpu", "mirror:0", "null:0"};
     for (size_t d = 0; d < 3; d++) {
-        ck_assert_int_eq(grt_session_create(model, devices[d], NULL, &cpu), GRT_OK);
+        ck_assert_int_eq(grt_session_create(model, kinds[d], NULL, &cpu), GRT_OK);
         ck_assert_int_eq(grt_context_create(cpu, &on_cpu), GRT_OK);
         ck_assert_int_eq(grt_context_tune(on_cpu, NULL, &r), GRT_STATUS_INVALID_ARGUMENT); /* no inputs */
         for (size_t i = 0; i < 3; i++)

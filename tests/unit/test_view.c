@@ -9,7 +9,7 @@
 #include <check.h>
 #include <string.h>
 
-static const char *const devices[] = {"cpu", "mirror"};
+static const char *const kinds[] = {"cpu", "mirror"};
 
 static void sizes(onnx_model *m, const char *name, const char *n, const int64_t *values, size_t bytes)
 {
@@ -111,7 +111,7 @@ START_TEST(parts_share_memory)
     for (size_t i = 0; i < 2 * n; i++) {
         const int64_t *of = cases[i % n].of, columns = of[0] + of[1] + of[2];
         onnx_model m = parts_of(cases[i % n].dims, of);
-        grt_context *context = context_of(&m, devices[i / n]);
+        grt_context *context = context_of(&m, kinds[i / n]);
         bind_floats(context, 0, x, cases[i % n].rows, columns);
         check_parts(context, x, cases[i % n].rows, of);
         if (i < n && of[0] < columns && of[1] < columns)
@@ -154,7 +154,7 @@ START_TEST(an_output_that_is_a_part)
         theirs[i] = untouched;
     }
     for (size_t d = 0; d < 2; d++) {
-        grt_context *context = context_of(&m, devices[d]);
+        grt_context *context = context_of(&m, kinds[d]);
         const grt_tensor out = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {1, 16}, .data = theirs};
         ck_assert_int_eq(grt_context_set_output(context, 0, &out), GRT_OK);
         bind_floats(context, 0, x, 1, 32);
@@ -247,7 +247,7 @@ START_TEST(parts_in_a_body)
             onnx_output(&m, m.graph, "all");
             for (int i = 0; i < 32; i++)
                 x[i] = (float)i;
-            grt_context *context = context_of(&m, devices[d]);
+            grt_context *context = context_of(&m, kinds[d]);
             bind_floats(context, 0, x, 1, 32);
             const float *y = run(context), *all = output(context, 1);
             for (int64_t i = 0; i < 32; i++)
@@ -274,7 +274,7 @@ START_TEST(parts_of_dims)
         split(&m, m.graph, "n,sizes", "a,b", 0);
         onnx_output(&m, m.graph, "b");
         onnx_output(&m, m.graph, "a");
-        grt_context *context = context_of(&m, devices[d]);
+        grt_context *context = context_of(&m, kinds[d]);
         float x[120] = {0};
         for (int64_t n = 1; n < 4; n++) {
             const grt_tensor t = {.dtype = GRT_DTYPE_FLOAT,
@@ -329,7 +329,7 @@ START_TEST(joined_products)
         onnx_output(&m, m.graph, "y");
         for (int i = 0; i < 24; i++)
             x[i] = (float)(i % 5) / 64;
-        grt_context *context = context_of_plan(&m, devices[d], &splits);
+        grt_context *context = context_of_plan(&m, kinds[d], &splits);
         ck_assert_int_eq(splits, (int)d);
         bind_floats(context, 0, x, 1, 24);
         memcpy(kept[d], run(context), 48 * sizeof(float));
@@ -357,7 +357,7 @@ START_TEST(a_view_of_a_constant)
         onnx_node(&m, m.graph, "Neg", "v", "w");
         onnx_output(&m, m.graph, "v");
         onnx_output(&m, m.graph, "w");
-        grt_context *context = context_of(&m, devices[d]);
+        grt_context *context = context_of(&m, kinds[d]);
         ck_assert_int_eq(grt_context_set_input(context, 0, &shape), GRT_OK);
         const float *v = run(context);
         ck_assert_ptr_nonnull(v);
