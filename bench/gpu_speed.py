@@ -15,12 +15,15 @@ Needs no build tree: --bundle names what `make bundle` made. Needs nvidia-smi, P
 import argparse
 import ast
 import datetime
+import importlib.metadata
 import json
+import math
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -94,6 +97,23 @@ def compile_all(args, items):
         return [job for job in pool.map(one, jobs) if job]
 
 
+def rows_of(args, command):
+    """The JSON lines that a peer prints until the time is up; it is stopped then."""
+    left = args.deadline - time.monotonic()
+    if left <= 0:
+        notes(f"no time left for {Path(command[1]).name}")
+        return
+    with subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        timer = threading.Timer(left, process.kill)
+        timer.start()
+        for line in process.stdout:
+            if line.startswith("{"):
+                yield json.loads(line)
+        timer.cancel()
+        if process.wait():
+            notes(f"{Path(command[1]).name} ended with {process.returncode} after {time.monotonic() - args.begin:.0f} s")
+
+
 def peers(args, items):
     """(name, batch, precision) -> milliseconds by mode."""
     found = {}
@@ -101,11 +121,8 @@ def peers(args, items):
         return {(r["name"], r["batch"], r["precision"]): r for r in json.loads(args.peers.read_text())["peers"]}
     models = list(dict.fromkeys(f"{name}:{batch}" for name, batch, exporter, *_ in items if exporter != "generated"))
     if models and not args.no_peer:
-        out = run([sys.executable, HERE / "peers/torch_exports.py", "--models", *models, "--precisions", *args.precisions, *(["--compile"] if args.compile else [])])
-        for line in out.splitlines():
-            if line.startswith("{"):
-                row = json.loads(line)
-                found[row["name"], row["batch"], row["precision"]] = row
+        for row in rows_of(args, [sys.executable, HERE / "peers/torch_exports.py", "--models", *models, "--precisions", *args.precisions, *(["--compile"] if args.compile else [])]):
+            found[row["name"], row["batch"], row["precision"]] = row
     generated = [n for n in args.only if n in GENERATED]
     if generated and not args.no_peer:
         types = {"fp16": "fp16", "tf32": "fp32"}
@@ -130,16 +147,27 @@ def ort_peers(args, items):
     if args.no_peer or not has_ort():
         notes("ONNX Runtime's CUDA provider is not here: PyTorch alone is the peer")
         return found
+    paths = {}
     for name, batch, exporter, half, path in items:
-        if half or not path.with_suffix(".npz").exists() or all((name, batch, p) in found for p in args.precisions):
-            continue
-        out = run([sys.executable, HERE / "peers/ort_exports.py", f"{name}:{batch}={path}", "--precisions", *args.precisions])
-        for row in (json.loads(line) for line in out.splitlines() if line.startswith("{")):
+        if not half and path.with_suffix(".npz").exists():
+            paths.setdefault((name, batch), []).append(path)
+    for turn in range(len(args.exporters)):  # the next exporter's, where the first one's did not run
+        # Small batches first, where it is at times the better peer.
+        models = [f"{name}:{batch}={files[turn]}" for (name, batch), files in sorted(paths.items(), key=lambda item: item[0][1])
+                  if len(files) > turn and any((name, batch, p) not in found for p in args.precisions)]
+        for row in rows_of(args, [sys.executable, HERE / "peers/ort_exports.py", *models, "--precisions", *args.precisions]) if models else ():
             if any(mode in row for mode in ORT_MODES):
-                found.setdefault((name, batch, row["precision"]), row)
+                found.setdefault((row["name"], row["batch"], row["precision"]), row)
             else:
-                notes(f"ONNX Runtime, {name} ({exporter}): {row.get('error')}")
+                notes(f"ONNX Runtime, {row['name']}: {row.get('error')}")
     return found
+
+
+def version_of(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "-"
 
 
 def best_of(row, modes):
@@ -183,6 +211,25 @@ def measure(args, job):
             "difference": difference(path.with_suffix(".npz"), saved)}
 
 
+def show(rows, theirs, ort):
+    """Prints the table, and puts the peers' figures into the rows."""
+    nan = float("nan")
+    print(f"{'model':26} {'exporter':9} {'':9} {'batch':>5} {'ours ms':>9} {'wall':>8} {'first':>7} {'torch ms':>9} {'ORT ms':>9} {'ratio':>6} {'steps':>5} {'attn':>4} "
+          f"{'moves':>5} {'diff':>8}")
+    for row in rows:
+        peer, other = ({**found.get((row["model"], row["batch"], row["precision"]), {})} for found in (theirs, ort))
+        torch_ms, ort_ms = best_of(peer, ("graph", "compile")), best_of(other, ORT_MODES)
+        best = min((ms for ms in (torch_ms, ort_ms) if ms), default=None)
+        row |= {"peer": peer, "ort": other, "ratio": row["device_ms"] / best if best else None}
+        print(f"{row['model'][:26]:26} {row['exporter']:9} {row['precision'] + (' half' if row['half'] else ''):9} {row['batch']:5} {row['device_ms']:9.4f} "
+              f"{row['wall_ms']:8.3f} {row['load_ms'] + row['first_run_ms']:7.0f} {torch_ms or nan:9.4f} {ort_ms or nan:9.4f} {row['ratio'] or nan:6.2f} {row['steps']:5} "
+              f"{row.get('Attention', 0):4} {row.get('Transpose', 0):5} {nan if row['difference'] is None else row['difference']:8.1e}", flush=True)
+    ratios = [row["ratio"] for row in rows if row["ratio"]]
+    if ratios:
+        print(f"of the better peer's time: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f} of {len(ratios)} rows, largest {max(ratios):.2f}, "
+              f"above 1: {sum(r > 1 for r in ratios)}")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bundle", type=Path, required=True, help="what make bundle made")
@@ -199,38 +246,30 @@ def main():
     p.add_argument("--peers", type=Path, help="take the peer's figures from this result of the same machine")
     p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="exports and compilations at a time")
     p.add_argument("--seconds", default="0.3", help="to measure each for")
+    p.add_argument("--minutes", type=float, default=60, help="peers are stopped after so many in all; what they did not reach is left out (default: 60)")
     p.add_argument("--save", type=Path, help="where the JSON goes")
     args = p.parse_args()
-    args.bundle = args.bundle.resolve()
+    args.bundle, args.begin = args.bundle.resolve(), time.monotonic()
+    args.deadline = args.begin + 60 * args.minutes
     with tempfile.TemporaryDirectory() as directory:
         work = args.work or Path(directory)
         work.mkdir(parents=True, exist_ok=True)
-        begin = time.monotonic()
         items = export_all(args, work)
         exported = time.monotonic()
         jobs = compile_all(args, items)
-        notes(f"{len(items)} models exported in {exported - begin:.0f} s, {len(jobs)} plans made in {time.monotonic() - exported:.0f} s")
-        theirs, ort, rows = peers(args, items), ort_peers(args, items), []
-        print(f"{'model':26} {'exporter':9} {'':9} {'batch':>5} {'ours ms':>9} {'wall':>8} {'first':>7} {'torch ms':>9} {'ORT ms':>9} {'ratio':>6} {'steps':>5} {'attn':>4} "
-              f"{'moves':>5} {'diff':>8}")
+        notes(f"{len(items)} models exported in {exported - args.begin:.0f} s, {len(jobs)} plans made in {time.monotonic() - exported:.0f} s")
+        rows = []
         for job in jobs:
             try:
-                row = measure(args, job)
+                rows.append(measure(args, job))
             except RuntimeError as error:
                 notes(str(error)[-400:])
-                continue
-            peer = theirs.get((row["model"], row["batch"], row["precision"]), {})
-            other = ort.get((row["model"], row["batch"], row["precision"]), {})
-            torch_ms, ort_ms = best_of(peer, ("graph", "compile")), best_of(other, ORT_MODES)
-            best = min((ms for ms in (torch_ms, ort_ms) if ms), default=None)
-            row |= {"peer": peer, "ort": other, "ratio": row["device_ms"] / best if best else None}
-            rows.append(row)
-            nan = float("nan")
-            print(f"{row['model'][:26]:26} {row['exporter']:9} {row['precision'] + (' half' if row['half'] else ''):9} {row['batch']:5} {row['device_ms']:9.4f} "
-                  f"{row['wall_ms']:8.3f} {row['load_ms'] + row['first_run_ms']:7.0f} {torch_ms or nan:9.4f} {ort_ms or nan:9.4f} {row['ratio'] or nan:6.2f} {row['steps']:5} "
-                  f"{row.get('Attention', 0):4} {row.get('Transpose', 0):5} {nan if row['difference'] is None else row['difference']:8.1e}", flush=True)
+        notes(f"ours measured after {time.monotonic() - args.begin:.0f} s")
+        theirs, ort = peers(args, items), ort_peers(args, items)
+        show(rows, theirs, ort)
     if args.save:
         result = {"benchmark": "gpu_speed", "date": datetime.date.today().isoformat(), "machine": gpu(), "target": args.target,
+                  "versions": {"pytorch": version_of("torch"), "onnxruntime": version_of("onnxruntime-gpu")},
                   "what": "device time of runs back to back, inputs and outputs on the GPU, beside PyTorch's CUDA graph and ONNX Runtime's CUDA provider; ratio: to the better of them",
                   "rows": rows, "peers": list(theirs.values()), "ort": list(ort.values())}
         args.save.write_text(json.dumps(result, indent=1) + "\n")

@@ -112,6 +112,7 @@ def main():
     p.add_argument("--precisions", nargs="+", default=["fp16", "tf32"], choices=["fp16", "tf32"])
     p.add_argument("--seconds", type=float, default=0.3)
     options = p.parse_args()
+    ort.preload_dlls()  # of the nvidia-* wheels, where these are
     if "CUDAExecutionProvider" not in ort.get_available_providers():
         sys.exit("ort_exports: this onnxruntime has no CUDA provider; install onnxruntime-gpu")
     for model in options.models:
