@@ -58,10 +58,15 @@ static TRITONSERVER_Error *copy_pieces(const request_input *from, const char *na
                                          "input '%s': its pieces have less bytes than it has", name);
 }
 
-/* All bytes of input `i` of the batch, one request behind the other. */
-static TRITONSERVER_Error *stage_bytes(instance *in, size_t i, request *const *batch, size_t n)
+/* All bytes of input `i` of the batch, one request behind the other, and `padding` times its last row. */
+static TRITONSERVER_Error *stage_bytes(instance *in, size_t i, request *const *batch, size_t n,
+                                       int64_t padding)
 {
-    uint64_t size = 0, at = 0;
+    const request *last = batch[n - 1];
+    const uint64_t row = padding ? last->inputs[i].bytes / (uint64_t)last->rows : 0;
+    uint64_t size, at = 0;
+    if (__builtin_mul_overflow(row, padding, &size))
+        return error_no_memory();
     for (size_t k = 0; k < n; k++)
         if (__builtin_add_overflow(size, batch[k]->inputs[i].bytes, &size))
             return error_no_memory();
@@ -71,10 +76,14 @@ static TRITONSERVER_Error *stage_bytes(instance *in, size_t i, request *const *b
         TRITON_TRY(copy_pieces(from, in->model->inputs[i].info.name, (char *)in->inputs[i].data + at));
         at += from->bytes;
     }
+    for (char *to = (char *)in->inputs[i].data + at; row && padding; padding--, to += row)
+        memcpy(to, to - row, row);
     return NULL;
 }
 
-static TRITONSERVER_Error *stage_strings(instance *in, size_t i, request *const *batch, size_t n)
+/* Of the bytes that stage_bytes has put together. */
+static TRITONSERVER_Error *stage_strings(instance *in, size_t i, request *const *batch, size_t n,
+                                         int64_t padding)
 {
     staging *s = &in->inputs[i];
     const char *at = s->data;
@@ -96,6 +105,11 @@ static TRITONSERVER_Error *stage_strings(instance *in, size_t i, request *const 
         at += from->bytes;
         first += (size_t)count;
     }
+    const request *last = batch[n - 1];
+    const int64_t row = padding ? grt_tensor_elements(&last->inputs[i].tensor) / last->rows : 0;
+    TRITON_TRY(reserve_strings(s, first + (size_t)(row * padding)));
+    for (int64_t k = row * padding; k; k--, first++)
+        s->strings[first] = s->strings[first - (size_t)row];
     return NULL;
 }
 
@@ -114,7 +128,8 @@ static bool usable_in_place(const request_input *from)
            (uintptr_t)from->tensor.data % (from->tensor.memory == GRT_MEMORY_DEVICE ? 16 : element) == 0;
 }
 
-static TRITONSERVER_Error *gather_input(instance *in, size_t i, request *const *batch, size_t n, int64_t rows)
+static TRITONSERVER_Error *gather_input(instance *in, size_t i, request *const *batch, size_t n, int64_t rows,
+                                        int64_t padding)
 {
     const request_input *first = &batch[0]->inputs[i];
     if (!first->handle)
@@ -122,13 +137,13 @@ static TRITONSERVER_Error *gather_input(instance *in, size_t i, request *const *
     grt_tensor tensor = first->tensor;
     if (in->model->settings.max_batch > 0)
         tensor.dims[0] = rows;
-    if (n > 1 || !usable_in_place(first) || is_staged(in, first)) {
-        TRITON_TRY(stage_bytes(in, i, batch, n));
+    if (n > 1 || padding || !usable_in_place(first) || is_staged(in, first)) {
+        TRITON_TRY(stage_bytes(in, i, batch, n, tensor.dtype == GRT_DTYPE_STRING ? 0 : padding));
         tensor.data = in->inputs[i].data;
         tensor.memory = in->gpu ? GRT_MEMORY_PINNED : GRT_MEMORY_HOST;
     }
     if (tensor.dtype == GRT_DTYPE_STRING) {
-        TRITON_TRY(stage_strings(in, i, batch, n));
+        TRITON_TRY(stage_strings(in, i, batch, n, padding));
         tensor.data = in->inputs[i].strings;
         tensor.memory = GRT_MEMORY_HOST;
     }
@@ -137,12 +152,12 @@ static TRITONSERVER_Error *gather_input(instance *in, size_t i, request *const *
     return error_from_status(grt_context_set_input(in->context, i, &tensor), in->model->name);
 }
 
-TRITONSERVER_Error *gather_inputs(instance *in, request *const *batch, size_t n)
+TRITONSERVER_Error *gather_inputs(instance *in, request *const *batch, size_t n, int64_t rows)
 {
-    int64_t rows = 0;
+    int64_t padding = rows;
     for (size_t k = 0; k < n; k++)
-        rows += batch[k]->rows;
+        padding -= batch[k]->rows;
     for (size_t i = 0; i < in->model->n_inputs; i++)
-        TRITON_TRY(gather_input(in, i, batch, n, rows));
+        TRITON_TRY(gather_input(in, i, batch, n, rows, padding));
     return NULL;
 }
