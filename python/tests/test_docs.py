@@ -13,7 +13,7 @@ PAGES = ["docs/python.md", "README.md", "python/README.md"]
 
 def snippets():
     for page in PAGES:
-        for number, text in enumerate(re.findall(r"^```python\n(.*?)^```$", (TOP / page).read_text(), re.MULTILINE | re.DOTALL), 1):
+        for number, text in enumerate(re.findall(r"(?<! -->\n)^```python\n(.*?)^```$", (TOP / page).read_text(), re.MULTILINE | re.DOTALL), 1):
             yield pytest.param(text, id=f"{page}-{number}")
 
 
