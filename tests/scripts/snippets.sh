@@ -17,6 +17,7 @@ docs/c.md:c tests/scripts/readme.sh
 docs/cpp.md:cpp tests/scripts/readme.sh
 README.md:python python/tests/test_docs.py
 docs/python.md:python python/tests/test_docs.py
+docs/onnxruntime.md:python python/tests/test_docs.py
 python/README.md:python python/tests/test_docs.py
 docs/ray.md:python serving/ray/tests
 docs/triton.md:python serving/triton/tests
