@@ -28,6 +28,7 @@ nobase_dist_doc_DATA += docs/import.md
 nobase_dist_doc_DATA += docs/json.md
 nobase_dist_doc_DATA += docs/models.md
 nobase_dist_doc_DATA += docs/packages.md
+nobase_dist_doc_DATA += docs/onnxruntime.md
 nobase_dist_doc_DATA += docs/operator.md
 nobase_dist_doc_DATA += docs/passes.md
 nobase_dist_doc_DATA += docs/quantize.md

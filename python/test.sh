@@ -69,6 +69,34 @@ small_and_tagged() # WHEEL
     # shellcheck disable=SC2053 # a pattern
     [[ $wheel == *-${tag}_x86_64.whl ]] && ((size <= 25 * 1000 * 1000))
 }
+# older_symbols WHEEL MINIMUM: what each of at least MINIMUM programs and libraries in it wants of the system is no newer than the wheel's tag
+# says. Of glibc 2.28's time is GCC 8. The tag is auditwheel's; this looks for itself.
+older_symbols()
+{
+    local newest_glibc file name version n=0 bad=0
+    newest_glibc=$(sed -nE 's/.*-manylinux_2_([0-9]+)_.*/2.\1/p' <<<"$1")
+    rm -rf "$work/inside" && mkdir -p "$work/inside" && "$python" -m zipfile -e "$1" "$work/inside" || return 1
+    while read -r file; do
+        [ "$(head -c 4 "$file")" = $'\x7fELF' ] || continue
+        n=$((n + 1))
+        while read -r name version; do
+            newer "$version" "$(limit "$name" "$newest_glibc")" && echo "$file wants ${name}_$version" && bad=1
+        done < <(objdump -T "$file" | sed -nE 's/.*\*UND\*.*\((GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+)\).*/\1 \2/p' | sort -u)
+    done < <(find "$work/inside" -type f ! -name '*.py')
+    echo "$n programs and libraries"
+    ((n >= $2 && bad == 0))
+}
+newer() { [ "$1" != "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sort -V | tail -n 1)" = "$1" ]; }
+limit() # NAME GLIBC
+{
+    case $1,$2 in
+    GLIBC,*) echo "$2" ;;
+    GLIBCXX,2.28) echo 3.4.25 ;;
+    CXXABI,2.28) echo 1.3.11 ;;
+    GCC,2.28) echo 7.0.0 ;;
+    *) echo 99 ;;
+    esac
+}
 # install DIRECTORY PYTHON [REQUIREMENTS]: no compiler can be found meanwhile.
 install()
 {
@@ -110,6 +138,7 @@ cuda_wheel() # DIRECTORY
     PATH=$1/build-venv/bin:$PATH GRAPHRT_BUILD=$build check "the wheel of the CUDA module" "$1/build-venv/bin/python" -m build --wheel --no-isolation \
         --outdir "$1/cuda" "$here/cuda" || return
     check "the wheel of the CUDA module has at most 25 MB and is for glibc 2.28" small_and_tagged "$1"/cuda/*.whl
+    check "nothing in the wheel of the CUDA module wants newer symbols" older_symbols "$1"/cuda/*.whl 1
     check "the CUDA module is installed beside the library" "$1/venv/bin/pip" --disable-pip-version-check install --no-deps --no-index "$1"/cuda/*.whl
     check "the CUDA module is found, and counts GPUs or says why there is none" env -u GRAPHRT_BACKEND_PATH "$1/venv/bin/python" "$here/cuda/test_found.py"
 }
@@ -128,6 +157,7 @@ if [ -n "$only_wheel" ]; then
 fi
 if make_wheel "$python" "$first" && install "$first" "$python"; then
     check "the wheel has at most 25 MB and is for glibc 2.28" small_and_tagged "$first"/wheel/*.whl
+    check "nothing in the wheel wants newer symbols" older_symbols "$first"/wheel/*.whl 6
     check "references are set back to older glibc" env PATH="$first/build-venv/bin:$PATH" PYTHONPATH="$here/packaging" \
         "$first/build-venv/bin/python" -B "$here/packaging/test_older_glibc.py"
     check "digits in five lines" five_lines "$first"

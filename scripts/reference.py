@@ -3,7 +3,7 @@
 """References of the C and Python interfaces, as Markdown, out of the public headers' comments and the package's docstrings.
 
 usage: scripts/reference.py c|python    print one
-       scripts/reference.py --check     name public functions without a description or, in C, without the threads that may call them
+       scripts/reference.py --check     name public functions without a description or, in C, without the threads that may call them or how they fail
 """
 import ast
 import re
@@ -120,11 +120,19 @@ def python_reference():
     return "\n".join(out)
 
 
+def statuses():
+    """Names of what can go wrong."""
+    return [name for name in re.findall(r"^    X\((\w+), \"", (TOP / "include/graphrt/status.h").read_text(), re.MULTILINE) if name != "OK"]
+
+
 def lacking():
     """What --check finds. The thread rule may be that of a function before it under the same comment; releases have the general one."""
+    failures = "|".join(["Errors: "] + [rf"\b{status}\b" for status in statuses()])
     for name in HEADERS:
         for text, codes in declarations((TOP / f"include/graphrt/{name}.h").read_text()):
-            for function in [function for code in codes for function in functions(code)]:
+            for code, function in [(code, function) for code in codes for function in functions(code)]:
+                if text and re.match(r"GRT_API[^(]*\bgrt_status ", code) and not re.search(failures, text):
+                    yield f"{name}.h: {function} does not say how it fails"
                 if not text:
                     yield f"{name}.h: {function} has no description"
                 elif "Threads:" not in text and not function.endswith("_release"):

@@ -19,7 +19,7 @@ import reference
 
 TOP = Path(__file__).resolve().parent.parent
 # What the menu shows, in its order; other documents are reached by links.
-MENU = [("README", "Overview"), ("docs/guide", "Guide"), ("docs/c", "C"), ("docs/cpp", "C++"), ("docs/python", "Python"), ("docs/triton", "Triton"),
+MENU = [("README", "Overview"), ("docs/guide", "Guide"), ("docs/c", "C"), ("docs/cpp", "C++"), ("docs/python", "Python"), ("docs/onnxruntime", "From ONNX Runtime"), ("docs/triton", "Triton"),
         ("docs/ray", "Ray"), ("docs/operator", "Operating it"), ("docs/services", "Services"), ("docs/cuda", "GPUs"), ("docs/models", "Models"),
         ("docs/quantize", "Quantising"), ("docs/reference-c", "C reference"), ("docs/reference-python", "Python reference"),
         ("docs/man/graphc.1", "graphc"), ("docs/man/graphrun.1", "graphrun"), ("docs/architecture", "Architecture"), ("CHANGELOG", "Changes")]

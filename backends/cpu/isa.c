@@ -72,7 +72,7 @@ static bool has_amx(void)
            system_permits_tiles();
 }
 
-#else
+#elif defined(__x86_64__) && defined(__GNUC__)
 
 static bool has_amx(void)
 {

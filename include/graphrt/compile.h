@@ -110,7 +110,8 @@ GRT_API GRT_MUST_USE grt_status grt_compile(const char *onnx_path, const grt_com
 /* Size of a key as text, with its 0. */
 #define GRT_KEY_SIZE 96
 /* Create a pair of keys as text: the holder of the secret one ("ed25519-secret:...") signs plans, holders of the public one
- * ("ed25519:...") trust them. The secret key is not encrypted: protect it. Threads: any. */
+ * ("ed25519:...") trust them. The secret key is not encrypted: protect it. Threads: any.
+ * Errors: INVALID_ARGUMENT; INTERNAL where libsodium cannot be initialised. */
 GRT_API GRT_MUST_USE grt_status grt_key_create(char out_public[GRT_KEY_SIZE], char out_secret[GRT_KEY_SIZE]);
 /* Write a signed copy of a plan file: Ed25519 over everything in it and over its external weights. It replaces an earlier signature.
  * out_path may be plan_path; plans with external weights must stay in their directory. A plan that is changed afterwards has to be signed

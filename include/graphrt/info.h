@@ -47,7 +47,7 @@ typedef struct grt_model_info {
     const char *signer;       /* key that the plan's signature names; "" without one */
     bool verified;            /* the model was opened with that key as `trust`; false: nobody has checked the signature */
 } grt_model_info;
-/* Strings belong to the model. Threads: any. */
+/* Strings belong to the model. Threads: any. Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info);
 
 /* What the ONNX model says of itself, which plans keep; "" and 0 where it says nothing. Text is as the model has it, line ends included:
@@ -69,7 +69,7 @@ typedef struct grt_metadata {
     size_t n_entries;               /* metadata_props, in the model's order */
     const grt_metadata_entry *entries;
 } grt_metadata;
-/* Strings and entries belong to the model. Threads: any. */
+/* Strings and entries belong to the model. Threads: any. Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_model_metadata(const grt_model *model, grt_metadata *out_metadata);
 
 /* One executable step, for tools that show plans. */
@@ -121,7 +121,7 @@ typedef struct grt_load_info {
     uint64_t rejected;        /* stored algorithms, of the plan or the cache, that the library refused: chosen again */
     const char *plan_note;    /* why the plan's were not used; "" if they were. Belongs to the runtime */
 } grt_load_info;
-/* Strings belong to the session, except plan_note. Threads: any. */
+/* Strings belong to the session, except plan_note. Threads: any. Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info);
 
 /* Counters of a context, for reports. */
@@ -134,7 +134,7 @@ typedef struct grt_context_stats {
     double host_us;          /* host time of the last run outside kernels, microseconds; 0 unless timing is on */
     double device_ms;        /* device time of the last run without copies in and out; 0 unless it was asked for */
 } grt_context_stats;
-/* Threads: one a context. */
+/* What the context has done and has. Threads: one a context. Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *out_stats);
 
 /* Whether runs with the dims of a context's last run are replayed on the device as graphs, which costs the host least: as one, or as one

@@ -56,7 +56,8 @@ typedef struct grt_memory_info {
     uint64_t limit_bytes;       /* 0: none */
     uint64_t process_bytes;     /* grt_model_predict_memory only, see there */
 } grt_memory_info;
-/* What the session has now. Weights that sessions of a runtime share on a device are counted for each of them. Threads: any. */
+/* What the session has now. Weights that sessions of a runtime share on a device are counted for each of them. Threads: any.
+ * Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_session_get_memory(const grt_session *session, grt_memory_info *out_info);
 
 /* Of a session that is to be predicted. */

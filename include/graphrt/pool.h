@@ -94,7 +94,7 @@ typedef struct grt_submission {
 GRT_API GRT_MUST_USE grt_status grt_pool_submit_with(grt_pool *pool, const grt_submission *submission, grt_request **out_request);
 /* The same, but BUSY at once where the queue is full. Threads: any. */
 GRT_API GRT_MUST_USE grt_status grt_pool_try_submit(grt_pool *pool, const grt_submission *submission, grt_request **out_request);
-/* grt_pool_submit_with, to lane 0, with these tensors and nothing else. Threads: any. */
+/* grt_pool_submit_with, to lane 0, with these tensors and nothing else. Threads: any. Errors: the same. */
 GRT_API GRT_MUST_USE grt_status grt_pool_submit(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs, const grt_tensor *outputs,
                                                 size_t n_outputs, grt_request **out_request);
 /* The same with a value for each input, NULL for the input's default: sequences and optionals too. The array is copied; the values must stay
@@ -146,7 +146,7 @@ GRT_API GRT_MUST_USE grt_status grt_pool_get_fd(grt_pool *pool, int *out_fd);
 GRT_API GRT_MUST_USE grt_status grt_pool_take_done(grt_pool *pool, grt_request **out_request);
 
 /* Counts of a lane since its creation. Each request that was accepted is in one of succeeded, failed, cancelled and late once it is done.
- * Threads: any. */
+ * Threads: any. Errors: INVALID_ARGUMENT. */
 typedef struct grt_pool_stats {
     size_t struct_size; /* set by the caller */
     uint64_t submitted;
@@ -167,7 +167,8 @@ typedef enum grt_pool_phase {
     GRT_POOL_COPY_OUT = 3,
     GRT_POOL_TOTAL = 4,
 } grt_pool_phase;
-/* Times of requests that succeeded. Percentiles are the limits of their buckets: at most a quarter too high. Threads: any. */
+/* Times of requests that succeeded. Percentiles are the limits of their buckets: at most a quarter too high. Threads: any.
+ * Errors: INVALID_ARGUMENT. */
 enum { GRT_HISTOGRAM_BUCKETS = 130 };
 typedef struct grt_histogram {
     size_t struct_size; /* set by the caller */

@@ -16,7 +16,7 @@ typedef struct grt_context grt_context;
 typedef struct grt_value grt_value;
 
 /* Create a runtime, the root of models and sessions. Backends and devices are opened at first use, not here. A process needs one;
- * it may have several. Threads: any. */
+ * it may have several. Threads: any. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
 GRT_API GRT_MUST_USE grt_status grt_runtime_create(grt_runtime **out_runtime);
 GRT_API void grt_runtime_release(grt_runtime *runtime);
 
@@ -49,7 +49,7 @@ GRT_API GRT_MUST_USE grt_status grt_model_open_with(grt_runtime *runtime, const 
  * no directory to read external data from: grt_compile_options.external_data gives it. Threads: any. Errors: as grt_model_open. */
 GRT_API GRT_MUST_USE grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size,
                                                       grt_model **out_model);
-/* The same with options, as in grt_model_open_with. Threads: any. */
+/* The same with options, as in grt_model_open_with. Threads: any. Errors: those of both. */
 GRT_API GRT_MUST_USE grt_status grt_model_open_memory_with(grt_runtime *runtime, const void *data, size_t size,
                                                            const struct grt_compile_options *options, grt_model **out_model);
 GRT_API void grt_model_release(grt_model *model);

@@ -38,7 +38,7 @@ typedef struct grt_profile_options {
     bool steps; /* STEP too: the steps of the main graph are timed one by one, and on devices not replayed as graphs */
 } grt_profile_options;
 /* Tell of the following runs by grt_context_run and grt_context_run_with; options NULL: no more, which costs a run nothing. It excludes
- * grt_context_set_timing: `steps` switches that on, and the end of it off. Threads: one a context. */
+ * grt_context_set_timing: `steps` switches that on, and the end of it off. Threads: one a context. Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_profile(grt_context *context, const grt_profile_options *options);
 
 /* What a thread was doing. Those of one thread are nested, but for REQUEST and QUEUE, which begin on another thread. */

@@ -24,7 +24,8 @@ typedef struct grt_cache_row {
     uint64_t reserved[2]; /* 0 */
 } grt_cache_row;
 
-/* The file's name in the caller's buffer, truncated to size; "" where the cache is switched off. Threads: any. */
+/* The file's name in the caller's buffer, truncated to size; "" where the cache is switched off. Threads: any.
+ * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
 GRT_API GRT_MUST_USE grt_status grt_cache_path(char *out_path, size_t size);
 /* Call `each` for all rows in order of their keys; its argument is valid during the call. A file that does not exist has no rows.
  * out_damaged (may be NULL): rows that were skipped because of a wrong checksum. Threads: any. Errors: IO. */
@@ -42,7 +43,8 @@ GRT_API GRT_MUST_USE grt_status grt_cache_copy(const char *from, const char *to,
  * GPU with the same compute capability and the same version of the library that made the choice.
  * Threads: any. Errors: IO, INVALID_PLAN, INVALID_ARGUMENT for rows that no plan can hold. */
 GRT_API GRT_MUST_USE grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path, const grt_cache_row *rows, size_t n);
-/* Call `each` for the choices that came with a plan, in order of their keys; its argument is valid during the call. Threads: any. */
+/* Call `each` for the choices that came with a plan, in order of their keys; its argument is valid during the call. Threads: any.
+ * Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_model_choices(const grt_model *model, void (*each)(void *user, const grt_cache_row *row), void *user);
 
 /* One question of a kernel to the cache. */
@@ -55,7 +57,7 @@ typedef struct grt_cache_lookup {
     const grt_cache_row *row; /* what is known for the key by now; NULL: nothing */
 } grt_cache_lookup;
 /* Call `each` for what the kernels of the runtime's sessions have asked so far, in no particular order; its argument is valid during the
- * call. Threads: any. */
+ * call. Threads: any. Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_cache_lookups(grt_runtime *runtime, void (*each)(void *user, const grt_cache_lookup *lookup),
                                                   void *user);
 

@@ -22,7 +22,7 @@ typedef struct grt_watched {
 /* Call `watch` in the following runs by grt_context_run and grt_context_run_with, after each step of the main graph for each tensor that it made.
  * Steps whose results follow from dims or constants alone are not in runs, and views have the elements of what they are views of: both are not
  * told. The plan runs as it is, but step by step, on devices with a copy to the host after each. NULL: no more. The function must not use the
- * context. Threads: one a context. */
+ * context. Threads: one a context. Errors: INVALID_ARGUMENT, also while another thread runs the context. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_watch(grt_context *context, void (*watch)(void *user, const grt_watched *watched),
                                                       void *user);
 

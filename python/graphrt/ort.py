@@ -3,7 +3,7 @@
 `from graphrt import ort`.
 
 What has no counterpart says so: a call that would change results or hand out something else raises NotImplementedError; a setting
-that only tunes onnxruntime's own engine (arenas, execution order, log levels) is kept and has no effect. docs/python.md has the table.
+that only tunes onnxruntime's own engine (arenas, execution order, log levels) is kept and has no effect. docs/onnxruntime.md has the table.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs as people write them for onnxruntime. test_ort.py runs each with onnxruntime and with graphrt.ort and compares what they return;
-docs/python.md lists their first lines.
+docs/onnxruntime.md lists their first lines.
 
 Each takes the module, a directory of its own, and the models below; it returns something that can be compared.
 """

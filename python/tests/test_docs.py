@@ -8,12 +8,12 @@ import pytest
 from conftest import TOP
 from ort_programs import PROGRAMS
 
-PAGES = ["docs/python.md", "README.md", "python/README.md"]
+PAGES = ["docs/python.md", "docs/onnxruntime.md", "README.md", "python/README.md"]
 
 
 def snippets():
     for page in PAGES:
-        for number, text in enumerate(re.findall(r"^```python\n(.*?)^```$", (TOP / page).read_text(), re.MULTILINE | re.DOTALL), 1):
+        for number, text in enumerate(re.findall(r"(?<! -->\n)^```python\n(.*?)^```$", (TOP / page).read_text(), re.MULTILINE | re.DOTALL), 1):
             yield pytest.param(text, id=f"{page}-{number}")
 
 
@@ -29,7 +29,7 @@ def test_table_of_programs():
     rows = ["| calls | program |", "|---|---|"]
     rows += [f"| {run.__doc__.strip()} | `{run.__name__}` |" for run in PROGRAMS]
     table = "\n".join(rows)
-    page = (TOP / "docs/python.md").read_text()
+    page = (TOP / "docs/onnxruntime.md").read_text()
     found = re.search(r"<!-- programs:begin.*?-->\n(.*?)\n?<!-- programs:end -->", page, re.DOTALL).group(1)
-    assert found == table, f"docs/python.md should have:\n{table}"
+    assert found == table, f"docs/onnxruntime.md should have:\n{table}"
     assert len(PROGRAMS) >= 30

@@ -69,8 +69,8 @@ TRITONSERVER_Error *TRITONBACKEND_Finalize(TRITONBACKEND_Backend *handle)
     return NULL;
 }
 
-/* Where a configuration does not say: GPUs, if there are any that the library can use, else CPUs. Instances
- * may be made at once. */
+/* Where a configuration does not say: GPUs, if there are any that the library can use, else CPUs. On a GPU
+ * three, as pools have: copies of one overlap the computation of another. Instances may be made at once. */
 TRITONSERVER_Error *TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *handle,
                                                       TRITONBACKEND_BackendAttribute *attributes)
 {
@@ -78,7 +78,7 @@ TRITONSERVER_Error *TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *han
     (void)handle;
     if (grt_device_count("cuda", &gpus) == GRT_OK && gpus > 0)
         TRITON_TRY(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
-            attributes, TRITONSERVER_INSTANCEGROUPKIND_GPU, 0, NULL, 0));
+            attributes, TRITONSERVER_INSTANCEGROUPKIND_GPU, 3, NULL, 0));
     TRITON_TRY(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
         attributes, TRITONSERVER_INSTANCEGROUPKIND_CPU, 0, NULL, 0));
     return TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(attributes, true);

@@ -7,7 +7,7 @@
 (serving/triton/test.sh makes that environment.) A model has one float32 input whose first dim is the batch. Both backends have one instance for
 each processor with one thread, and the same dynamic batching. They are measured in turn, several rounds: each keeps CLIENTS requests of one row
 in flight, over connections that stay, with requests that were serialised before; the clients are on the same machine. The table has the median
-of the rounds.
+of the rounds. Processor time is the server's, with its helpers': on a machine that has other work, it is what can be compared.
 """
 import argparse
 import json
@@ -129,6 +129,22 @@ def grpc_load(server, name, tensor, clients, seconds):
     return times
 
 
+def processor_ms(process):
+    """Milliseconds of processor time that a process and its descendants have used."""
+    parents, used = {}, {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        number = int(path.parent.name)
+        parents[number], used[number] = int(fields[1]), int(fields[11]) + int(fields[12])
+    family = {process}
+    for _ in range(3):  # the server, its helpers, and what they start
+        family |= {p for p, parent in parents.items() if parent in family}
+    return sum(used.get(p, 0) for p in family) * 1e3 / os.sysconf("SC_CLK_TCK")
+
+
 def check_agreement(server, stem, names, tensor):
     """Both backends give the same answer, or nothing is measured."""
     answers = []
@@ -148,8 +164,10 @@ def measure(server, stem, path, options):
         for _ in range(options.rounds):
             for kind, results in rounds.items():
                 load(server, (f"{stem}.{kind}", name, output), tensor, options.clients, options.seconds / 5)
+                before = processor_ms(server.process.pid)
                 times = load(server, (f"{stem}.{kind}", name, output), tensor, options.clients, options.seconds)
-                results.append((len(times) / options.seconds, *np.percentile(times, [50, 99])))
+                spent = (processor_ms(server.process.pid) - before) / len(times)
+                results.append((len(times) / options.seconds, *np.percentile(times, [50, 99]), spent))
         ours, theirs = ([statistics.median(column) for column in zip(*rounds[kind])] for kind in ("graphrt", "python"))
         yield {"model": stem, "protocol": protocol, "graphrt": ours, "python": theirs}
 
@@ -176,11 +194,12 @@ def main():
         server = servers.Server(scratch / "models", backends, scratch / "log")
         try:
             print(f"{processors} processors, load {os.getloadavg()[0]:.1f}, {options.clients} clients, median of {options.rounds} rounds of {options.seconds} s")
-            print("model protocol | graphrt: requests/s p50 p99 ms | python + onnxruntime | ratio of throughput, of p99")
+            print("model protocol | graphrt: requests/s p50 p99 ms, processor ms of the server a request | python + onnxruntime | ratio of throughput, p99, processor time")
             for path in options.models:
                 for row in measure(server, path.stem, path, options):
-                    (a, a50, a99), (b, b50, b99) = row["graphrt"], row["python"]
-                    print(f"{row['model']} {row['protocol']} | {a:.0f} {a50:.2f} {a99:.2f} | {b:.0f} {b50:.2f} {b99:.2f} | {a / b:.2f} {b99 / a99:.2f}", flush=True)
+                    (a, a50, a99, a_ms), (b, b50, b99, b_ms) = row["graphrt"], row["python"]
+                    print(f"{row['model']} {row['protocol']} | {a:.0f} {a50:.2f} {a99:.2f}, {a_ms:.3f} | {b:.0f} {b50:.2f} {b99:.2f}, {b_ms:.3f} | "
+                          f"{a / b:.2f} {b99 / a99:.2f} {b_ms / a_ms:.2f}", flush=True)
                     rows.append(row)
         except Exception:
             print("\n".join(l for l in server.log().splitlines() if l.startswith("E")), file=sys.stderr)

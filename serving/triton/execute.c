@@ -29,12 +29,25 @@ static void finish_request(instance *in, request *r, const moments *at, TRITONSE
     log_error(TRITONBACKEND_RequestRelease(r->handle, TRITONSERVER_REQUEST_RELEASE_ALL));
 }
 
+/* Rows of a run that is to have at least `rows`: a context keeps graphs and memory for 16 combinations of
+ * dims, and dynamic batches would have any number. What is in memory of a GPU cannot be padded. */
+static int64_t padded_rows(const instance *in, const request *first, int64_t rows)
+{
+    const int64_t most = in->model->settings.max_batch;
+    int64_t padded = in->padding == PADDING_FULL ? most : 1;
+    if (in->padding == PADDING_NONE || first->alone || rows < 1 || rows >= most)
+        return rows;
+    while (padded < rows)
+        padded *= 2;
+    return padded < most ? padded : most;
+}
+
 static TRITONSERVER_Error *triton_execute_run_batch(instance *in, request *const *batch, size_t n,
-                                                    moments *at)
+                                                    int64_t rows, moments *at)
 {
     at->compute_begin = at->compute_end = now_ns();
-    TRITON_TRY(gather_inputs(in, batch, n));
-    TRITON_TRY(scatter_bind(in, n == 1 ? batch[0] : NULL));
+    TRITON_TRY(gather_inputs(in, batch, n, rows));
+    TRITON_TRY(scatter_bind(in, n == 1 && rows == batch[0]->rows ? batch[0] : NULL));
     at->compute_begin = now_ns();
     TRITONSERVER_Error *error = error_from_status(grt_context_run(in->context), in->model->name);
     at->compute_end = now_ns();
@@ -46,7 +59,10 @@ static void execute_batch(instance *in, request *const *batch, size_t n)
 {
     moments at = {.begin = now_ns()};
     int64_t rows = 0, first = 0;
-    TRITONSERVER_Error *error = triton_execute_run_batch(in, batch, n, &at);
+    for (size_t i = 0; i < n; i++)
+        rows += batch[i]->rows;
+    const int64_t padded = padded_rows(in, batch[0], rows);
+    TRITONSERVER_Error *error = triton_execute_run_batch(in, batch, n, padded, &at);
     if (error && n > 1) {
         TRITONSERVER_ErrorDelete(error);
         for (size_t i = 0; i < n; i++)
@@ -57,11 +73,9 @@ static void execute_batch(instance *in, request *const *batch, size_t n)
         finish_request(in, batch[0], &at, error);
         return;
     }
-    for (size_t i = 0; i < n; i++)
-        rows += batch[i]->rows;
     for (size_t i = 0; i < n; i++) {
         const int64_t next = first + batch[i]->rows;
-        finish_request(in, batch[i], &at, scatter_outputs(in, batch[i], first, rows));
+        finish_request(in, batch[i], &at, scatter_outputs(in, batch[i], first, padded));
         first = next;
     }
     log_error(TRITONBACKEND_ModelInstanceReportBatchStatistics(in->handle, (uint64_t)rows, at.begin,

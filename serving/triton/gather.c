@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 static TRITONSERVER_Error *reserve_bytes(instance *in, staging *s, size_t size)
 {
@@ -31,7 +34,26 @@ static TRITONSERVER_Error *reserve_strings(staging *s, size_t n)
     return NULL;
 }
 
-static TRITONSERVER_Error *copy_pieces(const request_input *from, const char *name, char *to)
+/* Large inputs of devices are read by them alone: the copy goes around the caches, which saves a third of the
+ * traffic of memory, as lines are not read before they are written. */
+static void copy_around_caches(char *to, const char *from, size_t size)
+{
+#ifdef __SSE2__
+    const size_t head = -(uintptr_t)to % sizeof(__m128i);
+    if (size >= 256 << 10) {
+        memcpy(to, from, head);
+        to += head, from += head, size -= head;
+        for (; size >= 64; to += 64, from += 64, size -= 64)
+            for (int i = 0; i < 4; i++)
+                _mm_stream_si128((__m128i *)(void *)to + i,
+                                 _mm_loadu_si128((const __m128i *)(const void *)from + i));
+        _mm_sfence();
+    }
+#endif
+    memcpy(to, from, size);
+}
+
+static TRITONSERVER_Error *copy_pieces(const request_input *from, const char *name, bool gpu, char *to)
 {
     uint64_t at = 0;
     for (uint32_t p = 0; p < from->pieces; p++) {
@@ -49,7 +71,9 @@ static TRITONSERVER_Error *copy_pieces(const request_input *from, const char *na
         if (bytes > from->bytes - at)
             return error_new(TRITONSERVER_ERROR_INTERNAL,
                              "input '%s': its pieces have more bytes than it has", name);
-        if (bytes)
+        if (bytes && gpu)
+            copy_around_caches(to + at, data, bytes);
+        else if (bytes)
             memcpy(to + at, data, bytes);
         at += bytes;
     }
@@ -58,23 +82,33 @@ static TRITONSERVER_Error *copy_pieces(const request_input *from, const char *na
                                          "input '%s': its pieces have less bytes than it has", name);
 }
 
-/* All bytes of input `i` of the batch, one request behind the other. */
-static TRITONSERVER_Error *stage_bytes(instance *in, size_t i, request *const *batch, size_t n)
+/* All bytes of input `i` of the batch, one request behind the other, and `padding` times its last row. */
+static TRITONSERVER_Error *stage_bytes(instance *in, size_t i, request *const *batch, size_t n,
+                                       int64_t padding)
 {
-    uint64_t size = 0, at = 0;
+    const request *last = batch[n - 1];
+    const uint64_t row = padding ? last->inputs[i].bytes / (uint64_t)last->rows : 0;
+    uint64_t size, at = 0;
+    if (__builtin_mul_overflow(row, padding, &size))
+        return error_no_memory();
     for (size_t k = 0; k < n; k++)
         if (__builtin_add_overflow(size, batch[k]->inputs[i].bytes, &size))
             return error_no_memory();
     TRITON_TRY(reserve_bytes(in, &in->inputs[i], size));
     for (size_t k = 0; k < n; k++) {
         const request_input *from = &batch[k]->inputs[i];
-        TRITON_TRY(copy_pieces(from, in->model->inputs[i].info.name, (char *)in->inputs[i].data + at));
+        TRITON_TRY(
+            copy_pieces(from, in->model->inputs[i].info.name, in->gpu, (char *)in->inputs[i].data + at));
         at += from->bytes;
     }
+    for (char *to = (char *)in->inputs[i].data + at; row && padding; padding--, to += row)
+        memcpy(to, to - row, row);
     return NULL;
 }
 
-static TRITONSERVER_Error *stage_strings(instance *in, size_t i, request *const *batch, size_t n)
+/* Of the bytes that stage_bytes has put together. */
+static TRITONSERVER_Error *stage_strings(instance *in, size_t i, request *const *batch, size_t n,
+                                         int64_t padding)
 {
     staging *s = &in->inputs[i];
     const char *at = s->data;
@@ -96,6 +130,11 @@ static TRITONSERVER_Error *stage_strings(instance *in, size_t i, request *const 
         at += from->bytes;
         first += (size_t)count;
     }
+    const request *last = batch[n - 1];
+    const int64_t row = padding ? grt_tensor_elements(&last->inputs[i].tensor) / last->rows : 0;
+    TRITON_TRY(reserve_strings(s, first + (size_t)(row * padding)));
+    for (int64_t k = row * padding; k; k--, first++)
+        s->strings[first] = s->strings[first - (size_t)row];
     return NULL;
 }
 
@@ -114,7 +153,8 @@ static bool usable_in_place(const request_input *from)
            (uintptr_t)from->tensor.data % (from->tensor.memory == GRT_MEMORY_DEVICE ? 16 : element) == 0;
 }
 
-static TRITONSERVER_Error *gather_input(instance *in, size_t i, request *const *batch, size_t n, int64_t rows)
+static TRITONSERVER_Error *gather_input(instance *in, size_t i, request *const *batch, size_t n, int64_t rows,
+                                        int64_t padding)
 {
     const request_input *first = &batch[0]->inputs[i];
     if (!first->handle)
@@ -122,13 +162,13 @@ static TRITONSERVER_Error *gather_input(instance *in, size_t i, request *const *
     grt_tensor tensor = first->tensor;
     if (in->model->settings.max_batch > 0)
         tensor.dims[0] = rows;
-    if (n > 1 || !usable_in_place(first) || is_staged(in, first)) {
-        TRITON_TRY(stage_bytes(in, i, batch, n));
+    if (n > 1 || padding || !usable_in_place(first) || is_staged(in, first)) {
+        TRITON_TRY(stage_bytes(in, i, batch, n, tensor.dtype == GRT_DTYPE_STRING ? 0 : padding));
         tensor.data = in->inputs[i].data;
         tensor.memory = in->gpu ? GRT_MEMORY_PINNED : GRT_MEMORY_HOST;
     }
     if (tensor.dtype == GRT_DTYPE_STRING) {
-        TRITON_TRY(stage_strings(in, i, batch, n));
+        TRITON_TRY(stage_strings(in, i, batch, n, padding));
         tensor.data = in->inputs[i].strings;
         tensor.memory = GRT_MEMORY_HOST;
     }
@@ -137,12 +177,12 @@ static TRITONSERVER_Error *gather_input(instance *in, size_t i, request *const *
     return error_from_status(grt_context_set_input(in->context, i, &tensor), in->model->name);
 }
 
-TRITONSERVER_Error *gather_inputs(instance *in, request *const *batch, size_t n)
+TRITONSERVER_Error *gather_inputs(instance *in, request *const *batch, size_t n, int64_t rows)
 {
-    int64_t rows = 0;
+    int64_t padding = rows;
     for (size_t k = 0; k < n; k++)
-        rows += batch[k]->rows;
+        padding -= batch[k]->rows;
     for (size_t i = 0; i < in->model->n_inputs; i++)
-        TRITON_TRY(gather_input(in, i, batch, n, rows));
+        TRITON_TRY(gather_input(in, i, batch, n, rows, padding));
     return NULL;
 }

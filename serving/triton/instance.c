@@ -31,6 +31,9 @@ static TRITONSERVER_Error *open_instance(instance *in)
     TRITON_TRY(name_device(in, device, sizeof device));
     device_kind(device, kind);
     in->gpu = device_kind_is_accelerator(kind);
+    in->padding = in->model->settings.padding;
+    if (in->padding == PADDING_BY_DEVICE)
+        in->padding = in->gpu ? PADDING_POWER_OF_TWO : PADDING_NONE;
     if (in->gpu)
         log_line(TRITONSERVER_LOG_INFO, "model '%s' on %s: large inputs in pageable memory are %s",
                  in->model->name, device,

@@ -26,6 +26,7 @@ typedef struct instance {
     grt_session *session;
     grt_context *context;
     bool gpu;               /* the device has memory of its own */
+    batch_padding padding;  /* of batches: never by device */
     staging *inputs;        /* one for each input of the model */
     output_target *targets; /* one for each output, of the run under way */
     request *requests;      /* of the execution under way, and the lists that they share */

@@ -37,7 +37,8 @@ static const char *parameter(const settings *s, const char *name)
  * nothing. */
 static void warn_of_parameters(const settings *s)
 {
-    static const char *const known[] = {"threads", "fallback", "precision", "trust", "device", "custom_ops"};
+    static const char *const known[] = {"threads", "fallback",   "precision", "trust",
+                                        "device",  "custom_ops", "padding"};
     const char *name;
     json_t *value;
     json_object_foreach(json_object_get(s->config, "parameters"), name, value)
@@ -47,8 +48,8 @@ static void warn_of_parameters(const settings *s)
             i++;
         if (i == sizeof known / sizeof *known)
             log_line(TRITONSERVER_LOG_WARN,
-                     "parameter '%s' is not used: there are threads, fallback, precision, trust, device and "
-                     "custom_ops",
+                     "parameter '%s' is not used: there are threads, fallback, precision, trust, device, "
+                     "custom_ops and padding",
                      name);
     }
 }
@@ -66,6 +67,22 @@ static TRITONSERVER_Error *read_threads(settings *s)
                          "parameter 'threads': '%s' is no number from 1 to 1024", text);
     s->threads = (int32_t)threads;
     return NULL;
+}
+
+static TRITONSERVER_Error *read_padding(settings *s)
+{
+    static const char *const names[] = {
+        [PADDING_NONE] = "none", [PADDING_POWER_OF_TWO] = "power_of_two", [PADDING_FULL] = "full"};
+    const char *text = parameter(s, "padding");
+    if (!text)
+        return NULL;
+    for (size_t i = PADDING_NONE; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(text, names[i])) {
+            s->padding = (batch_padding)i;
+            return NULL;
+        }
+    return error_new(TRITONSERVER_ERROR_INVALID_ARG,
+                     "parameter 'padding': '%s' is none of: none, power_of_two, full", text);
 }
 
 /* On unless the configuration says that it is not. */
@@ -93,6 +110,7 @@ TRITONSERVER_Error *settings_read(TRITONBACKEND_Model *model, settings *out)
     out->device = parameter(out, "device");
     out->custom_ops = parameter(out, "custom_ops");
     warn_of_parameters(out);
+    TRITON_TRY(read_padding(out));
     return read_threads(out);
 }
 

@@ -7,6 +7,14 @@
 
 #include <jansson.h>
 
+/* How many rows a run gets for requests that have fewer than max_batch_size. */
+typedef enum batch_padding {
+    PADDING_BY_DEVICE = 0, /* a power of two on devices with memory of their own, else none */
+    PADDING_NONE,
+    PADDING_POWER_OF_TWO, /* the next one, at most max_batch_size */
+    PADDING_FULL,         /* max_batch_size */
+} batch_padding;
+
 /* Texts belong to `config`; NULL if they are not given. */
 typedef struct settings {
     json_t *config;
@@ -19,6 +27,7 @@ typedef struct settings {
     const char *trust;      /* parameter "trust" */
     const char *device;     /* parameter "device": of instances of KIND_MODEL */
     const char *custom_ops; /* parameter "custom_ops": a shared object */
+    batch_padding padding;  /* parameter "padding" */
 } settings;
 
 /* Reads the configuration as the server has it now. Release it by settings_release, also after an error. */

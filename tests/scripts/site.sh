@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/lib.sh"
 
 if command -v python3 >/dev/null; then
-    check "public functions have descriptions, and in C the threads that may call them" python3 "$srcdir/scripts/reference.py" --check
+    check "public functions have descriptions, and in C the threads that may call them and how they fail" python3 "$srcdir/scripts/reference.py" --check
     undescribed()
     {
         cp -R "$srcdir/scripts" "$srcdir/include" "$srcdir/python" "$scratch/" &&
@@ -13,6 +13,12 @@ if command -v python3 >/dev/null; then
         ! python3 "$scratch/scripts/reference.py" --check >"$scratch/lacking" && grep -q 'grt_runtime_create does not say which threads' "$scratch/lacking"
     }
     check "a function that says nothing of threads is found" undescribed
+    silent_of_errors()
+    {
+        cp -R "$srcdir/include" "$scratch/" && sed -i 's/ Errors: INVALID_ARGUMENT, OUT_OF_MEMORY\. \*\/$/ *\//' "$scratch/include/graphrt/session.h"
+        ! python3 "$scratch/scripts/reference.py" --check >"$scratch/lacking" && grep -q 'grt_runtime_create does not say how it fails' "$scratch/lacking"
+    }
+    check "a function that says nothing of errors is found" silent_of_errors
     status=0
     python3 "$srcdir/scripts/site.py" "$scratch/site" >"$scratch/said" 2>&1 || status=$?
     if [ $status = 77 ]; then

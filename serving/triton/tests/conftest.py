@@ -50,6 +50,11 @@ def repository(tmp_path_factory):
     put(path, "mirrored", (ROOT / "models/digits/digits.onnx").read_bytes(), mirror)
     put(path, "unpinned", models.scaled(3, 40000), mirror + " optimization { input_pinned_memory { enable: false } }")
     put(path, "pinned", models.scaled(3, 40000), mirror)
+    for padding in ("none", "power_of_two", "full", "most"):
+        parameter = f'parameters [ {{ key: "padding" value: {{ string_value: "{padding}" }} }} ]'
+        put(path, f"padded_{padding}", models.counted(), f"max_batch_size: 7 {parameter}")
+    put(path, "padded_strings", models.joined(), 'max_batch_size: 7 parameters [ { key: "padding" value: { string_value: "full" } } ]')
+    put(path, "padded_by_device", models.counted(), "max_batch_size: 7 " + mirror)
     put(path, "damaged", (ROOT / "models/digits/digits.onnx").read_bytes()[:5000])
     put(path, "misdescribed", models.scaled(2), 'max_batch_size: 4 input [ { name: "x" data_type: TYPE_FP32 dims: [ 5 ] } ]')
     put(path, "misnamed", models.scaled(2), 'output [ { name: "z" data_type: TYPE_FP32 dims: [ -1, 4 ] } ]')

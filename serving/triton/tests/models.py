@@ -53,6 +53,12 @@ def counter():
                  [("x", T.FLOAT, ["n", 1]), ("state", T.FLOAT, ["n", 1])], [("y", T.FLOAT, ["n", 1]), ("state_out", T.FLOAT, ["n", 1])])
 
 
+def counted():
+    """y = x + the number of rows of the run."""
+    return model([helper.make_node("Shape", ["x"], ["dims"], start=0, end=1), helper.make_node("Cast", ["dims"], ["rows"], to=T.FLOAT),
+                  helper.make_node("Add", ["x", "rows"], ["y"])], [("x", T.FLOAT, ["n", 2])], [("y", T.FLOAT, ["n", 2])])
+
+
 def slow(rounds=60, width=384):
     """A chain of products: long enough for requests to queue behind it."""
     rng = np.random.default_rng(0)

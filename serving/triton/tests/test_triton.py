@@ -117,6 +117,19 @@ def test_requests_become_batches(server, name):
     assert int(after["inference_stats"]["compute_infer"]["ns"]) > 0
 
 
+@pytest.mark.parametrize("padding, rows", [("none", [1, 3, 5, 7]), ("power_of_two", [1, 4, 7, 7]), ("full", [7, 7, 7, 7]), ("by_device", [1, 4, 7, 7])])
+def test_batches_are_padded(ask, padding, rows):
+    for n, of in zip([1, 3, 5, 7], rows):
+        x = np.arange(2 * n, dtype=np.float32).reshape(n, 2)
+        assert np.array_equal(ask(f"padded_{padding}", {"x": x})["y"], x + of)
+
+
+def test_batches_of_strings_are_padded(ask):
+    a = np.array([["ab", ""], ["grün", "x" * 3000], ["", "last"]], dtype=object)
+    c = ask("padded_strings", {"a": a, "b": a}, types={"a": "BYTES", "b": "BYTES"})["c"]
+    assert [[s.decode() for s in row] for row in c] == [[2 * s for s in row] for row in a]
+
+
 def test_a_bad_request_spoils_no_batch(server):
     """One index beyond the table: only its request fails, though all were in one run."""
     barrier = threading.Barrier(4)
@@ -199,6 +212,7 @@ def test_data_of_another_size_than_its_dims(server):
     ("misdescribed", r"'x' has dims \[5\] in the configuration and \[4\] in the model"),
     ("misnamed", "no output 'z'"),
     ("unbatchable", "max_batch_size is 4"),
+    ("padded_most", "'most' is none of: none, power_of_two, full"),
 ])
 def test_bad_models_say_what_is_wrong(server, name, text):
     with pytest.raises(InferenceServerException, match=text):
