@@ -121,7 +121,7 @@ INLINE __m256i mask_of(int64_t n)
 }
 
 /* How an input channel gets to the lanes of its group. */
-typedef enum spreading { AS_IT_LIES, IN_HALVES, ANYWHERE } spreading;
+typedef enum spreading { IN_HALVES, ANYWHERE } spreading;
 
 INLINE __m256 spread(__m256 v, __m256i lanes, const spreading how)
 {
@@ -147,13 +147,6 @@ INLINE void blocks_avx2(const blocks *b, const tap *taps, int64_t n, const float
 #pragma GCC unroll 4
             for (int p = 0; p < count; p++)
                 v[p] = _mm256_maskload_ps(from + p * step, in_mask);
-            if (how == AS_IT_LIES) {
-                const __m256 f = _mm256_loadu_ps(wt);
-#pragma GCC unroll 4
-                for (int p = 0; p < count; p++)
-                    sum[p] = _mm256_fmadd_ps(v[p], f, sum[p]);
-                continue;
-            }
             for (int64_t i = 0; i < b->per_group; i++) {
                 const __m256 f = _mm256_loadu_ps(wt + i * LANES);
                 const __m256i lanes = _mm256_loadu_si256((const __m256i *)(const void *)b->spread[i]);
@@ -180,9 +173,7 @@ INLINE void pixels_how(const blocks *b, const tap *taps, int64_t n, const float 
 TARGET static void pixels_avx2(const blocks *b, const tap *taps, int64_t n, const float *x, int64_t step,
                                int64_t count, const float *weights, const float *bias, float *y)
 {
-    if (b->per_group == 1 && b->out_per_group == 1)
-        pixels_how(b, taps, n, x, step, count, weights, bias, y, AS_IT_LIES);
-    else if (b->in_halves)
+    if (b->in_halves)
         pixels_how(b, taps, n, x, step, count, weights, bias, y, IN_HALVES);
     else
         pixels_how(b, taps, n, x, step, count, weights, bias, y, ANYWHERE);

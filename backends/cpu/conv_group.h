@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of many small groups, depthwise ones among them, with channels last: one direct kernel for any
- * window. oneDNN serves those of eight channels and up, and the usual depthwise windows. */
+/* Convolutions of many small groups with channels last: one direct kernel for any window. oneDNN serves those
+ * of eight channels and up. */
 #ifndef GRT_BACKENDS_CPU_CONV_GROUP_H
 #define GRT_BACKENDS_CPU_CONV_GROUP_H
 

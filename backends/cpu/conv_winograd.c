@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/threads.h"
+#include "src/base/int64.h"
 
 #include <math.h>
 
@@ -30,6 +31,7 @@ typedef struct cut {
     int64_t across, per_image, tiles;         /* of an output line, of an image, in all */
     int64_t block, blocks;                    /* tiles of a block; blocks */
     int64_t in_step, out_step;                /* floats from one matrix to the next */
+    int64_t zeros;                            /* in place of a line of a tile outside, or of the bias */
     size_t nothing, spill, inputs, sums, own; /* offsets of a thread's regions; bytes of them together */
     bool overflow;
 } cut;
@@ -62,6 +64,13 @@ bool cpu_winograd_fits(const cpu_conv *c)
     return filters >= LEAST_FILTERS && tiles >= LEAST_TILES_IN_ALL && filters <= MOST_FILTERS_A_TILE * tiles;
 }
 
+/* Tiles of each of `blocks` blocks, in whole strips; one strip where there are no tiles. */
+static int64_t strips_of(int64_t tiles, int64_t blocks)
+{
+    const int64_t even = tiles > 0 ? tiles / blocks + (tiles % blocks != 0) : 1;
+    return (even + STRIP - 1) / STRIP * STRIP;
+}
+
 static cut make_cut(const cpu_conv *c, int threads)
 {
     cut k = {.across = winograd_tiles_of(c->w.out[1])};
@@ -71,16 +80,20 @@ static cut make_cut(const cpu_conv *c, int threads)
         return k;
     int64_t most = CACHED_FLOATS / POINTS / (c->in_channels + c->out_channels) / STRIP * STRIP;
     most = most < LEAST_TILES ? LEAST_TILES : most > MOST_TILES ? MOST_TILES : most;
-    /* Every thread gets as many blocks, of whole strips. */
+    /* Every thread gets as many blocks, of whole strips. One round fewer of larger blocks may end sooner. */
     const int64_t round = most * threads, rounds = k.tiles / round + (k.tiles % round != 0);
-    const int64_t wanted = rounds * threads, even = k.tiles / wanted + (k.tiles % wanted != 0);
-    k.block = (even + STRIP - 1) / STRIP * STRIP;
+    k.block = strips_of(k.tiles, rounds * threads);
+    if (rounds > 1) {
+        const int64_t larger = strips_of(k.tiles, (rounds - 1) * threads);
+        if (larger <= most + most / 4 && (rounds - 1) * larger < rounds * k.block)
+            k.block = larger;
+    }
     k.blocks = k.tiles / k.block + (k.tiles % k.block != 0);
     k.in_step = k.block * c->in_channels + GAP;
     k.out_step = k.block * c->out_channels + GAP;
     cpu_layout own = {0};
-    const int64_t zeros = c->in_channels > c->out_channels ? c->in_channels : c->out_channels;
-    k.nothing = cpu_layout_add(&own, zeros, sizeof(float));
+    k.zeros = grt_max64(IN * c->in_channels, c->out_channels);
+    k.nothing = cpu_layout_add(&own, k.zeros, sizeof(float));
     k.spill = cpu_layout_add(&own, c->out_channels, sizeof(float));
     k.inputs = cpu_layout_add(&own, k.in_step * POINTS, sizeof(float));
     k.sums = cpu_layout_add(&own, k.out_step * POINTS, sizeof(float));
@@ -179,6 +192,24 @@ CPU_BODY transform_inputs_body(const float *const *from, float *to, int64_t step
 CPU_DISPATCH(transform_inputs, (const float *const *from, float *to, int64_t step, int64_t n),
              (from, to, step, n))
 
+/* Neighbours in a line of tiles that read nothing beside the image: inputs of the first are in rows[0..3],
+ * those of the next one `moves` floats behind. */
+CPU_BODY transform_neighbours_body(const float *const *rows, const int64_t *moves, int64_t tiles, float *to,
+                                   int64_t step, int64_t n)
+{
+    for (int64_t t = 0; t < tiles; t++) {
+        const float *from[POINTS];
+#pragma GCC unroll 16
+        for (int i = 0; i < POINTS; i++)
+            from[i] = rows[i / IN] + t * moves[i / IN] + i % IN * n;
+        transform_inputs_body(from, to + t * n, step, n);
+    }
+}
+CPU_DISPATCH(transform_neighbours,
+             (const float *const *rows, const int64_t *moves, int64_t tiles, float *to, int64_t step,
+              int64_t n),
+             (rows, moves, tiles, to, step, n))
+
 /* What becomes of a tile's sums. */
 typedef struct finish {
     const float *bias;
@@ -233,6 +264,24 @@ CPU_BODY transform_sums_body(const float *from, int64_t step, const finish *f)
 }
 CPU_DISPATCH(transform_sums, (const float *from, int64_t step, const finish *f), (from, step, f))
 
+/* Neighbours in a line of tiles, all of whose columns the image has. Outputs of the next one in line i of 2
+ * are moves[i] floats behind. */
+CPU_BODY finish_neighbours_body(const float *from, int64_t step, const finish *first, const int64_t *moves,
+                                int64_t tiles)
+{
+    finish f = *first;
+    for (int64_t t = 0; t < tiles; t++, from += f.n) {
+        transform_sums_body(from, step, &f);
+        for (int i = 0; i < OUT * OUT; i++) {
+            f.to[i] += moves[i / OUT];
+            f.residual[i] = f.residual[i] ? f.residual[i] + moves[i / OUT] : NULL;
+        }
+    }
+}
+CPU_DISPATCH(finish_neighbours,
+             (const float *from, int64_t step, const finish *first, const int64_t *moves, int64_t tiles),
+             (from, step, first, moves, tiles))
+
 /* A run; own: the running thread's regions. */
 typedef struct work {
     const cpu_conv *c;
@@ -265,13 +314,55 @@ static void gather_tile(const work *w, const place *at, const float *nothing, fl
     transform_inputs(from, to, w->k->in_step, n);
 }
 
-/* Outputs that the image does not have go to `spill`. */
-static void scatter_winograd_tile(const work *w, const place *at, const float *from, const float *nothing,
-                                  float *spill)
+/* Tiles from the one at `at` on that transform_neighbours takes, `most` at most. */
+static int64_t inner_tiles(const work *w, const place *at, int64_t most)
+{
+    const int64_t col = at->col - w->c->w.begin[1], room = w->c->w.in[1] - IN - col;
+    return col < 0 || room < 0 ? 0 : grt_min64(room / OUT + 1, most);
+}
+
+static void gather_neighbours(const work *w, const place *at, int64_t tiles, const float *nothing, float *to)
+{
+    const cpu_window *win = &w->c->w;
+    const int64_t n = w->c->in_channels, col = at->col - win->begin[1];
+    const float *rows[IN];
+    int64_t moves[IN];
+    for (int i = 0; i < IN; i++) {
+        const int64_t row = at->row - win->begin[0] + i;
+        const bool inside = row >= 0 && row < win->in[0];
+        rows[i] = inside ? w->x + (at->image * win->in_pixels + row * win->in[1] + col) * n : nothing;
+        moves[i] = inside ? OUT * n : 0;
+    }
+    transform_neighbours(rows, moves, tiles, to, w->k->in_step, n);
+}
+
+/* Tiles [first, end) to rows of the 16 matrices at `to`. */
+static void gather_tiles(const work *w, int64_t first, int64_t end, const float *nothing, float *to)
+{
+    const int64_t n = w->c->in_channels;
+    for (int64_t t = first, now; t < end; t += now, to += now * n) {
+        const place at = winograd_place_of(w->k, t);
+        now = inner_tiles(w, &at, grt_min64(w->k->across - at.col / OUT, end - t));
+        if (now > 0) {
+            gather_neighbours(w, &at, now, nothing, to);
+        } else {
+            gather_tile(w, &at, nothing, to);
+            now = 1;
+        }
+    }
+}
+
+/* From the tile at `at` on, `tiles` of which the image has all columns, or one. Outputs that the image does
+ * not have go to `spill`. */
+static void scatter_neighbours(const work *w, const place *at, int64_t tiles, const float *from,
+                               const float *nothing, float *spill)
 {
     const cpu_window *win = &w->c->w;
     const int64_t n = w->c->out_channels, image = at->image * win->out_pixels * n;
     finish f = {.bias = w->bias ? w->bias : nothing, .act = w->c->act, .n = n};
+    int64_t moves[OUT];
+    for (int i = 0; i < OUT; i++)
+        moves[i] = at->row + i < win->out[0] ? OUT * n : 0;
     for (int i = 0; i < OUT * OUT; i++) {
         const int64_t row = at->row + i / OUT, col = at->col + i % OUT;
         const bool inside = row < win->out[0] && col < win->out[1];
@@ -280,7 +371,23 @@ static void scatter_winograd_tile(const work *w, const place *at, const float *f
         if (w->residual)
             f.residual[i] = inside ? w->residual + offset : spill;
     }
-    transform_sums(from, w->k->out_step, &f);
+    if (tiles == 1)
+        transform_sums(from, w->k->out_step, &f);
+    else
+        finish_neighbours(from, w->k->out_step, &f, moves, tiles);
+}
+
+/* Rows of the 16 matrices at `from` to the outputs of tiles [first, end). */
+static void scatter_tiles(const work *w, int64_t first, int64_t end, const float *from, const float *nothing,
+                          float *spill)
+{
+    const int64_t n = w->c->out_channels;
+    for (int64_t t = first, now; t < end; t += now, from += now * n) {
+        const place at = winograd_place_of(w->k, t);
+        const int64_t whole = (w->c->w.out[1] - at.col) / OUT;
+        now = whole > 0 ? grt_min64(whole, end - t) : 1;
+        scatter_neighbours(w, &at, now, from, nothing, spill);
+    }
 }
 
 static void run_tiles(const work *w, int64_t first, int64_t end, char *own)
@@ -289,14 +396,10 @@ static void run_tiles(const work *w, int64_t first, int64_t end, char *own)
     const cut *k = w->k;
     float *inputs = (float *)(void *)(own + k->inputs), *sums = (float *)(void *)(own + k->sums);
     float *nothing = (float *)(void *)(own + k->nothing);
-    const int64_t zeros = c->in_channels > c->out_channels ? c->in_channels : c->out_channels;
     size_t step;
-    memset(nothing, 0, (size_t)zeros * sizeof *nothing);
+    memset(nothing, 0, (size_t)k->zeros * sizeof *nothing);
     grt_gemm_packed_b_floats(c->in_channels, c->out_channels, &step);
-    for (int64_t t = first; t < end; t++) {
-        const place at = winograd_place_of(k, t);
-        gather_tile(w, &at, nothing, inputs + (t - first) * c->in_channels);
-    }
+    gather_tiles(w, first, end, nothing, inputs);
     const grt_gemm products = {.batch = POINTS,
                                .m = end - first,
                                .n = c->out_channels,
@@ -309,11 +412,7 @@ static void run_tiles(const work *w, int64_t first, int64_t end, char *own)
                                .b_packed = true,
                                .alpha = 1.0f};
     grt_gemm_run(&products, inputs, w->packed, sums, NULL, 1);
-    for (int64_t t = first; t < end; t++) {
-        const place at = winograd_place_of(k, t);
-        scatter_winograd_tile(w, &at, sums + (t - first) * c->out_channels, nothing,
-                              (float *)(void *)(own + k->spill));
-    }
+    scatter_tiles(w, first, end, sums, nothing, (float *)(void *)(own + k->spill));
 }
 
 void cpu_winograd_run(const cpu_conv *c, const float *x, const float *packed, const float *bias,

@@ -50,8 +50,13 @@ void grt_epilogue_run(const grt_epilogue *e, float *dst, int threads)
 #endif
     if (!e->bias && !e->bias_row && !e->residual && e->act.kind == GRT_ACT_NONE)
         return;
-    const int use = threads > 1 && e->rows > 1 && e->rows * e->cols >= PARALLEL_FLOATS ? threads : 1;
-#pragma omp parallel for num_threads(use) if (use > 1) schedule(static)
+    /* A region of one thread costs as much as a short row. */
+    if (threads <= 1 || e->rows * e->cols < PARALLEL_FLOATS) {
+        for (int64_t row = 0; row < e->rows; row++)
+            finish(e, row, dst + row * e->cols);
+        return;
+    }
+#pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t row = 0; row < e->rows; row++)
         finish(e, row, dst + row * e->cols);
 }

@@ -3,14 +3,14 @@
 #ifndef GRT_BACKENDS_CPU_NORM_H
 #define GRT_BACKENDS_CPU_NORM_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "backends/cpu/rows.h"
+
+/* Rows one after the other; y may be x, or NULL: only means and factors of the rows are wanted. */
+void cpu_norm_rows(const cpu_norm *norm, const float *x, float *y, int64_t rows, float *means,
+                   float *factors);
 
 /* Mean and variance (of the population) in two passes; with rms, mean is 0 and variance the mean square. */
 void cpu_norm_stats(const float *x, int64_t n, bool rms, float *out_mean, float *out_variance);
-/* y = (x - mean) * factor * scale + bias; scale and bias of n values, either may be NULL. y may be x. */
-void cpu_norm_apply(const float *x, float *y, int64_t n, float mean, float factor, const float *scale,
-                    const float *bias);
 /* y = (x - mean) * a + b: the difference first, which loses nothing. y may be x. */
 void cpu_norm_affine(const float *x, float *y, int64_t n, float mean, float a, float b);
 

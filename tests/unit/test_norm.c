@@ -71,9 +71,10 @@ START_TEST(masked_rows_keep_their_probabilities)
 END_TEST
 
 /* Scale and bias of `parameter` dims (broadcast), statistics over dims from axis. */
-static void check_layer(const char *op, int64_t axis, int32_t p_rank, const int64_t *p_dims, bool with_bias)
+static void check_layer_of(const char *op, int64_t width, int64_t axis, int32_t p_rank, const int64_t *p_dims,
+                           bool with_bias)
 {
-    const int64_t dims[] = {3, 4, 37};
+    const int64_t dims[] = {3, 4, width};
     const bool rms = !strcmp(op, "RMSNormalization");
     float scale[500], bias[500];
     op_runner r;
@@ -91,7 +92,7 @@ static void check_layer(const char *op, int64_t axis, int32_t p_rank, const int6
     const int64_t n = grt_dims_product(dims, (int32_t)axis, 3);
     int64_t strides[3];
     grt_broadcast_strides(p_dims, p_rank, 3, strides);
-    for (int64_t i = 0; i < 3 * 4 * 37; i++) {
+    for (int64_t i = 0; i < 3 * 4 * width; i++) {
         const float *row = x + i / n * n;
         double mean = 0.0, square = 0.0;
         for (int64_t k = 0; !rms && k < n; k++)
@@ -99,7 +100,7 @@ static void check_layer(const char *op, int64_t axis, int32_t p_rank, const int6
         for (int64_t k = 0; k < n; k++)
             square += ((double)row[k] - mean) * ((double)row[k] - mean) / (double)n;
         const double factor = 1 / sqrt(square + (double)1e-3f);
-        const int64_t at = i / (4 * 37) * strides[0] + i / 37 % 4 * strides[1] + i % 37 * strides[2];
+        const int64_t at = i / (4 * width) * strides[0] + i / width % 4 * strides[1] + i % width * strides[2];
         check_close(&r.out[0].t, i,
                     ((double)x[i] - mean) * factor * (double)scale[at] +
                         (with_bias ? (double)bias[at] : 0.0));
@@ -110,6 +111,24 @@ static void check_layer(const char *op, int64_t axis, int32_t p_rank, const int6
     }
     op_end(&r);
 }
+
+static void check_layer(const char *op, int64_t axis, int32_t p_rank, const int64_t *p_dims, bool with_bias)
+{
+    check_layer_of(op, 37, axis, p_rank, p_dims, with_bias);
+}
+
+/* Whole vectors, what is left behind them, and rows shorter than one. */
+START_TEST(rows_of_every_length)
+{
+    for (int64_t n = 1; n <= 70; n++) {
+        const int64_t dims[] = {3, n};
+        check_softmax("Softmax", 2, dims, 1, 8);
+        check_softmax("LogSoftmax", 2, dims, 1, 8);
+        check_layer_of("LayerNormalization", n, 2, 1, &n, n % 2);
+        check_layer_of("RMSNormalization", n, 2, 1, &n, false);
+    }
+}
+END_TEST
 
 START_TEST(layer_norms)
 {
@@ -220,5 +239,5 @@ START_TEST(local_response)
 }
 END_TEST
 
-UNIT_SUITE(test_norm, NULL, NULL, softmax_on_every_axis, masked_rows_keep_their_probabilities, layer_norms,
-           group_norms, local_response)
+UNIT_SUITE(test_norm, NULL, NULL, softmax_on_every_axis, masked_rows_keep_their_probabilities,
+           rows_of_every_length, layer_norms, group_norms, local_response)

@@ -3,9 +3,11 @@
  *
  * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants
  * the same layout, and wide outputs cut into blocks of columns. Windows of 3 x 3 run as Winograd's products
- * where those gain, and small groups that oneDNN would unfold (im2col) on a kernel of our own. Other weights
- * and windows are unfolded into a matrix product; 16-bit floats and double are summed in double. */
+ * where those gain; small groups and depthwise windows that oneDNN would unfold (im2col) on kernels of our
+ * own. Other weights and windows are unfolded into a matrix product; 16-bit floats and double are summed in
+ * double. */
 #include "backends/cpu/conv_columns.h"
+#include "backends/cpu/conv_depthwise.h"
 #include "backends/cpu/conv_group.h"
 #include "backends/cpu/conv_winograd.h"
 #include "backends/cpu/cpu.h"
@@ -15,6 +17,22 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+/* A kernel of our own, which packs the weights once for all shapes. */
+typedef struct own_kernel {
+    bool (*floats)(const cpu_conv *c, size_t *out_floats); /* of packed weights; false: overflow */
+    void (*pack)(const cpu_conv *c, const float *w, float *packed);
+    bool (*bytes)(const cpu_conv *c, int threads, size_t *out_bytes); /* of workspace; false: overflow */
+    void (*run)(const cpu_conv *c, const float *x, const float *packed, const float *bias,
+                const float *residual, float *y, void *workspace, int threads);
+} own_kernel;
+
+static const own_kernel winograd = {cpu_winograd_floats, cpu_winograd_pack, cpu_winograd_bytes,
+                                    cpu_winograd_run};
+static const own_kernel depthwise = {cpu_depthwise_floats, cpu_depthwise_pack, cpu_depthwise_bytes,
+                                     cpu_depthwise_run};
+static const own_kernel grouped = {cpu_conv_group_floats, cpu_conv_group_pack, cpu_conv_group_bytes,
+                                   cpu_conv_group_run};
 
 typedef struct conv_state {
     bool last, transposed;
@@ -26,7 +44,8 @@ typedef struct conv_state {
     grt_dnnl_op *like;  /* whose layout `packed` has; NULL if nothing is packed */
     const void *packed; /* weights themselves, or own */
     void *own;
-    float *grouped, *winograd; /* packed for conv_group.h or conv_winograd.h, which serves all shapes then */
+    const own_kernel *kernel; /* NULL: oneDNN's, or one that reads ONNX's order */
+    float *for_kernel;        /* weights that it packed */
 } conv_state;
 
 /* An operation of oneDNN's with its weights. */
@@ -124,8 +143,7 @@ static void conv_destroy(void *data)
         return;
     grt_dnnl_op_release(state->like);
     free(state->own);
-    free(state->grouped);
-    free(state->winograd);
+    free(state->for_kernel);
     free(state);
 }
 
@@ -276,45 +294,37 @@ static grt_status likely_op(const grt_kernel_node *node, const conv_state *state
                    grt_node_has(node, RESIDUAL), NULL, node->threads, out);
 }
 
-/* Small groups that oneDNN unfolds, or has plain loops for. op: likely_op's. */
-static bool wants_grouped(const grt_kernel_node *node, const conv_state *state, const grt_dnnl_op *op)
+/* The kernel of our own for what oneDNN unfolds, or has plain loops for; NULL: none. op: likely_op's. */
+static const own_kernel *fallback_kernel(const grt_kernel_node *node, const conv_state *state,
+                                         const grt_dnnl_op *op)
 {
     cpu_conv guess;
-    if (!can_guess(node, state))
-        return false;
-    guess_shape(node, state, &guess);
     const char *impl = op ? grt_dnnl_op_impl(op) : "ref";
-    return !state->transposed && cpu_conv_group_fits(&guess) && (strstr(impl, "gemm") || strstr(impl, "ref"));
+    if (state->transposed || !can_guess(node, state) || (!strstr(impl, "gemm") && !strstr(impl, "ref")))
+        return NULL;
+    guess_shape(node, state, &guess);
+    return cpu_depthwise_fits(&guess) ? &depthwise : cpu_conv_group_fits(&guess) ? &grouped : NULL;
 }
 
-static bool wants_winograd(const grt_kernel_node *node, const conv_state *state)
+/* The kernel of our own that is faster than oneDNN's whatever that has; NULL: none. */
+static const own_kernel *faster_kernel(const grt_kernel_node *node, const conv_state *state)
 {
     cpu_conv guess;
-    return !state->transposed && can_guess(node, state) && guess_shape(node, state, &guess) &&
-           cpu_winograd_fits(&guess);
+    if (state->transposed || !can_guess(node, state) || !guess_shape(node, state, &guess))
+        return NULL;
+    return cpu_winograd_fits(&guess) ? &winograd : NULL;
 }
 
-static grt_status pack_winograd(const grt_kernel_node *node, conv_state *state)
+static grt_status pack_for(const own_kernel *kernel, const grt_kernel_node *node, conv_state *state)
 {
     cpu_conv guess;
     size_t floats;
     guess_shape(node, state, &guess);
-    if (!cpu_winograd_floats(&guess, &floats) ||
-        !(state->winograd = aligned_alloc(64, grt_align_up(floats * sizeof(float), 64))))
+    if (!kernel->floats(&guess, &floats) ||
+        !(state->for_kernel = aligned_alloc(64, grt_align_up(floats * sizeof(float), 64))))
         return grt_fail_memory(SIZE_MAX);
-    cpu_winograd_pack(&guess, state->weights, state->winograd);
-    return GRT_OK;
-}
-
-static grt_status pack_grouped(const grt_kernel_node *node, conv_state *state)
-{
-    cpu_conv guess;
-    size_t floats;
-    guess_shape(node, state, &guess);
-    if (!cpu_conv_group_floats(&guess, &floats) ||
-        !(state->grouped = aligned_alloc(64, grt_align_up(floats * sizeof(float), 64))))
-        return grt_fail_memory(SIZE_MAX);
-    cpu_conv_group_pack(&guess, state->weights, state->grouped);
+    kernel->pack(&guess, state->weights, state->for_kernel);
+    state->kernel = kernel;
     return GRT_OK;
 }
 
@@ -325,11 +335,11 @@ static grt_status conv_pack(const grt_kernel_node *node, int32_t i, grt_packing 
         return GRT_OK;
     read_attributes(node, &state);
     state.weights = node->in[1].data;
-    if (wants_winograd(node, &state))
-        return GRT_OK; /* transformed when the kernel is created: there is no exact way back */
+    if (faster_kernel(node, &state))
+        return GRT_OK; /* packed when the kernel is created: that is fast, or has no exact way back */
     grt_dnnl_op *op;
     grt_status status = likely_op(node, &state, &op);
-    const char *layout = op && !wants_grouped(node, &state, op) ? grt_dnnl_op_weights_format(op) : NULL;
+    const char *layout = op && !fallback_kernel(node, &state, op) ? grt_dnnl_op_weights_format(op) : NULL;
     if (layout && grt_packing_is_worth(grt_tensor_bytes(&node->in[1]), grt_dnnl_op_weights_bytes(op)) &&
         cpu_packing_conv(layout, state.groups, state.transposed, out_packing)) {
         status = repack(node->desc, op, conv_weights_of(&state, &node->in[1]), out_data);
@@ -345,13 +355,15 @@ static grt_status conv_pack(const grt_kernel_node *node, int32_t i, grt_packing 
 static grt_status pack_likely(const grt_kernel_node *node, conv_state *state)
 {
     const source from = conv_weights_of(state, &node->in[1]);
-    if (!state->packing && wants_winograd(node, state))
-        return pack_winograd(node, state);
+    const own_kernel *const faster = state->packing ? NULL : faster_kernel(node, state);
+    if (faster)
+        return pack_for(faster, node, state);
     GRT_TRY(likely_op(node, state, &state->like));
-    if (!state->packing && wants_grouped(node, state, state->like)) {
+    const own_kernel *const fallback = state->packing ? NULL : fallback_kernel(node, state, state->like);
+    if (fallback) {
         grt_dnnl_op_release(state->like);
         state->like = NULL;
-        return pack_grouped(node, state);
+        return pack_for(fallback, node, state);
     }
     grt_status status = GRT_OK;
     if (state->like && fits_already(state->like, from)) {
@@ -574,9 +586,7 @@ static grt_status size_own_kernel(grt_reshape *r, const cpu_conv *c)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "the input has %lld channels; the weights are for %lld", (long long)c->in_channels,
                            (long long)(r->in[1]->dims[1] * state->groups));
-    const bool fits = state->winograd ? cpu_winograd_bytes(c, r->threads, &r->workspace_bytes)
-                                      : cpu_conv_group_bytes(c, r->threads, &r->workspace_bytes);
-    return fits ? GRT_OK : grt_fail_memory(SIZE_MAX);
+    return state->kernel->bytes(c, r->threads, &r->workspace_bytes) ? GRT_OK : grt_fail_memory(SIZE_MAX);
 }
 
 static grt_status cpu_conv_reshape(grt_reshape *r)
@@ -588,12 +598,11 @@ static grt_status cpu_conv_reshape(grt_reshape *r)
         return grt_fail_memory(sizeof *s);
     conv_describe(r->desc, state, r->in[0], r->in[1], r->out[0], &s->conv);
     grt_status status = GRT_OK;
-    const bool own_kernel = state->grouped || state->winograd;
-    if (own_kernel)
+    if (state->kernel)
         status = size_own_kernel(r, &s->conv);
     else if (r->in[0]->dtype == GRT_DTYPE_FLOAT)
         status = use_dnnl(r, s);
-    if (status != GRT_OK || own_kernel) {
+    if (status != GRT_OK || state->kernel) {
         /* no memory for it, or done */
     } else if (s->n_parts > 0) {
         status = conv_size_workspace(r, s, &r->workspace_bytes);
@@ -694,11 +703,8 @@ static grt_status cpu_conv_run(const grt_run *r)
         return GRT_OK;
     if (s->n_parts > 0)
         return run_dnnl(r, s);
-    if (state->winograd)
-        cpu_winograd_run(c, x, state->winograd, bias, grt_run_data(r, RESIDUAL), r->out[0]->data,
-                         r->workspace, r->threads);
-    else if (state->grouped)
-        cpu_conv_group_run(c, x, state->grouped, bias, grt_run_data(r, RESIDUAL), r->out[0]->data,
+    if (state->kernel)
+        state->kernel->run(c, x, state->for_kernel, bias, grt_run_data(r, RESIDUAL), r->out[0]->data,
                            r->workspace, r->threads);
     else if (state->transposed)
         cpu_conv_transpose_exact(c, r->in[0]->dtype, x, w, bias, r->out[0]->data, r->threads);

@@ -41,18 +41,24 @@ static void layer_norm_put(const grt_run *r, int32_t i, int64_t row, double valu
         grt_element_put(r->out[i], row, value);
 }
 
-static void layer_norm_run_row(const grt_run *r, const grt_layer_norm *s, int64_t row)
+/* Rows that are normalised by one call. */
+enum { CHUNK_ROWS = 64 };
+
+static void layer_norm_run_chunk(const grt_run *r, const grt_layer_norm *s, int64_t first, int64_t rows)
 {
     const grt_tensor *bias = grt_run_in(r, GRT_NORM_BIAS);
-    const float *x = (const float *)r->in[0]->data + row * s->size;
-    float mean, variance;
-    cpu_norm_stats(x, s->size, s->rms, &mean, &variance);
-    const float factor = 1.0f / sqrtf(variance + (float)s->epsilon);
-    if (r->out[0])
-        cpu_norm_apply(x, (float *)r->out[0]->data + row * s->size, s->size, mean, factor,
-                       r->in[GRT_NORM_SCALE]->data, bias ? bias->data : NULL);
-    layer_norm_put(r, 1, row, (double)mean);
-    layer_norm_put(r, 2, row, (double)factor);
+    const cpu_norm norm = {.size = s->size,
+                           .rms = s->rms,
+                           .epsilon = (float)s->epsilon,
+                           .scale = r->in[GRT_NORM_SCALE]->data,
+                           .bias = bias ? bias->data : NULL};
+    float means[CHUNK_ROWS], factors[CHUNK_ROWS];
+    cpu_norm_rows(&norm, (const float *)r->in[0]->data + first * s->size,
+                  r->out[0] ? (float *)r->out[0]->data + first * s->size : NULL, rows, means, factors);
+    for (int64_t i = 0; i < rows; i++) {
+        layer_norm_put(r, 1, first + i, (double)means[i]);
+        layer_norm_put(r, 2, first + i, (double)factors[i]);
+    }
 }
 
 static double factor_at(const grt_tensor *t, const grt_layer_norm *s, const int64_t *strides, int64_t at)
@@ -90,12 +96,21 @@ static grt_status layer_norm_run(const grt_run *r)
 {
     const layer_shape *s = r->shape;
     const grt_layer_norm *norm = &s->norm;
-#pragma omp parallel for num_threads(r->threads) if (norm->rows * norm->size > CPU_GRAIN)
-    for (int64_t row = 0; row < norm->rows; row++)
+    const bool many = norm->rows * norm->size > CPU_GRAIN;
+    /* Long rows are pieces of work of their own. */
+    const int64_t fit = norm->size > 0 ? CPU_GRAIN / 4 / norm->size : 1,
+                  chunk = !s->plain || fit < 1 ? 1
+                          : fit < CHUNK_ROWS   ? fit
+                                               : CHUNK_ROWS,
+                  chunks = (norm->rows + chunk - 1) / chunk;
+#pragma omp parallel for num_threads(r->threads) if (many)
+    for (int64_t i = 0; i < chunks; i++) {
+        const int64_t first = i * chunk, left = norm->rows - first;
         if (s->plain)
-            layer_norm_run_row(r, norm, row);
+            layer_norm_run_chunk(r, norm, first, left < chunk ? left : chunk);
         else
-            layer_norm_run_row_exact(r, norm, row);
+            layer_norm_run_row_exact(r, norm, first);
+    }
     return GRT_OK;
 }
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops over rows of floats that end in one number, compiled once per instruction set (rows.inc).
+ *
+ * A compiler may not reorder a float sum, and what it makes of a reduction's clause ends in a chain of as
+ * many additions as a vector has lanes: for rows of a few vectors that chain was most of the time. */
+#ifndef GRT_BACKENDS_CPU_ROWS_H
+#define GRT_BACKENDS_CPU_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What normalises rows of `size`: y = (x - mean) * factor * scale + bias, factor = 1 / sqrt(variance +
+ * epsilon). */
+typedef struct cpu_norm {
+    int64_t size;
+    bool rms; /* the mean is 0, and the variance the mean square */
+    float epsilon;
+    const float *scale, *bias; /* of `size` values; bias, or both, may be NULL */
+} cpu_norm;
+
+typedef struct cpu_rows {
+    /* As cpu_softmax_row, for n > 0. */
+    void (*softmax)(const float *x, float *y, int64_t n, bool log);
+    /* As cpu_dot_rows. */
+    void (*dots)(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha,
+                 float *scores);
+    /* As cpu_norm_stats. */
+    void (*stats)(const float *x, int64_t n, bool rms, float *out_mean, float *out_variance);
+    /* As cpu_norm_rows. */
+    void (*normalise)(const cpu_norm *norm, const float *x, float *y, int64_t rows, float *means,
+                      float *factors);
+} cpu_rows;
+
+extern const cpu_rows cpu_rows_base, cpu_rows_avx2, cpu_rows_avx512;
+
+/* Those of this process's instruction set. */
+const cpu_rows *cpu_rows_best(void);
+
+#endif
