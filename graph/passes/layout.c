@@ -220,7 +220,7 @@ static bool switch_qconv(layout *l, ir_node *node)
  * convolutions. */
 static bool switch_form(layout *l, ir_node *node)
 {
-    enum { MOST = 3 };
+    enum { MOST = 5 };
     ir_value *in[MOST] = {NULL};
     if (!has_twin(ir_in(node, 0)) || node->n_out != 1 || node->n_in > MOST)
         return false;
