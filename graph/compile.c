@@ -65,12 +65,13 @@ static bool compile_is_narrow(grt_precision precision)
     return precision == GRT_PRECISION_FLOAT16 || precision == GRT_PRECISION_BFLOAT16;
 }
 
-/* "fp16" or "fp16,NAME=fp32,...". */
+/* "exact", "fp16" or "fp16,NAME=fp32,...". */
 static grt_status read_precision(const char *text, pass_context *out)
 {
     grt_precision narrow = GRT_PRECISION_MODEL;
     out->precision = GRT_PRECISION_MODEL;
-    if (!text)
+    out->exact = text && !strcmp(text, "exact");
+    if (!text || out->exact)
         return GRT_OK;
     const size_t first = strcspn(text, ",");
     out->exceptions = text[first] ? text + first + 1 : NULL;
@@ -80,8 +81,8 @@ static grt_status read_precision(const char *text, pass_context *out)
         if (word >= size + (p == text) || !pass_precision_read(p + word, size - word, &found))
             return grt_fail(
                 GRT_STATUS_INVALID_ARGUMENT,
-                "there is no precision '%.*s'; there are fp32, tf32, fp16 and bf16, then exceptions as "
-                "NAME=PRECISION, all separated by commas",
+                "there is no precision '%.*s'; there are exact, which stands alone, or fp32, tf32, fp16 and "
+                "bf16, then exceptions as NAME=PRECISION, all separated by commas",
                 (int)(size < 200 ? size : 200), p);
         if (p == text)
             out->precision = found;
@@ -192,13 +193,16 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     }
     GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
     static const char *const precisions[] = {"fp32", "tf32", "fp16", "bf16"}; /* as grt_precision */
-    const bool narrowed = context.precision != GRT_PRECISION_MODEL || context.exceptions;
+    const bool said = context.exact || context.precision != GRT_PRECISION_MODEL || context.exceptions;
     const char *disabled = options->disable_passes ? options->disable_passes : "";
-    const char *text = grt_arena_printf(
-        (*out_plan)->arena, "level %d, target %s%s%s%s%s%s%s", compile_level_of(options), target->name,
-        narrowed ? ", precision " : "", narrowed ? precisions[context.precision] : "",
-        context.exceptions ? "," : "", context.exceptions ? context.exceptions : "",
-        *disabled ? ", without " : "", disabled);
+    const char *text =
+        grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s%s%s", compile_level_of(options),
+                         target->name, said ? ", precision " : "",
+                         context.exact ? "exact"
+                         : said        ? precisions[context.precision]
+                                       : "",
+                         context.exceptions ? "," : "", context.exceptions ? context.exceptions : "",
+                         *disabled ? ", without " : "", disabled);
     if (text)
         (*out_plan)->options = text;
     (void)compile_report(options, "lower", 1); /* the next step asks again */

@@ -286,6 +286,7 @@ const tool_option optimize_options[] = {
         "of float32 models: fp32 (as the model says; the default, save models in half that a mask\n"
         "made float32), tf32 (products may round to it), fp16 or bf16 (weights and activations; sums,\n"
         "inputs and outputs stay float32); NODE=P behind it, separated by commas, for single nodes.\n"
+        "exact: every node of a model with 16-bit floats is rounded, as ONNX's reference does.\n"
         "auto: what is fastest within --max-error"),
     OPTION_TAKE(optimize_take_data, "--data", "DIR",
                 "for --precision auto: samples as for graphc quantize, .npy or .pb files; NAME=DIR for one\n"

@@ -18,7 +18,8 @@ static void show_float(void *user, const grt_finding *f)
 /* Steps on integers, and all that a kernel computes. */
 static bool count_integer_steps(const grt_model *model, int64_t *out_integer, int64_t *out_all)
 {
-    static const char *const ops[] = {"QConv", "QMatMul", "QAdd", "QMul", "QTable", "WMatMul", "WGather"};
+    static const char *const ops[] = {"QConv",    "QMatMul", "QAdd",   "QMul", "QTable", "QGlobalAveragePool",
+                                      "QSoftmax", "WMatMul", "WGather"};
     grt_model_info info = {.struct_size = sizeof info};
     if (grt_model_get_info(model, &info) != GRT_OK)
         return false;

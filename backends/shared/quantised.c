@@ -89,18 +89,61 @@ grt_status grt_qconv_fit(const grt_reshape *r, bool channels_last, int64_t chann
 
 /* ---- element by element ---- */
 
+bool grt_qrepeat_read(const grt_tensor *a, const grt_tensor *b, grt_qrepeat *out)
+{
+    enum { BEFORE, WITHIN, BEHIND } now = BEFORE;
+    *out = (grt_qrepeat){1, 1, 1};
+    if (b->rank > a->rank)
+        return false;
+    for (int32_t i = 0; i < a->rank; i++) {
+        const int32_t k = i - (a->rank - b->rank);
+        const int64_t n = a->dims[i], of_b = k < 0 ? 1 : b->dims[k];
+        const bool repeats = of_b == 1 && n != 1;
+        if ((!repeats && of_b != n && of_b >= 0 && n >= 0) || (repeats && now == BEHIND))
+            return false;
+        if (n == 1)
+            continue;
+        now = repeats ? WITHIN : now == BEFORE ? BEFORE : BEHIND;
+        *(now == BEFORE ? &out->outer : now == WITHIN ? &out->repeats : &out->inner) *= n;
+    }
+    return true;
+}
+
+/* True unless the dims say that b is more than one element and other than a's trailing dims. */
+static bool repeats_whole(const grt_kernel_node *node)
+{
+    grt_qrepeat repeat;
+    const grt_tensor *a = &node->in[QB_A], *b = &node->in[QB_B];
+    if (a->rank < 0 || b->rank < 0)
+        return true;
+    return grt_qrepeat_read(a, b, &repeat) && (repeat.outer == 1 || repeat.repeats == 1);
+}
+
 bool grt_qbinary_supports(const grt_kernel_node *node, grt_text *why)
 {
+    if (repeats_whole(node))
+        return grt_qbinary_supports_repeats(node, why);
+    if (why)
+        grt_text_add(why, "the second input must be one element or the first one's trailing dims");
+    return false;
+}
+
+bool grt_qbinary_supports_repeats(const grt_kernel_node *node, grt_text *why)
+{
+    grt_qrepeat repeat;
     grt_act act;
     if (!grt_act_read(node->desc, &act, why))
         return false;
-    bool fits = grt_act_is_limit(act);
+    const grt_tensor *a = &node->in[QB_A], *b = &node->in[QB_B];
+    bool fits = grt_act_is_limit(act) && (a->rank < 0 || b->rank < 0 || grt_qrepeat_read(a, b, &repeat));
     for (int32_t i = 0; i < QB_INPUTS; i++) {
         const bool scale = i == QB_A_SCALE || i == QB_B_SCALE || i == QB_Y_SCALE;
         fits = fits && has_type(node, i, scale ? GRT_BIT(FLOAT) : GRT_SET_BYTES);
     }
     if (!fits && why)
-        grt_text_add(why, "8-bit tensors with float32 scales are needed, and Relu, Clip or no activation");
+        grt_text_add(
+            why, "8-bit tensors with float32 scales are needed, and Relu, Clip or no activation; the second "
+                 "input must have the first one's dims, or 1 for some that are neighbours");
     return fits;
 }
 

@@ -32,8 +32,18 @@ bool grt_qconv_has_filters(const grt_kernel_node *node);
 /* The window of a QConv of `channels` input channels and grt_qproduct_check. */
 grt_status grt_qconv_fit(const grt_reshape *r, bool channels_last, int64_t channels, cpu_window *out);
 
-/* For rows of QAdd and QMul, and of QTable. */
+/* How b repeats in QAdd and QMul: a is [outer, repeats, inner], b is [outer, 1, inner]. */
+typedef struct grt_qrepeat {
+    int64_t outer, repeats, inner;
+} grt_qrepeat;
+
+/* False if b is not a with one run of dims that are 1. A dim of -1 is unknown and taken as one that fits. */
+bool grt_qrepeat_read(const grt_tensor *a, const grt_tensor *b, grt_qrepeat *out);
+
+/* For rows of QAdd and QMul whose b is one element or a's trailing dims; and of QTable. */
 bool grt_qbinary_supports(const grt_kernel_node *node, grt_text *why);
+/* The same for b of any grt_qrepeat. */
+bool grt_qbinary_supports_repeats(const grt_kernel_node *node, grt_text *why);
 grt_status grt_qbinary_reshape(grt_reshape *r);
 grt_status grt_qtable_reshape(grt_reshape *r);
 

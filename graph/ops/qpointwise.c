@@ -1,36 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise steps on 8-bit tensors, which pass `quantised` makes.
  *
- * graphrt::QAdd, graphrt::QMul: a, its scale and zero point; b, likewise; y's scale and zero point. b is one
- * element or has a's trailing dims. y = quantised(act(a + b)) or of a * b.
+ * graphrt::QAdd, graphrt::QMul: a, its scale and zero point; b, likewise; y's scale and zero point. b has a's
+ * dims, aligned at the end, or 1. y = quantised(act(a + b)) or of a * b.
  * graphrt::QTable: y[i] = table[x[i]], the table having 256 elements, that of x's least value first. */
 #include "graph/ir/op.h"
 
 enum { A, B = 3, Y_ZERO = 7 };
 
-/* True unless b is known to be more than one element and other than a's trailing dims, behind dims of 1. */
+/* True unless a dim of b is known to be neither 1 nor a's. */
 static bool qpointwise_repeats(const infer *inf, const ir_type *a, const ir_type *b)
 {
     int64_t x, y;
-    if (a->rank < 0 || b->rank < 0)
-        return true;
-    bool one = b->rank <= a->rank, trailing = one, leading = true;
-    for (int32_t i = 0; one && i < b->rank; i++)
-        one = !infer_const(inf, b->dims[i], &y) || y == 1;
-    for (int32_t i = 0; trailing && i < b->rank; i++) {
-        const bool known =
-            infer_const(inf, a->dims[a->rank - b->rank + i], &x) && infer_const(inf, b->dims[i], &y);
-        const bool same = !known || x == y;
-        leading = leading && !same && y == 1;
-        trailing = same || leading;
-    }
-    return one || trailing;
+    bool fits = a->rank < 0 || b->rank <= a->rank;
+    for (int32_t i = 0; fits && a->rank >= 0 && i < b->rank; i++)
+        fits = !infer_const(inf, a->dims[a->rank - b->rank + i], &x) || !infer_const(inf, b->dims[i], &y) ||
+               x == y || y == 1;
+    return fits;
 }
 
 static grt_status infer_binary(infer *inf)
 {
     if (!qpointwise_repeats(inf, inf->in[A], inf->in[B]))
-        return infer_fail(inf, "the second input must be one element or the first one's trailing dims");
+        return infer_fail(inf, "the second input must have the first one's dims, or 1");
     infer_set_like(inf, 0, inf->in[Y_ZERO]->dtype, inf->in[A]);
     return GRT_OK;
 }

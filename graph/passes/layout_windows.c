@@ -70,7 +70,7 @@ bool layout_switch_qconv(layout *l, ir_node *node)
  * convolutions. */
 bool layout_switch_form(layout *l, ir_node *node)
 {
-    enum { MOST = 3 };
+    enum { MOST = 5 };
     ir_value *in[MOST] = {NULL};
     if (!layout_has_twin(ir_in(node, 0)) || node->n_out != 1 || node->n_in > MOST)
         return false;

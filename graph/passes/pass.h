@@ -37,6 +37,12 @@ typedef enum grt_precision {
     GRT_PRECISION_BFLOAT16,
 } grt_precision;
 
+/* What a pass does to roundings of 16-bit floats. */
+typedef enum pass_rounding {
+    PASS_KEEPS_ROUNDINGS,
+    PASS_DROPS_ROUNDINGS, /* computes several nodes as one, or in another order: fewer or other roundings */
+} pass_rounding;
+
 /* One of "fp32", "tf32", "fp16" and "bf16"; false if it is none. */
 bool pass_precision_read(const char *text, size_t size, grt_precision *out);
 /* What an exception says of a node of this name, or of several joined by '+': the first that fits one of
@@ -50,6 +56,7 @@ typedef struct pass_context {
     int32_t level;
     grt_precision precision;
     bool precision_asked;   /* by the caller; else it is the model's own */
+    bool exact;             /* 16-bit floats are rounded wherever the model has one */
     const char *exceptions; /* to `precision`: "NAME=fp32,...", or NULL; see pass_precision_find */
     bool keeps_quantised;   /* pass `quantised` is to come: DequantizeLinear of constants is not folded */
     void (*progress)(void *user, const char *phase, double fraction);
@@ -58,42 +65,43 @@ typedef struct pass_context {
     int64_t changed;         /* a pass adds the number of rewrites it made */
 } pass_context;
 
-/* All passes, each in a file of its own name: X(name, level, summary), in the order of their first run. */
-#define PASSES(X)                                                                                  \
-    X(half_models, 1, "narrow models in float16 that a float32 mask has made float32")             \
-    X(cse, 1, "merge nodes and small constants that are equal")                                    \
-    X(fold, 1, "compute what depends on constants only")                                           \
-    X(fold_if, 1, "take the branch of an If whose condition is known")                             \
-    X(simplify, 1, "remove no-ops, join reshapes and transposes")                                  \
-    X(symbolic_sizes, 1, "ask the model's inputs for sizes that they have")                        \
-    X(dce, 1, "remove nodes whose results nobody uses")                                            \
-    X(quantised, 2, "make integer steps of products and convolutions of 8-bit numbers")            \
-    X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
-    X(softmax, 2, "find Softmax that is written out")                                              \
-    X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
-    X(rotary, 2, "find rotary position embedding that is written out")                             \
-    X(partial_rotary, 2, "let rotary embedding leave the rest of each head as it is by itself")    \
-    X(tokens, 2, "compute 1 x 1 convolutions in front of attention as products")                   \
-    X(attention, 2, "find attention that is written out")                                          \
-    X(moves, 2, "join what moves elements into one transpose")                                     \
-    X(row_moves, 2, "drop moves of rows that cancel around products")                              \
-    X(causal_mask, 2, "let attention hide later keys by itself instead of by a mask")              \
-    X(mask_rows, 2, "make one row of attention masks whose rows are equal")                        \
-    X(affine, 2, "put scales and shifts per channel into weights")                                 \
-    X(phases, 2, "compute transposed convolutions as convolutions")                                \
-    X(batch_branches, 2, "compute branches of one form as one batch")                              \
-    X(quantised_epilogues, 2, "let products of 8-bit numbers apply activations and add residuals") \
-    X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
-    X(merge_projections, 2, "make one product of the three in front of an attention")              \
-    X(precision, 0, "narrow what gains by it to the precision that was asked for")                 \
-    X(merge_products, 2, "make one product of those of one row that have the same input")          \
-    X(networks, 2, "compute chains of small batched products in one go")                           \
-    X(layout, 2, "lay convolution regions out with channels last")                                 \
-    X(pointwise, 2, "compute connected element-wise ops in one go")                                \
-    X(drop_shape_inputs, 1, "drop the computation of shapes that the plan knows")                  \
-    X(merge_gathers, 2, "make one step of small Gathers that do not wait for each other")
+/* All passes, each in a file of its own name: X(name, level, rounding, summary), in the order of their first
+ * run. rounding is that of pass_rounding, for passes that stay out of `exact` compiles. */
+#define PASSES(X)                                                                                         \
+    X(half_models, 1, DROPS, "narrow models in float16 that a float32 mask has made float32")             \
+    X(cse, 1, KEEPS, "merge nodes and small constants that are equal")                                    \
+    X(fold, 1, KEEPS, "compute what depends on constants only")                                           \
+    X(fold_if, 1, KEEPS, "take the branch of an If whose condition is known")                             \
+    X(simplify, 1, KEEPS, "remove no-ops, join reshapes and transposes")                                  \
+    X(symbolic_sizes, 1, KEEPS, "ask the model's inputs for sizes that they have")                        \
+    X(dce, 1, KEEPS, "remove nodes whose results nobody uses")                                            \
+    X(quantised, 2, DROPS, "make integer steps of products and convolutions of 8-bit numbers")            \
+    X(legalise, 0, KEEPS, "replace ops that the target has no kernel for by simpler ones")                \
+    X(softmax, 2, DROPS, "find Softmax that is written out")                                              \
+    X(recognise, 2, DROPS, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
+    X(rotary, 2, DROPS, "find rotary position embedding that is written out")                             \
+    X(partial_rotary, 2, DROPS, "let rotary embedding leave the rest of each head as it is by itself")    \
+    X(tokens, 2, DROPS, "compute 1 x 1 convolutions in front of attention as products")                   \
+    X(attention, 2, DROPS, "find attention that is written out")                                          \
+    X(moves, 2, KEEPS, "join what moves elements into one transpose")                                     \
+    X(row_moves, 2, KEEPS, "drop moves of rows that cancel around products")                              \
+    X(causal_mask, 2, DROPS, "let attention hide later keys by itself instead of by a mask")              \
+    X(mask_rows, 2, KEEPS, "make one row of attention masks whose rows are equal")                        \
+    X(affine, 2, DROPS, "put scales and shifts per channel into weights")                                 \
+    X(phases, 2, DROPS, "compute transposed convolutions as convolutions")                                \
+    X(batch_branches, 2, DROPS, "compute branches of one form as one batch")                              \
+    X(quantised_epilogues, 2, DROPS, "let products of 8-bit numbers apply activations and add residuals") \
+    X(epilogue, 2, DROPS, "let convolutions and products add bias and residual and apply the activation") \
+    X(merge_projections, 2, KEEPS, "make one product of the three in front of an attention")              \
+    X(precision, 0, KEEPS, "narrow what gains by it to the precision that was asked for")                 \
+    X(merge_products, 2, KEEPS, "make one product of those of one row that have the same input")          \
+    X(networks, 2, DROPS, "compute chains of small batched products in one go")                           \
+    X(layout, 2, KEEPS, "lay convolution regions out with channels last")                                 \
+    X(pointwise, 2, DROPS, "compute connected element-wise ops in one go")                                \
+    X(drop_shape_inputs, 1, KEEPS, "drop the computation of shapes that the plan knows")                  \
+    X(merge_gathers, 2, KEEPS, "make one step of small Gathers that do not wait for each other")
 
-#define X(name, level, summary) grt_status pass_##name(pass_context *context);
+#define X(name, level, rounding, summary) grt_status pass_##name(pass_context *context);
 PASSES(X)
 #undef X
 

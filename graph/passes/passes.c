@@ -9,13 +9,13 @@
 #include "config.h"
 #endif
 
-#define X(name, level, summary) PASS_##name,
+#define X(name, level, rounding, summary) PASS_##name,
 enum { PASSES(X) N_PASSES };
 #undef X
-#define X(name, level, summary) {#name, summary, level, pass_##name},
+#define X(name, level, rounding, summary) {#name, summary, level, PASS_##rounding##_ROUNDINGS, pass_##name},
 static const pass_row rows[] = {PASSES(X)};
 #undef X
-#define X(name, level, summary) #name,
+#define X(name, level, rounding, summary) #name,
 static const char *const names[] = {PASSES(X)};
 #undef X
 
@@ -112,16 +112,44 @@ static grt_status run_pass(pass_context *context, const pass_row *row)
     return GRT_OK;
 }
 
+/* ---- exact compiles ---- */
+
+static bool passes_is_half(const ir_value *value)
+{
+    return value && value->type.kind == GRT_KIND_TENSOR &&
+           grt_dtype_in(value->type.dtype, GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16));
+}
+
+static grt_status find_half(ir_graph *graph, void *user)
+{
+    bool found = false;
+    for (int32_t i = 0; i < graph->n_inputs; i++)
+        found |= passes_is_half(graph->inputs[i]);
+    IR_FOR_EACH_NODE (node, graph)
+        for (int32_t i = 0; i < node->n_out; i++)
+            found |= passes_is_half(node->out[i]);
+    *(bool *)user |= found;
+    return GRT_OK;
+}
+
+static bool runs_pass(const pass_context *context, const pass_row *row)
+{
+    return row->level <= context->level && !listed(context->disabled, row->name) &&
+           !(context->exact && row->rounding == PASS_DROPS_ROUNDINGS);
+}
+
 grt_status pass_run_enabled(pass_context *context)
 {
+    bool halves = false;
     GRT_TRY(check_disabled(context->disabled));
-    context->keeps_quantised =
-        rows[PASS_quantised].level <= context->level && !listed(context->disabled, rows[PASS_quantised].name);
+    GRT_TRY(ir_graph_walk(context->module->main, find_half, &halves));
+    context->exact = context->exact && halves; /* without them there is nothing to lose */
+    context->keeps_quantised = runs_pass(context, &rows[PASS_quantised]);
     for (size_t i = 0; i < N_RUNS; i++) {
         const pass_row *row = &rows[schedule[i]];
         if (context->progress)
             context->progress(context->user, "optimize", (double)i / N_RUNS);
-        if (row->level <= context->level && !listed(context->disabled, row->name))
+        if (runs_pass(context, row))
             GRT_TRY(run_pass(context, row));
     }
     return GRT_OK;

@@ -9,6 +9,7 @@ typedef struct pass_row {
     const char *name;
     const char *summary;
     int32_t level; /* runs at this optimisation level and above */
+    pass_rounding rounding;
     grt_status (*run)(pass_context *context);
 } pass_row;
 

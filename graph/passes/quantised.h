@@ -48,6 +48,7 @@ grt_status quantised_moves(pass_context *context, ir_graph *graph);
 grt_status quantised_products(pass_context *context, ir_graph *graph);
 grt_status quantised_weights(pass_context *context, ir_graph *graph);
 grt_status quantised_pointwise(pass_context *context, ir_graph *graph);
+grt_status quantised_means(pass_context *context, ir_graph *graph); /* and Softmax */
 grt_status quantised_tables(pass_context *context, ir_graph *graph);
 grt_status quantised_sums(pass_context *context, ir_graph *graph);
 /* Changes nothing: says why what is left reads dequantised numbers. */

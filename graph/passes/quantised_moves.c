@@ -10,10 +10,19 @@
 
 /* ---- moves ---- */
 
+/* A Resize that takes the nearest element, and nothing from outside. */
+static bool is_nearest(const ir_node *node)
+{
+    return rewrite_is(node, "Resize") &&
+           !strcmp(grt_attr_string(&node->desc, "mode", "nearest"), "nearest") &&
+           strcmp(grt_attr_string(&node->desc, "coordinate_transformation_mode", ""), "tf_crop_and_resize") !=
+               0;
+}
+
 /* Input 0 is moved; a scale greater than zero keeps the order that MaxPool asks for. */
 static bool moves(const ir_node *node)
 {
-    return rewrite_has(node, OP_VIEW | OP_PICKS) && (node->n_out == 1 || !node->out[1]);
+    return (rewrite_has(node, OP_VIEW | OP_PICKS) || is_nearest(node)) && (node->n_out == 1 || !node->out[1]);
 }
 
 /* As many elements as before, in another shape or order. */
@@ -59,6 +68,57 @@ static void sink_move(pass_context *context, ir_node *node)
     ir_node *made = copy_on(context, node, in);
     if (made)
         quantised_moves_replace_by(context, node->out[0], quantised_moves_dequantise(node, &q, made->out[0]));
+}
+
+/* What Pad fills with: zero is the zero point. NULL: another number, or one that is not known. */
+static ir_value *padding_of(ir_node *pad, const quantity *q)
+{
+    double fill = 0, zero = 0;
+    if ((ir_in(pad, 2) && !ir_const_float(ir_in(pad, 2), &fill)) || fill != 0 ||
+        (q->zero && !ir_const_float(q->zero, &zero)))
+        return NULL;
+    return ir_constant_scalar(pad->graph, "padding", q->data->type.dtype, zero);
+}
+
+static void sink_pad(pass_context *context, ir_node *node)
+{
+    quantity q;
+    if (!quantised_read_single(ir_in(node, 0), &q) || !quantised_scale(&q))
+        return;
+    const bool fills = !strcmp(grt_attr_string(&node->desc, "mode", "constant"), "constant");
+    ir_value *in[] = {q.data, ir_in(node, 1), fills ? padding_of(node, &q) : NULL, ir_in(node, 3)};
+    if (fills && !in[2])
+        return;
+    ir_node *made = ir_node_create(node->graph, node, "", "Pad", node->desc.name,
+                                   in[3]   ? 4
+                                   : in[2] ? 3
+                                           : 2,
+                                   in, 1);
+    if (!made)
+        return;
+    ir_attrs_copy(made, node);
+    if (quantised_offer(context, made, q.data))
+        quantised_moves_replace_by(context, node->out[0], quantised_moves_dequantise(node, &q, made->out[0]));
+}
+
+/* Each part has the scale of the whole. */
+static void sink_split(pass_context *context, ir_node *node)
+{
+    quantity q;
+    if (!quantised_read_single(ir_in(node, 0), &q) || !quantised_scale(&q))
+        return;
+    ir_value *in[] = {q.data, ir_in(node, 1)};
+    ir_node *made =
+        ir_node_create(node->graph, node, "", "Split", node->desc.name, node->n_in, in, node->n_out);
+    if (!made)
+        return;
+    ir_attrs_copy(made, node);
+    if (!quantised_offer(context, made, q.data))
+        return;
+    for (int32_t i = 0; i < node->n_out; i++)
+        if (node->out[i] && node->out[i]->n_uses)
+            quantised_moves_replace_by(context, node->out[i],
+                                       quantised_moves_dequantise(node, &q, made->out[i]));
 }
 
 /* All parts with one scale. */
@@ -130,9 +190,13 @@ static void raise_quantise(pass_context *context, ir_node *node)
 grt_status quantised_moves(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph) {
+        if (rewrite_is(node, "Split") && node->n_in <= 2)
+            sink_split(context, node);
         if (node->n_out < 1 || !node->out[0] || !node->out[0]->n_uses)
             continue;
-        if (moves(node))
+        if (rewrite_is(node, "Pad"))
+            sink_pad(context, node);
+        else if (moves(node))
             sink_move(context, node);
         else if (rewrite_is(node, "Concat"))
             sink_concat(context, node);
@@ -273,20 +337,14 @@ static grt_status make_table(pass_context *context, ir_node *node, const quantit
 
 /* ---- sums and products of two ---- */
 
-/* True if b is one element, or a's trailing dims. */
+/* True if each dim of b, aligned at the end, is 1 or a's. Which of them may be 1 the target says. */
 static bool quantised_moves_repeats(const ir_graph *graph, const ir_type *a, const ir_type *b)
 {
-    bool one = b->rank >= 0 && b->rank <= a->rank, trailing = one;
-    for (int32_t i = 0; one && i < b->rank; i++)
-        one = grt_dim_equals(graph->module->dims, b->dims[i], 1);
-    bool leading = true; /* dims of 1 may precede */
-    for (int32_t i = 0; trailing && i < b->rank; i++) {
-        const bool is_one = grt_dim_equals(graph->module->dims, b->dims[i], 1);
-        const bool same = b->dims[i] == a->dims[a->rank - b->rank + i];
-        leading = leading && is_one && !same;
-        trailing = same || leading;
-    }
-    return one || trailing;
+    bool fits = b->rank >= 0 && b->rank <= a->rank;
+    for (int32_t i = 0; fits && i < b->rank; i++)
+        fits = grt_dim_equals(graph->module->dims, b->dims[i], 1) ||
+               b->dims[i] == a->dims[a->rank - b->rank + i];
+    return fits;
 }
 
 static void make_binary(pass_context *context, ir_node *node, const quantity *to)

@@ -35,6 +35,10 @@ static const char *reason_of_others(const ir_node *node)
         if (rewrite_producer(ir_in(node, i), "DequantizeLinear") &&
             !quantised_read_single(ir_in(node, i), &q))
             return "an input is not of 8 bits with one float32 scale";
+    if (rewrite_is(node, "AveragePool") || rewrite_is(node, "Resize"))
+        return "windows and blends of a few bytes are no faster than of float32";
+    if (rewrite_is(node, "Pad"))
+        return "it fills with another number than zero, or with one that is not known";
     if (!node->row || !(node->row->flags & OP_POINTWISE))
         return "there is no step of 8-bit numbers for this op";
     return rewrite_is(rewrite_only_user(node->out[0]), "QuantizeLinear")

@@ -291,7 +291,7 @@ static bool rule_pow(work *w, ir_node *node)
     if (exponent == 2) {
         ir_node_become(node, "", "Mul");
         ir_node_set_input(node, 1, x);
-    } else if (exponent == 3) {
+    } else if (exponent == 3 && !w->context->exact) { /* two roundings for one */
         ir_node *square =
             ir_node_create(node->graph, node, "", "Mul", node->desc.name, 2, (ir_value *[]){x, x}, 1);
         if (!square || op_infer_node(square) != GRT_OK)

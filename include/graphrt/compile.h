@@ -62,7 +62,9 @@ typedef struct grt_compile_options {
     const char *precision;       /* of float32 models. "fp32": as the model says; NULL: the same, save models in half precision whose
                                     exporter made float32 of them (docs/passes.md); "tf32": products may round their inputs to
                                     TF32; "fp16", "bf16": weights and activations are narrowed where that is faster, while sums stay
-                                    float32 and inputs and outputs keep their types. "P,NODE=P,...": nodes by name, also with *, ? and [] */
+                                    float32 and inputs and outputs keep their types. "P,NODE=P,...": nodes by name, also with *, ? and [].
+                                    "exact": models with 16-bit floats are computed node by node, and every node's result is rounded
+                                    to its type, as ONNX's reference does; slower (docs/passes.md). Other models are as by "fp32" */
     const grt_device_description *devices; /* choose algorithms for these devices of kind `target` now, wherever dims are known and
                                               the library can decide without the device, and store them in the plan. Needs the
                                               libraries on this machine, and no device */

@@ -43,6 +43,14 @@ choice() { sed '/ steps, /d' "$1"; } # without the line about the plan, which ha
 check "the same again: the same choice" diff <(choice "$scratch/said") <(choice "$scratch/before")
 check "a limit that nothing reaches" auto 1e-9 "$scratch/wide.grt"
 check "a limit that nothing reaches: float32" chose float32
+# As ONNX's reference evaluator: the same bits, and within two units in the last place where terms are added up in another order.
+case_of() { ./graphrun check --precision "$1" --rtol "$2" --atol "$3" "$srcdir/tests/data/cases/exact_$4"; }
+for type in float16 bfloat16; do
+    check "$type, every node rounded" case_of exact 0 0 "steps_$type"
+    check "$type, every node rounded: sums" case_of exact 2e-3 8e-3 "sums_$type"
+    refuse 1 "$type, steps of several nodes" case_of fp32 0 0 "steps_$type"
+done
+check "every node rounded: what the plan says" sh -c "./graphc optimize '$srcdir/tests/data/cases/exact_steps_float16/model.onnx' --precision exact -o '$scratch/exact.grt' >/dev/null && ./graphc inspect '$scratch/exact.grt' | grep -q 'precision exact'"
 # For the CPU: 8 bits within the error; what was chosen is in the plan.
 cpu() { ./graphc optimize "$model" --precision auto --data "$data" --max-error "$1" -o "$2" >"$scratch/said"; }
 within() { awk -v most="$1" '/^chosen: int8/ { found = $NF > 0 && $NF <= most } END { exit !found }' "$scratch/said"; }
@@ -62,6 +70,8 @@ words="no node for 'head=fp32'"
 check "a name of no node" refuses ./graphc optimize "$model" --precision fp16,head=fp32 -o "$scratch/none.grt"
 words="one of them can be in a plan"
 check "two narrow types" refuses ./graphc optimize "$model" --precision fp16,fc=bf16 -o "$scratch/none.grt"
+words="exact, which stands alone"
+check "exact, with exceptions" refuses ./graphc optimize "$model" --precision exact,fc=fp32 -o "$scratch/none.grt"
 words="there is no precision"
 check "no precision" refuses ./graphc optimize "$model" --precision fp16,fc=fp8 -o "$scratch/none.grt"
 words="wants samples"

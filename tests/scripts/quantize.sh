@@ -143,4 +143,8 @@ END
 else
     skip "ONNX's checker and ONNX Runtime open them" "Python has no onnx and onnxruntime here"
 fi
+# Quantised by PyTorch after export.
+pt2e=$srcdir/tests/data/cases/pt2e
+check "PyTorch's PT2E: what PyTorch computes" ./graphrun check --atol 1e-5 "$pt2e"
+check "PyTorch's PT2E: integer steps" steps "$pt2e/model.onnx" QConv=3 QMatMul=1 QGlobalAveragePool=1 Conv=0 Gemm=0 ReduceMean=0
 finish

@@ -54,6 +54,29 @@ START_TEST(unknown_passes_cannot_be_disabled)
 }
 END_TEST
 
+/* What stays of a chain that other compiles make one step of. */
+static void check_exact(const char *text, const char *expected)
+{
+    ir_module *m = ir_text(text);
+    grt_target target = ir_text_target();
+    pass_context context = {.module = m, .target = &target, .level = 2, .exact = true};
+    ck_assert_int_eq(pass_run_enabled(&context), GRT_OK);
+    ck_assert_str_eq(ir_text_ops(m), expected);
+    ir_module_release(m);
+}
+
+START_TEST(an_exact_compile_keeps_nodes_of_16_bits)
+{
+    check_exact(
+        "in x f16 2,4\nconst w f16 4,4\nconst b f16 4\na = MatMul x w\nc = Add a b\nd = Relu c\nout d\n",
+        "MatMul Add Relu");
+    check_exact("in x bf16 2,4\nconst e bf16 - 3\na = Pow x e\nc = Mul a x\nout c\n", "Pow Mul");
+    check_exact(
+        "in x f32 2,4\nconst w f32 4,4\nconst b f32 4\na = MatMul x w\nc = Add a b\nd = Relu c\nout d\n",
+        "graphrt::MatMul");
+}
+END_TEST
+
 START_TEST(names_are_those_of_the_table)
 {
     const char *const *names;
@@ -71,6 +94,7 @@ Suite *suite_test_pass_all(void)
     tcase_add_test(tc, residual_block);
     tcase_add_test(tc, every_node_without_a_kernel_is_listed);
     tcase_add_test(tc, unknown_passes_cannot_be_disabled);
+    tcase_add_test(tc, an_exact_compile_keeps_nodes_of_16_bits);
     tcase_add_test(tc, names_are_those_of_the_table);
     suite_add_tcase(suite, tc);
     return suite;

@@ -204,6 +204,87 @@ START_TEST(element_wise_chains_are_tables)
 }
 END_TEST
 
+START_TEST(means_are_of_bytes)
+{
+    static const char image[] = "in x f32 2,4,6,6\n", rows[] = "in x f32 2,7,5\n",
+                      axes[] = "const first i64 2 2 3\nconst rows i64 1 1\nconst width i64 1 3\n";
+    static const char *const means[] = {"r = GlobalAveragePool xd\n", "r = ReduceMean xd first\n",
+                                        "r = ReduceMean xd first keepdims=0\n"};
+    static const char *const ops[] = {"", "", "Reshape "};
+    for (size_t i = 0; i < 3; i++) {
+        grt_text text = {0}, expected = {0};
+        grt_text_add(&text, "%s%s%s%s%s", image, axes, X_QUANTISED, means[i], Y_QUANTISED);
+        grt_text_add(&expected, "QuantizeLinear graphrt::QGlobalAveragePool %sDequantizeLinear", ops[i]);
+        ir_text_check(grt_text_get(&text), "quantised", grt_text_get(&expected));
+        grt_text_release(&text);
+        grt_text_release(&expected);
+    }
+    grt_text text = {0};
+    grt_text_add(&text, "%s%s%sr = ReduceMean xd rows keepdims=0\n%s", rows, axes, X_QUANTISED, Y_QUANTISED);
+    ir_text_check(grt_text_get(&text), "quantised",
+                  "QuantizeLinear graphrt::QGlobalAveragePool Reshape DequantizeLinear");
+    grt_text_release(&text);
+    grt_text_add(&text, "%s%s%sr = ReduceMean xd width\n%s", image, axes, X_QUANTISED, Y_QUANTISED);
+    ir_text_check(grt_text_get(&text), "quantised",
+                  "QuantizeLinear DequantizeLinear ReduceMean QuantizeLinear DequantizeLinear");
+    grt_text_release(&text);
+}
+END_TEST
+
+START_TEST(softmax_is_of_bytes)
+{
+    ir_text_check("in x f32 3,50\n" X_QUANTISED "r = Softmax xd\n" Y_QUANTISED, "quantised",
+                  "QuantizeLinear graphrt::QSoftmax DequantizeLinear");
+    ir_text_check("in x f32 2,5,4,3\n" X_QUANTISED "r = Softmax xd axis=1\n" Y_QUANTISED, "quantised",
+                  "QuantizeLinear graphrt::QSoftmax DequantizeLinear");
+}
+END_TEST
+
+/* Channels of an image are weighted by a number each. */
+START_TEST(products_repeat_the_smaller_factor)
+{
+    ir_text_check("in x f32 2,4,6,6\n"
+                  "in u f32 2,4,1,1\n" X_QUANTISED "uq = QuantizeLinear u t z\n"
+                  "ud = DequantizeLinear uq t z\n"
+                  "r = Mul ud xd\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear QuantizeLinear graphrt::QMul DequantizeLinear");
+    ir_text_check("in x f32 2,4,6,6\n"
+                  "in u f32 2,1,6,1\n" X_QUANTISED "uq = QuantizeLinear u t z\n"
+                  "ud = DequantizeLinear uq t z\n"
+                  "r = Mul ud xd\n" Y_QUANTISED,
+                  "quantised",
+                  "QuantizeLinear DequantizeLinear QuantizeLinear DequantizeLinear Mul QuantizeLinear "
+                  "DequantizeLinear");
+}
+END_TEST
+
+START_TEST(further_moves_are_of_bytes)
+{
+    static const char *const moves[] = {"r = Pad xd pads\n", "r = Pad xd pads none\n",
+                                        "r = Pad xd pads mode=reflect\n",
+                                        "r = Resize xd _ scales mode=nearest\n", "r = Tile xd repeats\n"};
+    static const char *const ops[] = {"Pad", "Pad", "Pad", "Resize", "Tile"};
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+        grt_text text = {0}, expected = {0};
+        grt_text_add(&text,
+                     "in x f32 1,4,6,6\nconst pads i64 8 0 0 1 1 0 0 1 2\nconst none f32 - 0\n"
+                     "const scales f32 4 1 1 2 2\nconst repeats i64 4 1 2 1 2\n%s%s"
+                     "yq = QuantizeLinear r s z\ny = DequantizeLinear yq s z\nout y\n",
+                     X_QUANTISED, moves[i]);
+        grt_text_add(&expected, "QuantizeLinear %s DequantizeLinear", ops[i]);
+        ir_text_check(grt_text_get(&text), "quantised", grt_text_get(&expected));
+        grt_text_release(&text);
+        grt_text_release(&expected);
+    }
+    ir_text_check("in x f32 1,4,6,6\n" X_QUANTISED "a,b = Split xd axis=1 num_outputs=2\n"
+                  "r = Add a b\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear Split graphrt::QAdd DequantizeLinear");
+    ir_text_check("in x f32 1,4,6,6\nconst pads i64 8 0 0 1 1 0 0 1 2\nconst half f32 - 0.5\n" X_QUANTISED
+                  "r = Pad xd pads half\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear DequantizeLinear Pad QuantizeLinear DequantizeLinear");
+}
+END_TEST
+
 /* So that the products behind take bytes, and an activation in front becomes a table. */
 START_TEST(quantisation_rises_above_moves)
 {
@@ -558,8 +639,8 @@ START_TEST(what_stays_in_float_says_why)
     check_reasons("in x f32 2,16\n"
                   "in w f32 16,4\n" X_QUANTISED "r = MatMul xd w\n" Y_QUANTISED,
                   "MatMul: stays in float32: its weights are not quantised; ");
-    check_reasons("in x f32 2,16\n" X_QUANTISED "r = Softmax xd\n" Y_QUANTISED,
-                  "Softmax: stays in float32: there is no step of 8-bit numbers for this op; ");
+    check_reasons("in x f32 2,16\n" X_QUANTISED "r = LogSoftmax xd\n" Y_QUANTISED,
+                  "LogSoftmax: stays in float32: there is no step of 8-bit numbers for this op; ");
     check_reasons("in x f32 2,16\n" X_QUANTISED "y = Tanh xd\nout y\n",
                   "Tanh: stays in float32: its result is not quantised, or has several readers; ");
 }
@@ -675,7 +756,8 @@ UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_s
            conv_with_a_float_result, conv_with_filters_of_4_bits, residual_without_a_rounding_before_it,
            residual_behind_a_rounding_stays_apart, matmul_with_bias, matmul_with_a_quantised_bias,
            gemm_with_transposed_weights, both_factors_are_activations,
-           a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes,
+           a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes, means_are_of_bytes,
+           softmax_is_of_bytes, products_repeat_the_smaller_factor, further_moves_are_of_bytes,
            concat_of_one_scale_and_of_two, element_wise_chains_are_tables, quantisation_rises_above_moves,
            sums_of_two, functions_of_one_tensor_are_one_table, functions_of_two_tensors_stay_steps,
            dynamic_quantisation, integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,

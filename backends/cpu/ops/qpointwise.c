@@ -3,6 +3,7 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")
 #endif
+#include "backends/cpu/byte_rounding.h"
 #include "backends/cpu/byte_table.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
@@ -22,20 +23,9 @@ enum { BLOCK = 4096, TABLE_BLOCK = 32768 };
 typedef struct binary {
     bool multiplies;
     uint8_t a_flip, b_flip;
-    float a_zero, b_zero, a_scale, b_scale, low, high;
-    int32_t y_zero;
+    float a_zero, b_zero, a_scale, b_scale;
+    cpu_byte_rounding y;
 } binary;
-
-/* Adding 1.5 * 2^23 rounds to the nearest integer, ties to even, and leaves it in the low mantissa bits. */
-static inline __attribute__((always_inline)) uint8_t qpointwise_quantise(const binary *q, float v)
-{
-    v = v > q->low ? v : q->low;
-    v = v < q->high ? v : q->high;
-    const float shifted = v + 12582912.0f;
-    int32_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    return (uint8_t)(bits - 0x4B400000 + q->y_zero);
-}
 
 static inline __attribute__((always_inline)) float qpointwise_real(uint8_t v, uint8_t flip, float zero)
 {
@@ -50,27 +40,22 @@ CPU_BODY combine_body(const binary *shared, const uint8_t *a, const uint8_t *b, 
     const float b0 = n > 0 ? qpointwise_real(b[0], q->b_flip, q->b_zero) : 0.0f;
     if (q->multiplies && step)
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
-            qpointwise_quantise(q, qpointwise_real(a[i], q->a_flip, q->a_zero) *
-                                       qpointwise_real(b[i], q->b_flip, q->b_zero) * q->a_scale);
+            cpu_round_to_byte(&q->y, qpointwise_real(a[i], q->a_flip, q->a_zero) *
+                                         qpointwise_real(b[i], q->b_flip, q->b_zero) * q->a_scale);
     else if (q->multiplies)
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
-            qpointwise_quantise(q, qpointwise_real(a[i], q->a_flip, q->a_zero) * b0 * q->a_scale);
+            cpu_round_to_byte(&q->y, qpointwise_real(a[i], q->a_flip, q->a_zero) * b0 * q->a_scale);
     else if (step)
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
-            qpointwise_quantise(q, qpointwise_real(a[i], q->a_flip, q->a_zero) * q->a_scale +
-                                       qpointwise_real(b[i], q->b_flip, q->b_zero) * q->b_scale);
+            cpu_round_to_byte(&q->y, qpointwise_real(a[i], q->a_flip, q->a_zero) * q->a_scale +
+                                         qpointwise_real(b[i], q->b_flip, q->b_zero) * q->b_scale);
     else
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = qpointwise_quantise(
-            q, qpointwise_real(a[i], q->a_flip, q->a_zero) * q->a_scale + b0 * q->b_scale);
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = cpu_round_to_byte(
+            &q->y, qpointwise_real(a[i], q->a_flip, q->a_zero) * q->a_scale + b0 * q->b_scale);
 }
 CPU_DISPATCH(combine,
              (const binary *shared, const uint8_t *a, const uint8_t *b, int64_t step, int64_t n, uint8_t *y),
              (shared, a, b, step, n, y))
-
-static int32_t byte_of(const grt_tensor *t)
-{
-    return t->dtype == GRT_DTYPE_INT8 ? *(const int8_t *)t->data : *(const uint8_t *)t->data;
-}
 
 static float float_of(const grt_tensor *t)
 {
@@ -80,7 +65,7 @@ static float float_of(const grt_tensor *t)
 /* The zero point after bytes were made unsigned. */
 static float shifted_zero(const grt_tensor *zero)
 {
-    return (float)(byte_of(zero) + (zero->dtype == GRT_DTYPE_INT8 ? 128 : 0));
+    return (float)(cpu_byte_of(zero) + (zero->dtype == GRT_DTYPE_INT8 ? 128 : 0));
 }
 
 static binary read_binary(const grt_run *r)
@@ -88,7 +73,6 @@ static binary read_binary(const grt_run *r)
     const grt_tensor *const *in = r->in;
     grt_act act;
     grt_act_read(r->desc, &act, NULL);
-    const bool is_signed = r->out[0]->dtype == GRT_DTYPE_INT8;
     const float y_scale = float_of(in[QB_Y_SCALE]);
     binary q = {.multiplies = !strcmp(r->desc->op, "QMul"),
                 .a_flip = in[QB_A]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0,
@@ -97,47 +81,68 @@ static binary read_binary(const grt_run *r)
                 .b_zero = shifted_zero(in[QB_B_ZERO]),
                 .a_scale = float_of(in[QB_A_SCALE]) / y_scale,
                 .b_scale = float_of(in[QB_B_SCALE]) / y_scale,
-                .y_zero = byte_of(in[QB_Y_ZERO])};
+                .y = cpu_byte_rounding_of(in[QB_Y_ZERO])};
     if (q.multiplies)
         q.a_scale *= float_of(in[QB_B_SCALE]);
-    const float least = (float)((is_signed ? INT8_MIN : 0) - q.y_zero),
-                most = (float)((is_signed ? INT8_MAX : UINT8_MAX) - q.y_zero);
+    const float least = q.y.low, most = q.y.high;
     const float low = act.kind == GRT_ACT_RELU   ? 0.0f
                       : act.kind == GRT_ACT_CLIP ? act.a / y_scale
                                                  : -INFINITY,
                 high = act.kind == GRT_ACT_CLIP ? act.b / y_scale : INFINITY;
-    q.low = fminf(fmaxf(low, least), most);
-    q.high = fmaxf(fminf(high, most), least);
+    q.y.low = fminf(fmaxf(low, least), most);
+    q.y.high = fmaxf(fminf(high, most), least);
     return q;
 }
 
-/* Elements [from, to) of the result. b repeats. */
-static void combine_range(const grt_run *r, const binary *q, int64_t from, int64_t to)
+/* Elements [from, to) of the result. */
+static void combine_range(const grt_run *r, const binary *q, const grt_qrepeat *repeat, int64_t from,
+                          int64_t to)
 {
     const uint8_t *a = r->in[QB_A]->data, *b = r->in[QB_B]->data;
-    const int64_t n = grt_tensor_elements(r->in[QB_B]);
+    const int64_t inner = repeat->inner, each = repeat->inner > 1 ? inner : repeat->repeats,
+                  step = inner > 1 ? 1 : 0, rows = repeat->repeats * inner;
     uint8_t *y = r->out[0]->data;
-    if (n == 1) {
-        combine(q, a + from, b, 0, to - from, y + from);
-        return;
-    }
     for (int64_t i = from; i < to;) {
-        const int64_t at = i % n, now = grt_min64(n - at, to - i);
-        combine(q, a + i, b + at, 1, now, y + i);
+        const int64_t at = i % each, now = grt_min64(each - at, to - i);
+        combine(q, a + i, b + i / rows * inner + (step ? at : 0), step, now, y + i);
         i += now;
     }
+}
+
+static grt_qrepeat joined_repeat(grt_qrepeat repeat)
+{
+    if (repeat.repeats == 1) /* nothing is repeated */
+        return (grt_qrepeat){1, 1, repeat.outer * repeat.inner};
+    return repeat;
 }
 
 static grt_status run_binary(const grt_run *r)
 {
     const int64_t n = grt_tensor_elements(r->out[0]), blocks = (n + BLOCK - 1) / BLOCK;
+    grt_qrepeat repeat;
     if (!n)
         return GRT_OK;
+    grt_qrepeat_read(r->in[QB_A], r->in[QB_B], &repeat); /* reshape has seen that it does */
+    repeat = joined_repeat(repeat);
     const binary q = read_binary(r);
 #pragma omp parallel for num_threads(r->threads) if (n > CPU_GRAIN)
     for (int64_t i = 0; i < blocks; i++)
-        combine_range(r, &q, i * BLOCK, grt_min64(n, (i + 1) * BLOCK));
+        combine_range(r, &q, &repeat, i * BLOCK, grt_min64(n, (i + 1) * BLOCK));
     return GRT_OK;
+}
+
+static grt_status reshape_binary(grt_reshape *r)
+{
+    grt_qrepeat repeat;
+    bool fits = grt_qrepeat_read(r->in[QB_A], r->in[QB_B], &repeat);
+    for (int32_t i = 0; i < r->n_in; i++)
+        fits = fits && (i == QB_A || i == QB_B || grt_tensor_elements(r->in[i]) == 1);
+    if (fits)
+        return GRT_OK;
+    return grt_fail_op(
+        r->desc, GRT_STATUS_INVALID_ARGUMENT,
+        "the second input must have the first one's dims, or 1 for some that are neighbours, and "
+        "scales and zero points one element each");
 }
 
 static grt_status run_table(const grt_run *r)
@@ -159,14 +164,14 @@ static const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "QAdd",
      .flags = GRT_KERNEL_IN_PLACE(QB_A),
-     .supports = grt_qbinary_supports,
-     .reshape = grt_qbinary_reshape,
+     .supports = grt_qbinary_supports_repeats,
+     .reshape = reshape_binary,
      .run = run_binary},
     {.domain = "graphrt",
      .op = "QMul",
      .flags = GRT_KERNEL_IN_PLACE(QB_A),
-     .supports = grt_qbinary_supports,
-     .reshape = grt_qbinary_reshape,
+     .supports = grt_qbinary_supports_repeats,
+     .reshape = reshape_binary,
      .run = run_binary},
     {.domain = "graphrt",
      .op = "QTable",

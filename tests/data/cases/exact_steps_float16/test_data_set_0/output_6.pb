@@ -1,0 +1,2 @@
+ 
+Bv17J€yCj99H9i?§=š;îI=Eë>Ò?ˆC+KôF1EfJ€¤hB›ÃÐ3GULˆÀg8q8ãµ&ÀH8#D¾GX,Å¿¦»	F/ÛCêD¼v@Ò9·8úJéGÞE Âá>THú¶6F5>¿ÀÌ7{F¶/M!?5L¦Q@³†GX»ÂEª<ëC°´:?›@HÁ<A™ÃÚBÐ:cD*FÐEK¹¸I€IêGB>G@¼1ENK3úº¸@òE¼3Û=øDAw¡BIf½3=éHÈE9BA><@‰Dé½ô»8û;eH–:­=Ä@H·Id</Àþ;jBÙ?àB]:Í»X©åÃâG”;Z½ÓDx¼±A›GÎ?Ö>ÛÁÿ@ÕF¾9ÚKØª$¿Fn¹F BLEÈ90GHg@=íJú·4XGó¹Hd;¾?<F4µ¿¿:ÿAÁ¨«½´Âþ=¼;K ®a;&I5wJ‚E˜EÖ;c9ÐIJµž:ÄAòLX¯ó@ÖG=;,DkÁ3G
