@@ -162,6 +162,7 @@ cuda_files += backends/cuda/wheels.h backends/cuda/wheels.c
 cuda_files += backends/cuda/packing.h backends/cuda/packing.c
 cuda_files += backends/cuda/number.cuh
 cuda_files += backends/cuda/lane_exchange.cuh
+cuda_files += backends/cuda/max_bytes.cuh
 cuda_files += backends/cuda/tensor_core.cuh
 cuda_files += backends/cuda/epilogue.h
 cuda_files += backends/cuda/epilogue.cu
