@@ -177,6 +177,7 @@ cuda_files += backends/cuda/qfinish.cuh
 cuda_files += backends/cuda/qpack.h backends/cuda/qpack.cu
 cuda_files += backends/cuda/qgemm_sizes.h
 cuda_files += backends/cuda/qgemm_tile.cuh
+cuda_files += backends/cuda/qgemm_store.cuh
 cuda_files += backends/cuda/qgemm.h backends/cuda/qgemm.cu
 cuda_files += backends/cuda/qdepthwise.h backends/cuda/qdepthwise.cu
 cuda_files += backends/cuda/grouped_taps.h backends/cuda/grouped_taps.cu
