@@ -30,7 +30,8 @@ static __device__ __forceinline__ float cuda_qrounded(float v)
     return __fadd_rn(v, 12582912.0f);
 }
 
-/* Bytes of residuals, as unsigned ones that are signed less 128: what flips them, and their zero point. */
+/* Bytes of residuals, as unsigned ones that are signed less 128: what flips them, and their zero point behind
+ * the number that has 2^23 for its exponent, so that a byte becomes a float by being put in front of it. */
 struct cuda_qresidual {
     uint32_t flip;
     float zero, scale;
@@ -38,13 +39,15 @@ struct cuda_qresidual {
 
     __device__ __forceinline__ cuda_qresidual(const cuda_qhead &h, grt_dtype dtype, bool is_sum)
         : flip(dtype == GRT_DTYPE_INT8 ? 0x80808080u : 0),
-          zero((float)(h.r_zero + (dtype == GRT_DTYPE_INT8 ? 128 : 0))), scale(h.r_scale), sum(is_sum)
+          zero(8388608.0f + (float)(h.r_zero + (dtype == GRT_DTYPE_INT8 ? 128 : 0))), scale(h.r_scale),
+          sum(is_sum)
     {
     }
     /* v and byte i of the flipped word. */
     __device__ __forceinline__ float add(const cuda_qhead &h, float v, uint32_t word, int i) const
     {
-        const float r = __fmul_rn(__fadd_rn((float)(word >> (8 * i) & 0xFF), -zero), scale);
+        const float level = __uint_as_float(__byte_perm(word, 0x4B000000u, 0x7440 | (uint32_t)i)),
+                    r = __fmul_rn(__fadd_rn(level, -zero), scale);
         if (sum)
             v = __fmul_rn(__fadd_rn(cuda_qrounded(cuda_qlimited(v, h.low, h.high)), -12582912.0f), h.y_scale);
         return __fadd_rn(v, r);

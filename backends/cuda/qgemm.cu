@@ -4,7 +4,7 @@
  */
 #include "backends/cuda/qgemm.h"
 
-#include "backends/cuda/qgemm_tile.cuh"
+#include "backends/cuda/qgemm_store.cuh"
 #include "backends/cuda/qgemm_warpgroup.h"
 
 namespace
@@ -153,7 +153,7 @@ bool cuda_qgemm_fits(const cuda_qgemm *g)
 grt_status cuda_qgemm_enqueue(const cuda_qgemm *g, const void *x, const void *w, const void *residual,
                               const cuda_qfinish *finish, void *y, cudaStream_t stream)
 {
-    const view v = {(const uint8_t *)x, (const uint8_t *)w, (const uint8_t *)residual, y, *finish};
+    const view v = view_of(g, x, w, residual, finish, y);
     const uintptr_t together = (uintptr_t)y | (uintptr_t)residual | (uintptr_t)g->y_pixel |
                                (uintptr_t)g->y_image | (uintptr_t)g->y_item | (uintptr_t)g->n;
     const bool in_eights = g->y_channel == 1 && together % 8 == 0 &&

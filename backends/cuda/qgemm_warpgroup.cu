@@ -1,54 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See qgemm_warpgroup.h. Stages of shared memory are panels of 128 bytes of a row; two groups of four warps
- * have 64 pixels each and read the same weights. Two blocks of a multiprocessor hide each other's waiting. */
+/* See qgemm_warpgroup.h. Stages of shared memory are panels of 128 bytes of a row; groups of four warps have
+ * 64 pixels each and read the same weights. Blocks of a multiprocessor hide each other's waiting. */
 #include "backends/cuda/qgemm_warpgroup.h"
 
-#include "backends/cuda/qgemm_tile.cuh"
+#include "backends/cuda/qgemm_store.cuh"
 #include "backends/cuda/warpgroup.cuh"
+
+#include <math.h>
 
 namespace
 {
 
-struct panels {
+template <int GROUPS, int COLUMNS, int STAGES, int BLOCKS> struct panels {
     enum {
         CHUNKS = PANEL_ROW / CUDA_QCHUNK,
-        THREADS = 256,
-        AHEAD = 3,
-        PIXELS = 128,
-        FILTERS = 128,
+        THREADS = 128 * GROUPS,
+        AHEAD = STAGES,
+        RESIDENT = BLOCKS, /* of a multiprocessor */
+        PIXELS = 64 * GROUPS,
+        FILTERS = COLUMNS,
         STAGE = (PIXELS + FILTERS) * CHUNKS,
         STEP_ROWS = THREADS / CHUNKS,
         X_EACH = PIXELS / STEP_ROWS,
         W_EACH = FILTERS / STEP_ROWS,
         BYTES = AHEAD * STAGE * CUDA_QCHUNK + PANEL_ALIGNMENT
     };
+    static_assert(FILTERS % STEP_ROWS == 0 && STAGES >= 2, "");
 };
 
 /* What leaves at once: the sums of a warp's 16 pixels and 32 filters. */
 struct quarter {
-    enum { TILES_M = 1, TILES_N = 4, FILTERS = 32, COUNT = panels::FILTERS / FILTERS };
+    enum { TILES_M = 1, TILES_N = 4, FILTERS = 32 };
+};
+
+/* The epilogue's columns of a block. */
+template <int N> struct shared_columns {
+    int32_t offset[N];
+    float scale[N], bias[N];
+
+    __device__ __forceinline__ void fill(const cuda_qfinish &f, int first, int n)
+    {
+        if (threadIdx.x >= N)
+            return;
+        const int j = min(first + (int)threadIdx.x, n - 1);
+        offset[threadIdx.x] = f.offset[j];
+        scale[threadIdx.x] = f.scale[j];
+        bias[threadIdx.x] = f.bias[j];
+    }
+    __device__ __forceinline__ void read(int first, lane_columns *to) const
+    {
+        const int j = first + (int)(threadIdx.x & 3) * 8;
+#pragma unroll
+        for (int k = 0; k < 8; k += 4) {
+            *(int4 *)(to->offset + k) = *(const int4 *)(offset + j + k);
+            *(float4 *)(to->scale + k) = *(const float4 *)(scale + j + k);
+            *(float4 *)(to->bias + k) = *(const float4 *)(bias + j + k);
+            *(int4 *)(to->zero + k) = make_int4(0, 0, 0, 0);
+        }
+    }
 };
 
 #define QGEMM_C4(c, i)  "+r"((c)[i][0]), "+r"((c)[i][1]), "+r"((c)[i][2]), "+r"((c)[i][3])
 #define QGEMM_C16(c, i) QGEMM_C4(c, i), QGEMM_C4(c, (i) + 1), QGEMM_C4(c, (i) + 2), QGEMM_C4(c, (i) + 3)
-#define QGEMM_PRODUCT(TYPE)                                                                             \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0;\n"                                              \
-                 "wgmma.mma_async.sync.aligned.m64n128k32.s32." TYPE ".s8 "                             \
-                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,"  \
-                 "%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43," \
-                 "%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "   \
-                 "%64, %65, p;}"                                                                        \
-                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4), QGEMM_C16(c, 8), QGEMM_C16(c, 12)                  \
+#define QGEMM_R32                                                                                            \
+    "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27," \
+    "%28,%29,%30,%31"
+#define QGEMM_PRODUCT_64(TYPE)                                                                           \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %34, 0;\n"                                               \
+                 "wgmma.mma_async.sync.aligned.m64n64k32.s32." TYPE ".s8 {" QGEMM_R32 "}, %32, %33, p;}" \
+                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4)                                                      \
+                 : "l"(a), "l"(b), "r"(adds))
+#define QGEMM_PRODUCT_128(TYPE)                                                                          \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0;\n"                                               \
+                 "wgmma.mma_async.sync.aligned.m64n128k32.s32." TYPE ".s8 {" QGEMM_R32                   \
+                 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52," \
+                 "%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, p;}"                           \
+                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4), QGEMM_C16(c, 8), QGEMM_C16(c, 12)                   \
                  : "l"(a), "l"(b), "r"(adds))
 
-/* c (+)= 64 x 32 by 32 x 128. */
+/* c (+)= 64 x 32 by 32 x 64 or 128. */
+template <bool SIGNED>
+__device__ __forceinline__ void multiply_panels(int32_t (&c)[8][4], uint64_t a, uint64_t b, int adds)
+{
+    if constexpr (SIGNED)
+        QGEMM_PRODUCT_64("s8");
+    else
+        QGEMM_PRODUCT_64("u8");
+}
 template <bool SIGNED>
 __device__ __forceinline__ void multiply_panels(int32_t (&c)[16][4], uint64_t a, uint64_t b, int adds)
 {
     if constexpr (SIGNED)
-        QGEMM_PRODUCT("s8");
+        QGEMM_PRODUCT_128("s8");
     else
-        QGEMM_PRODUCT("u8");
+        QGEMM_PRODUCT_128("u8");
 }
 
 /* What threads have copied to shared memory is seen by wgmma. */
@@ -57,29 +102,12 @@ __device__ __forceinline__ void publish_copies()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-template <bool SIGNED>
-__global__ void __launch_bounds__(panels::THREADS, 2)
-    multiply_warpgroups(const __grid_constant__ cuda_qgemm g, const __grid_constant__ view all, int columns,
-                        bool in_eights)
+/* From the first stages, which are on their way, to the sums of all; the last product may still run. */
+template <class F, bool SIGNED>
+__device__ __forceinline__ void sum_panels(const cuda_qgemm &g, const view &v, uint4 *stages, fetcher<F> &f,
+                                           int32_t (&sum)[F::FILTERS / 8][4])
 {
-    using F = panels;
-    extern __shared__ uint4 room[];
-    const uint32_t skip = (0u - (uint32_t)__cvta_generic_to_shared(room)) % PANEL_ALIGNMENT;
-    uint4 *stages = room + skip / CUDA_QCHUNK;
-    const view v = item_of(g, all);
-    const int64_t depth = depth_of(g);
-    const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4;
-    const int first_pixel = blockIdx.x / columns * F::PIXELS,
-              first_filter = blockIdx.x % columns * F::FILTERS;
-    int32_t sum[16][4];
-    fetcher<F> f;
-    f.begin(g, v, first_pixel, first_filter);
-#pragma unroll
-    for (int k = 0; k < F::AHEAD - 1; k++) {
-        if (k * F::CHUNKS < depth)
-            f.fetch_stage(g, v, stages + k * F::STAGE);
-        commit();
-    }
+    const int depth = (int)depth_of(g), group = threadIdx.x / 128;
     int now = 0, next = F::AHEAD - 1;
     for (int at = 0; at < depth; at += F::CHUNKS) {
         wait_for<F::AHEAD - 2>();
@@ -102,57 +130,128 @@ __global__ void __launch_bounds__(panels::THREADS, 2)
         now = now + 1 == F::AHEAD ? 0 : now + 1;
         next = next + 1 == F::AHEAD ? 0 : next + 1;
     }
+}
+
+/* Residuals of the next filters come while these leave. */
+template <class F>
+__device__ __forceinline__ void
+store_panels(const cuda_qgemm &g, const view &v, const shared_columns<F::FILTERS> &epilogue,
+             int32_t (&sum)[F::FILTERS / 8][4], int first_pixel, int first_filter, bool in_eights)
+{
+    const int32_t none[4] = {};
+    const int eight = (int)(threadIdx.x & 3) * 8;
+    const cuda_qhead h = *v.finish.head;
+    const lane_rows rows(g, v, first_pixel);
+    lane_residual following;
+    if (in_eights)
+        following.load(g, v, rows, first_filter + eight);
     warpgroup_wait<0>();
 #pragma unroll
-    for (int i = 0; i < 16; i++) /* the compiler does not know of products in flight */
+    for (int i = 0; i < F::FILTERS / 8; i++) /* the compiler does not know of products in flight */
         asm volatile("" : QGEMM_C4(sum, i)::"memory");
-    int32_t none[1][4] = {};
 #pragma unroll
-    for (int q = 0; q < quarter::COUNT; q++) {
-        int32_t part[1][4][4];
+    for (int q = 0; q < F::FILTERS / quarter::FILTERS; q++) {
+        const int first = first_filter + q * quarter::FILTERS;
+        int32_t part[4][4];
+        lane_columns each;
+        const lane_residual residual = following;
+        if (first >= g.n)
+            break;
+        if (in_eights && (q + 1) * quarter::FILTERS < F::FILTERS)
+            following.load(g, v, rows, first + quarter::FILTERS + eight);
+        epilogue.read(q * quarter::FILTERS, &each);
 #pragma unroll
         for (int t = 0; t < 4; t++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                part[0][t][i] = sum[q * 4 + t][i];
-        store_tile<quarter, false>(g, v, part, none, first_pixel + group * 64 + warp * TILE,
-                                   first_filter + q * quarter::FILTERS, in_eights);
+                part[t][i] = sum[q * 4 + t][i];
+        store_lane<quarter, false>(g, v, h, each, part, none, rows, residual, first, in_eights);
     }
 }
 
-int64_t warpgroup_tiles_of(const cuda_qgemm *g)
+template <class F, bool SIGNED>
+__global__ void __launch_bounds__(F::THREADS, F::RESIDENT)
+    multiply_warpgroups(const __grid_constant__ cuda_qgemm g, const __grid_constant__ view all, int columns,
+                        bool in_eights)
 {
-    const int64_t pixels = (int64_t)g->images * g->out[0] * g->out[1];
-    return ((pixels + panels::PIXELS - 1) / panels::PIXELS) *
-           ((g->n + panels::FILTERS - 1) / panels::FILTERS);
+    extern __shared__ uint4 room[];
+    __shared__ __align__(16) shared_columns<F::FILTERS> epilogue;
+    const uint32_t skip = (0u - (uint32_t)__cvta_generic_to_shared(room)) % PANEL_ALIGNMENT;
+    uint4 *stages = room + skip / CUDA_QCHUNK;
+    const view v = item_of(g, all);
+    const int first_pixel = blockIdx.x / columns * F::PIXELS,
+              first_filter = blockIdx.x % columns * F::FILTERS;
+    int32_t sum[F::FILTERS / 8][4];
+    fetcher<F> f;
+    f.begin(g, v, first_pixel, first_filter);
+#pragma unroll
+    for (int k = 0; k < F::AHEAD - 1; k++) {
+        if (k * F::CHUNKS < depth_of(g))
+            f.fetch_stage(g, v, stages + k * F::STAGE);
+        commit();
+    }
+    epilogue.fill(v.finish, first_filter, g.n);
+    sum_panels<F, SIGNED>(g, v, stages, f, sum);
+    store_panels<F>(g, v, epilogue, sum, first_pixel + threadIdx.x / 32 * TILE, first_filter, in_eights);
 }
 
-template <bool SIGNED>
+/* ---- launching ---- */
+
+/* Both are for two blocks of a multiprocessor. Steps in forms of three (128 x 64, 64 x 128) are faster alone,
+ * but behind one of two, and the other way round, they take 3 to 11 us longer on an H100. */
+using large = panels<2, 128, 3, 2>;
+using small = panels<1, 64, 6, 2>;
+
+/* Of each item. */
+template <class F> int64_t warpgroup_tiles_of(const cuda_qgemm *g)
+{
+    const int64_t pixels = (int64_t)g->images * g->out[0] * g->out[1];
+    return ((pixels + F::PIXELS - 1) / F::PIXELS) * ((g->n + F::FILTERS - 1) / F::FILTERS);
+}
+
+template <class F, bool SIGNED>
 grt_status warpgroup_launch(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream_t stream)
 {
-    const dim3 grid((unsigned)warpgroup_tiles_of(g), (unsigned)g->items);
-    CUDA_TRY(cudaFuncSetAttribute(multiply_warpgroups<SIGNED>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  panels::BYTES));
-    multiply_warpgroups<SIGNED><<<grid, panels::THREADS, panels::BYTES, stream>>>(
-        *g, v, (g->n + panels::FILTERS - 1) / panels::FILTERS, in_eights);
+    const dim3 grid((unsigned)warpgroup_tiles_of<F>(g), (unsigned)g->items);
+    CUDA_TRY(cudaFuncSetAttribute(multiply_warpgroups<F, SIGNED>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  F::BYTES));
+    multiply_warpgroups<F, SIGNED>
+        <<<grid, F::THREADS, F::BYTES, stream>>>(*g, v, (g->n + F::FILTERS - 1) / F::FILTERS, in_eights);
     CUDA_LAUNCHED();
     return GRT_OK;
+}
+
+template <class F>
+grt_status launch_panels(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream_t stream)
+{
+    return g->x_signed ? warpgroup_launch<F, true>(g, v, in_eights, stream)
+                       : warpgroup_launch<F, false>(g, v, in_eights, stream);
+}
+
+/* What the busiest multiprocessor computes. `factor`: how much longer that takes than in the largest tiles,
+ * as measured on an H100. A tile that is alone waits for memory; of small ones no more are worth it than run
+ * at once. */
+template <class F> double cost_of(const cuda_qgemm *g, double factor)
+{
+    const int64_t tiles = warpgroup_tiles_of<F>(g) * g->items,
+                  each = (tiles + g->multiprocessors - 1) / g->multiprocessors;
+    const bool crowded = F::PIXELS < large::PIXELS && each > F::RESIDENT;
+    return crowded ? INFINITY : (double)(each * F::PIXELS * F::FILTERS) * factor * (each == 1 ? 1.25 : 1.0);
 }
 
 } // namespace
 
 bool cuda_qgemm_warpgroup_fits(const cuda_qgemm *g)
 {
-    const int64_t depth = (int64_t)g->kernel[0] * g->kernel[1] * g->chunks;
-    return !g->sums_rows && g->n >= 96 && depth >= 2 * panels::CHUNKS && warpgroup_tiles_of(g) < INT32_MAX &&
-           warpgroup_tiles_of(g) * g->items >= g->multiprocessors;
+    return !g->sums_rows && warpgroup_tiles_of<small>(g) < INT32_MAX;
 }
 
 grt_status cuda_qgemm_warpgroup_enqueue(const cuda_qgemm *g, const void *x, const void *w,
                                         const void *residual, const cuda_qfinish *finish, void *y,
                                         bool in_eights, cudaStream_t stream)
 {
-    const view v = {(const uint8_t *)x, (const uint8_t *)w, (const uint8_t *)residual, y, *finish};
-    return g->x_signed ? warpgroup_launch<true>(g, v, in_eights, stream)
-                       : warpgroup_launch<false>(g, v, in_eights, stream);
+    const view v = view_of(g, x, w, residual, finish, y);
+    if (cost_of<small>(g, 1.3) < cost_of<large>(g, 1.0))
+        return launch_panels<small>(g, v, in_eights, stream);
+    return launch_panels<large>(g, v, in_eights, stream);
 }

@@ -26,29 +26,70 @@ __global__ void __launch_bounds__(CUDA_BLOCK) copy_rows(const __grid_constant__ 
     }
 }
 
-__global__ void __launch_bounds__(CUDA_BLOCK)
-    unfold_lines(const __grid_constant__ cuda_qlines l, int64_t n, const uint8_t *from, const uint8_t *fill,
-                 uint4 *to)
+/* 16 bytes from any address on, by aligned words: up to three bytes on either side are read, too. */
+__device__ __forceinline__ uint4 load_unaligned(const uint8_t *from)
 {
-    const int width = (int)(l.taps * l.channels), chunks = (width + CUDA_QCHUNK - 1) / CUDA_QCHUNK;
-    const uint8_t outside = fill ? *fill : 0;
-    CUDA_ITEMS (i, n) {
-        const int chunk = (int)(i % chunks);
-        const int64_t pixel = i / chunks, line = pixel / l.out, first = pixel % l.out * l.stride - l.begin;
-        const uint8_t *at = from + line / l.per_image * l.step_image + line % l.per_image * l.step_line;
-        int tap = chunk * CUDA_QCHUNK / (int)l.channels, channel = chunk * CUDA_QCHUNK % (int)l.channels;
-        alignas(16) uint8_t bytes[CUDA_QCHUNK];
+    const uint32_t *words = (const uint32_t *)((uintptr_t)from & ~(uintptr_t)3);
+    const uint32_t bits = (uint32_t)((uintptr_t)from & 3) * 8;
+    uint32_t w[5];
 #pragma unroll
-        for (int k = 0; k < CUDA_QCHUNK; k++) {
-            const int64_t column = first + tap * l.dilation;
-            const bool there = tap < l.taps && column >= 0 && column < l.in;
-            bytes[k] = there ? at[column * l.step_pixel + channel * l.step_channel] : outside;
-            if (++channel == l.channels) {
-                channel = 0;
-                tap++;
-            }
+    for (int i = 0; i < 5; i++)
+        w[i] = words[i];
+    return make_uint4(__funnelshift_r(w[0], w[1], bits), __funnelshift_r(w[1], w[2], bits),
+                      __funnelshift_r(w[2], w[3], bits), __funnelshift_r(w[3], w[4], bits));
+}
+
+/* What a chunk of 16 bytes is made of: the taps from `tap` on, of a line that begins at `line`. */
+__device__ __forceinline__ uint4 gather_taps(const cuda_qlines &l, const uint8_t *line, int64_t first,
+                                             int tap, int channel, uint8_t outside)
+{
+    alignas(16) uint8_t bytes[CUDA_QCHUNK];
+#pragma unroll
+    for (int k = 0; k < CUDA_QCHUNK; k++) {
+        const int64_t column = first + tap * l.dilation;
+        const bool there = tap < l.taps && column >= 0 && column < l.in;
+        bytes[k] = there ? line[column * l.step_pixel + channel * l.step_channel] : outside;
+        if (++channel == l.channels) {
+            channel = 0;
+            tap++;
         }
-        to[i] = *(const uint4 *)bytes;
+    }
+    return *(const uint4 *)bytes;
+}
+
+/* The first `width` bytes of v, and `outside` behind them. */
+__device__ __forceinline__ uint4 cut_taps(uint4 v, int width, uint8_t outside)
+{
+    const uint32_t others = outside * 0x01010101u;
+    uint32_t w[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const int left = width - k * 4;
+        const uint32_t mask = left >= 4 ? 0xFFFFFFFFu : left <= 0 ? 0 : (1u << (left * 8)) - 1;
+        w[k] = (w[k] & mask) | (others & ~mask);
+    }
+    return make_uint4(w[0], w[1], w[2], w[3]);
+}
+
+/* end: behind x. In runs, the taps of a line lie side by side in memory. I: what counts all chunks. */
+template <class I>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    unfold_lines(const __grid_constant__ cuda_qlines l, I n, bool in_runs, const uint8_t *from,
+                 const uint8_t *end, const uint8_t *fill, uint4 *to)
+{
+    const int channels = (int)l.channels, width = (int)(l.taps * l.channels),
+              chunks = (width + CUDA_QCHUNK - 1) / CUDA_QCHUNK;
+    const uint8_t outside = fill ? *fill : 0;
+    for (I i = (I)blockIdx.x * CUDA_BLOCK + threadIdx.x; i < n; i += (I)gridDim.x * CUDA_BLOCK) {
+        const I pixel = i / (I)chunks, line = pixel / (I)l.out, image = line / (I)l.per_image;
+        const int begin = (int)(i - pixel * (I)chunks) * CUDA_QCHUNK;
+        const int64_t first = (int64_t)(pixel - line * (I)l.out) * l.stride - l.begin;
+        const uint8_t *at = from + image * l.step_image +
+                            (int64_t)(line - image * (I)l.per_image) * l.step_line,
+                      *run = at + first * channels + begin;
+        const bool inside = first >= 0 && first + l.taps <= l.in && run + CUDA_QCHUNK + 3 <= end;
+        to[i] = in_runs && inside ? cut_taps(load_unaligned(run), width - begin, outside)
+                                  : gather_taps(l, at, first, begin / channels, begin % channels, outside);
     }
 }
 
@@ -101,8 +142,16 @@ grt_status cuda_qlines_unfold(const cuda_qlines *lines, const void *from, const 
         lines->lines * lines->out * cuda_qrow_bytes(lines->taps * lines->channels) / CUDA_QCHUNK;
     if (n <= 0)
         return GRT_OK;
-    unfold_lines<<<cuda_grid(n), CUDA_BLOCK, 0, stream>>>(*lines, n, (const uint8_t *)from,
-                                                          (const uint8_t *)fill, (uint4 *)to);
+    const bool in_runs = lines->step_channel == 1 && lines->step_pixel == lines->channels &&
+                         lines->dilation == 1 && cuda_aligned(from, sizeof(uint32_t));
+    const uint8_t *x = (const uint8_t *)from, *z = (const uint8_t *)fill,
+                  *end = x + lines->lines / lines->per_image * lines->step_image;
+    if (n < INT32_MAX / 2)
+        unfold_lines<uint32_t>
+            <<<cuda_grid(n), CUDA_BLOCK, 0, stream>>>(*lines, (uint32_t)n, in_runs, x, end, z, (uint4 *)to);
+    else
+        unfold_lines<int64_t>
+            <<<cuda_grid(n), CUDA_BLOCK, 0, stream>>>(*lines, n, in_runs, x, end, z, (uint4 *)to);
     CUDA_LAUNCHED();
     return GRT_OK;
 }

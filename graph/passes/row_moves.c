@@ -6,7 +6,7 @@
  * So are Reshapes to matrices and back, which keep products from taking residuals. The moves are composed as
  * index maps of the dims in front of the last one. */
 #include "graph/passes/index_map.h"
-#include "graph/passes/rewrite.h"
+#include "graph/passes/quantised.h"
 
 #include <string.h>
 
@@ -42,6 +42,18 @@ static bool row_moves_is_plain_gemm(const ir_node *node)
            (!c || row_moves_is_vector(c, node->out[0]->type.dims[1], node->graph->module->dims));
 }
 
+/* A product of 8-bit numbers by one matrix, and rounding to them with one scale. */
+static bool is_quantised_row(const ir_node *node)
+{
+    if (rewrite_is(node, "QuantizeLinear")) {
+        const ir_value *scale = ir_in(node, 1);
+        return scale && scale->type.data && grt_tensor_elements(scale->type.data) == 1;
+    }
+    return quantised_is_product(node) && !strcmp(node->desc.op, "QMatMul") &&
+           ir_in(node, QP_X)->type.rank >= 2 && ir_in(node, QP_W)->type.rank == 2 &&
+           !ir_in(node, QP_RESIDUAL);
+}
+
 /* The input that the node takes rows from, one by one; -1 if it is no such node. */
 static int32_t row_input(const ir_node *node)
 {
@@ -51,7 +63,7 @@ static int32_t row_input(const ir_node *node)
         return -1;
     if (rewrite_is(node, "MatMul"))
         return ir_in(node, 0)->type.rank >= 2 && is_matrix(ir_in(node, 1)) ? 0 : -1;
-    if (row_moves_is_plain_gemm(node))
+    if (row_moves_is_plain_gemm(node) || is_quantised_row(node))
         return 0;
     if (rewrite_is(node, "LayerNormalization") || rewrite_is(node, "RMSNormalization"))
         return grt_axis(grt_attr_int(&node->desc, "axis", -1), out->rank) == out->rank - 1 ? 0 : -1;
@@ -147,16 +159,16 @@ static ir_value *without_gemm(ir_node *before, const ir_node *gemm, ir_value *x)
 /* What the node makes of the rows of x. */
 static ir_value *applied(ir_node *before, const ir_node *node, ir_value *x)
 {
-    enum { MOST_INPUTS = 4 };
-    ir_value *in[MOST_INPUTS];
+    ir_value *in[QP_INPUTS];
     const int32_t at = row_input(node);
     if (rewrite_is(node, "Gemm"))
         return without_gemm(before, node, x);
-    if (node->n_in > MOST_INPUTS)
+    if (node->n_in > QP_INPUTS)
         return NULL;
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = i == at ? x : ir_in(node, i);
-    ir_node *copy = row_moves_add_node(before, node, node->desc.op, node->n_in, in);
+    ir_node *copy = ir_node_create(before->graph, before, node->desc.domain, node->desc.op, node->desc.name,
+                                   node->n_in, in, 1);
     if (!copy)
         return NULL;
     ir_attrs_copy(copy, node);

@@ -90,9 +90,13 @@ void make_qlinear_conv(node *n)
 
 void make_qlinear_matmul(node *n)
 {
-    const int64_t unit = draw(0, 1) ? 16 : 1, m = draw(0, 2) ? draw_dim() : draw(100, 300),
-                  k = unit * draw(1, 40), c = draw(0, 1) ? draw_dim() : 8 * draw(1, 40);
-    const int32_t lead = (int32_t)draw(0, 2);
+    const bool tall = draw(0, 15) == 0; /* so that every multiprocessor has several tiles, of any form */
+    const int64_t unit = draw(0, 1) ? 16 : 1,
+                  m = tall         ? draw(5000, 40000)
+                      : draw(0, 2) ? draw_dim()
+                                   : draw(100, 300),
+                  k = unit * draw(1, tall ? 8 : 40), c = draw(0, 1) && !tall ? draw_dim() : 8 * draw(1, 40);
+    const int32_t lead = tall ? 0 : (int32_t)draw(0, 2);
     grt_tensor a = {.rank = lead + 2}, b = {.rank = lead + 2};
     for (int32_t i = 0; i < lead; i++) {
         a.dims[i] = b.dims[i] = draw(1, 4);

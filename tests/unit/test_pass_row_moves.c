@@ -53,6 +53,30 @@ START_TEST(both)
 }
 END_TEST
 
+/* Rounding to 8 bits with one scale and products of such numbers, where nothing is rounded between the moves.
+ */
+#define QUANTISED_PRODUCT          \
+    "in x f32 2,3,16\n"            \
+    "const w i8 16,12\n"           \
+    "const s f32 - 0.5\n"          \
+    "const z i8 - 3\n"             \
+    "a = Transpose x perm=1,0,2\n" \
+    "q = QuantizeLinear a s z\n"   \
+    "d = DequantizeLinear q s z\n" \
+    "v = DequantizeLinear w s\n"   \
+    "p = MatMul d v\n"
+START_TEST(around_quantised_products)
+{
+    ir_text_check(QUANTISED_PRODUCT "y = Transpose p perm=1,0,2\n"
+                                    "out y\n",
+                  "", "QuantizeLinear graphrt::QMatMul");
+    ir_text_check(QUANTISED_PRODUCT "c = Cast p to=10\n"
+                                    "y = Transpose c perm=2,0,1\n"
+                                    "out y\n",
+                  "", "QuantizeLinear Transpose graphrt::QMatMul Cast Transpose");
+}
+END_TEST
+
 /* Rows that land elsewhere stay where they were moved. */
 START_TEST(what_does_not_cancel)
 {
@@ -101,6 +125,7 @@ Suite *suite_test_pass_row_moves(void)
     tcase_add_test(tc, transposes_around_a_product);
     tcase_add_test(tc, matrix_around_a_gemm);
     tcase_add_test(tc, both);
+    tcase_add_test(tc, around_quantised_products);
     tcase_add_test(tc, what_does_not_cancel);
     tcase_add_test(tc, with_another_reader);
     tcase_add_test(tc, terms_per_row);

@@ -2,6 +2,7 @@
 /* MaxPool, AveragePool and the pools over whole images, with channels first or (domain graphrt) last. One
  * thread per result of a window; a group of threads per result of a whole image. */
 #include "backends/cuda/columns.h"
+#include "backends/cuda/max_bytes.cuh"
 #include "backends/cuda/number.cuh"
 
 extern "C" {
@@ -106,6 +107,29 @@ typedef struct pool_plane {
     uint32_t n; /* results, in vectors */
 } pool_plane;
 
+/* Taps from `from` to `to` of a window that begins at `first` lie inside. */
+static __device__ __forceinline__ void inside_taps(int first, int dilation, int in, int taps, int *from,
+                                                   int *to)
+{
+    *from = first < 0 ? (-first + dilation - 1) / dilation : 0;
+    *to = first >= in ? 0 : min(taps, (in - first + dilation - 1) / dilation);
+}
+
+template <class T>
+__device__ __forceinline__ void pool_bytes(const pool_plane &s, const uint4 *image, int row, int column,
+                                           uint4 *y)
+{
+    max_bytes<(T)-1 < 0> largest;
+    int from[2], to[2];
+    inside_taps(row, s.dilation[0], s.in[0], s.kernel[0], &from[0], &to[0]);
+    inside_taps(column, s.dilation[1], s.in[1], s.kernel[1], &from[1], &to[1]);
+    for (int a = from[0]; a < to[0]; a++)
+        for (int b = from[1]; b < to[1]; b++)
+            largest.add(image[(size_t)((row + a * s.dilation[0]) * s.in[1] + column + b * s.dilation[1]) *
+                              s.vectors]);
+    *y = largest.largest();
+}
+
 template <class T>
 __global__ void __launch_bounds__(THREADS)
     pool_vectors(const __grid_constant__ pool_plane s, const cuda_vector<T> *x, cuda_vector<T> *y)
@@ -119,6 +143,11 @@ __global__ void __launch_bounds__(THREADS)
     const int row = (int)(line % s.out[0]) * s.stride[0] - s.begin[0],
               first = (int)column * s.stride[1] - s.begin[1];
     const cuda_vector<T> *image = x + (size_t)(line / s.out[0]) * s.in[0] * s.in[1] * s.vectors + vector;
+    if constexpr (sizeof(T) == 1)
+        if (s.max) {
+            pool_bytes<T>(s, (const uint4 *)image, row, first, (uint4 *)(y + i));
+            return;
+        }
     float value[N];
     int count = 0, room[2] = {0, 0};
 #pragma unroll

@@ -36,6 +36,32 @@ template <typename S, typename Q> __device__ __forceinline__ Q quantized(float x
     return (Q)(q < high ? q : high);
 }
 
+/* The same to 8 or 16 bits with a float32 scale, whose inverse is taken once: with what is left of a product
+ * by it, the quotient is rounded as a division's. */
+template <typename Q> struct quantiser {
+    float scale, inverse, low, high;
+    int32_t zero;
+    bool divides; /* the inverse is not accurate, or none */
+
+    __device__ __forceinline__ quantiser(float of, int32_t zero_point)
+        : scale(of), inverse(1.0f / of), zero(zero_point), divides(!(fabsf(of) > 1e-30f && fabsf(of) < 1e30f))
+    {
+        const int32_t least = std::is_signed<Q>::value ? -(1 << (8 * sizeof(Q) - 1)) : 0;
+        low = (float)(least - zero);
+        high = (float)(least + (1 << (8 * sizeof(Q))) - 1 - zero);
+    }
+    __device__ __forceinline__ Q operator()(float x) const
+    {
+        float q = __fmul_rn(x, inverse);
+        if (divides)
+            q = x / scale;
+        else if (fabsf(q) < 1e6f) /* others are limited; NaN stays */
+            q = __fmaf_rn(__fmaf_rn(-q, scale, x), inverse, q);
+        q = fminf(fmaxf(q, low), high);                               /* NaN becomes the least */
+        return (Q)(__float_as_int(__fadd_rn(q, 12582912.0f)) + zero); /* the sum's low bits are the integer */
+    }
+};
+
 template <typename X, typename S, typename Q>
 __global__ void __launch_bounds__(CUDA_BLOCK) quantize_kernel(quantize_operands o)
 {
@@ -52,12 +78,17 @@ template <typename X, typename S, typename Q>
 __global__ void __launch_bounds__(CUDA_BLOCK) quantize_packs(quantize_operands o)
 {
     const float scale = pw_widen<S>(*(const S *)o.scale), zero = o.zero ? (float)*(const Q *)o.zero : 0.0f;
+    const quantiser<Q> rounds(scale, (int32_t)zero);
     CUDA_ITEMS (i, o.n / PACK) {
         const cuda_pack<X, PACK> x = ((const cuda_pack<X, PACK> *)o.in)[i];
         cuda_pack<Q, PACK> y;
 #pragma unroll
-        for (int k = 0; k < PACK; k++)
-            y.v[k] = quantized<S, Q>(pw_widen<X>(x.v[k]), scale, zero);
+        for (int k = 0; k < PACK; k++) {
+            if constexpr (sizeof(S) == 4)
+                y.v[k] = rounds(pw_widen<X>(x.v[k]));
+            else
+                y.v[k] = quantized<S, Q>(pw_widen<X>(x.v[k]), scale, zero);
+        }
         ((cuda_pack<Q, PACK> *)o.out)[i] = y;
     }
 }
@@ -73,12 +104,31 @@ __global__ void __launch_bounds__(CUDA_BLOCK) dequantize_kernel(quantize_operand
     }
 }
 
+/* One scale, elements in packs. */
+template <typename S, typename Q>
+__global__ void __launch_bounds__(CUDA_BLOCK) dequantize_packs(quantize_operands o)
+{
+    const float scale = pw_widen<S>(*(const S *)o.scale), zero = o.zero ? (float)*(const Q *)o.zero : 0.0f;
+    CUDA_ITEMS (i, o.n / PACK) {
+        const cuda_pack<Q, PACK> x = ((const cuda_pack<Q, PACK> *)o.in)[i];
+        cuda_pack<S, PACK> y;
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            y.v[k] = pw_narrow<S>(((float)x.v[k] - zero) * scale);
+        ((cuda_pack<S, PACK> *)o.out)[i] = y;
+    }
+}
+
 template <typename X, typename S, typename Q>
 grt_status cuda_quantize(const quantize_operands &o, bool back, cudaStream_t stream)
 {
-    const bool packs = o.length == 1 && o.n % PACK == 0 && cuda_aligned(o.in, sizeof(X) * PACK) &&
-                       cuda_aligned(o.out, sizeof(Q) * PACK);
-    if (back)
+    const size_t in_size = (back ? sizeof(Q) : sizeof(X)) * PACK,
+                 out_size = (back ? sizeof(S) : sizeof(Q)) * PACK;
+    const bool packs =
+        o.length == 1 && o.n % PACK == 0 && cuda_aligned(o.in, in_size) && cuda_aligned(o.out, out_size);
+    if (back && packs)
+        dequantize_packs<S, Q><<<cuda_grid(o.n / PACK), CUDA_BLOCK, 0, stream>>>(o);
+    else if (back)
         dequantize_kernel<S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
     else if (packs)
         quantize_packs<X, S, Q><<<cuda_grid(o.n / PACK), CUDA_BLOCK, 0, stream>>>(o);
