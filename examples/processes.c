@@ -3,8 +3,8 @@
  *
  *     processes MODEL [DEVICE...]      models whose inputs are floats
  *
- * Runs the model in a process for each device, kills one of them again and again, and counts what comes back. A
- * request whose process ends is run again by another; one that loses two is told so. */
+ * Runs the model in a process for each device, kills one of them again and again, and counts what comes back.
+ * A request whose process ends is run again by another; one that loses two is told so. */
 #include <graphrt/processes.h>
 
 #include <signal.h>
@@ -69,8 +69,8 @@ static int serve(grt_pool *pool, size_t lane, const grt_model *model, const grt_
     grt_process_info info = {.struct_size = sizeof info};
     if (grt_pool_get_process(pool, lane, 0, &info) != GRT_OK)
         return fail("process");
-    printf("%d answered, %d lost with two processes; %llu processes were started for the first device\n", good, lost,
-           (unsigned long long)info.started);
+    printf("%d answered, %d lost with two processes; %llu processes were started for the first device\n",
+           good, lost, (unsigned long long)info.started);
     return 0;
 }
 

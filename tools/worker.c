@@ -21,8 +21,9 @@ int worker_serve(char **argv)
     char *end;
     const long fd = strtol(argv[2], &end, 10);
     if (end == argv[2] || *end || fd < 3 || fd > 1 << 20) {
-        tool_error("worker wants the number of a descriptor from 3 on, found '%s'; pools start it, not people",
-                   argv[2]);
+        tool_error(
+            "worker wants the number of a descriptor from 3 on, found '%s'; pools start it, not people",
+            argv[2]);
         return EXIT_BAD;
     }
     if (!verbose_read_environment())

@@ -26,16 +26,17 @@ static int32_t contexts_for(const char *const *devices, size_t n, const grt_pool
     return 1;
 }
 
-static grt_status check_add(const grt_pool *pool, const grt_model *model, const char *const *devices, size_t n,
-                            const size_t *out_lane)
+static grt_status check_add(const grt_pool *pool, const grt_model *model, const char *const *devices,
+                            size_t n, const size_t *out_lane)
 {
     enum { MOST_PROCESSES = 1024 };
     if (!pool || !model || !devices || !out_lane)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_pool_add_processes: pool, model, devices or out_lane is NULL");
     if (!n || n > MOST_PROCESSES)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_add_processes: %zu processes; 1 to %d are possible",
-                        n, (int)MOST_PROCESSES);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_pool_add_processes: %zu processes; 1 to %d are possible", n,
+                        (int)MOST_PROCESSES);
     return GRT_OK;
 }
 
@@ -70,9 +71,8 @@ grt_status grt_pool_get_process(grt_pool *pool, size_t lane, size_t index, grt_p
     if (found) {
         const grt_lane_process *p = &all->list[index];
         const grt_lane_session *s = &pool->lanes[lane]->sessions[index];
-        info = (grt_process_info){.pid = p->process ? p->process->pid : 0,
-                                  .started = p->started,
-                                  .lost = s->lost && !s->coming};
+        info = (grt_process_info){
+            .pid = p->process ? p->process->pid : 0, .started = p->started, .lost = s->lost && !s->coming};
     }
     pthread_mutex_unlock(&pool->lock);
     return found ? grt_info_give(out_info, &info, sizeof info, "grt_process_info")

@@ -164,10 +164,9 @@ static grt_status start_workers(grt_lane *lane, const lane_places *places)
         GRT_TRY(grt_lane_take_device(lane->pool, device_at(places, i), name_at(places, i),
                                      contexts_beside(places, i), &lane->sessions[i].device));
         for (size_t k = 0; k < contexts_at(places, i); k++)
-            GRT_TRY(grt_worker_start(&lane->workers[lane->n_workers++], lane, i,
-                                     places->sessions ? places->sessions[i] : NULL,
-                                     places->sessions ? NULL
-                                                      : &places->processes->list[i].process->channels[k]));
+            GRT_TRY(grt_worker_start(
+                &lane->workers[lane->n_workers++], lane, i, places->sessions ? places->sessions[i] : NULL,
+                places->sessions ? NULL : &places->processes->list[i].process->channels[k]));
     }
     return places->processes ? grt_lane_processes_watch(places->processes, lane) : GRT_OK;
 }
@@ -212,7 +211,8 @@ grt_status grt_lane_add(grt_pool *pool, grt_session *const *sessions, size_t n,
 {
     GRT_TRY(check_options(options));
     GRT_TRY(check_sessions(sessions, n));
-    const lane_places places = {.model = sessions[0]->model, .n = n, .sessions = sessions, .options = options};
+    const lane_places places = {
+        .model = sessions[0]->model, .n = n, .sessions = sessions, .options = options};
     return add_lane(pool, &places, out_lane);
 }
 

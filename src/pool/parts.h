@@ -60,7 +60,7 @@ typedef struct grt_lane {
     grt_lane_session *sessions;
     grt_worker *workers;
     struct grt_lane_processes *processes; /* of its sessions; NULL: they are in this process */
-    size_t turn; /* the session that is asked first */
+    size_t turn;                          /* the session that is asked first */
     /* the queue */
     grt_queue queue;
     size_t most_waiting, n_waiting; /* those for the one before them included */

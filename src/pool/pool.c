@@ -265,7 +265,8 @@ static grt_status pool_make_request(grt_pool *pool, const grt_submission *s, grt
                         body->n_inputs);
     if (s->state && lane->processes)
         return grt_fail(GRT_STATUS_UNSUPPORTED,
-                        "lane %zu has its sessions in processes of their own, where there is no state", s->lane);
+                        "lane %zu has its sessions in processes of their own, where there is no state",
+                        s->lane);
     if (s->n_outputs > (size_t)body->n_outputs || (s->n_outputs && !s->outputs))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a request has %zu outputs, the model %d", s->n_outputs,
                         body->n_outputs);

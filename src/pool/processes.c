@@ -50,7 +50,8 @@ static grt_status copy_text(char *to, size_t size, const char *from, const char 
 {
     const size_t n = from ? strlen(from) : 0;
     if (n >= size)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s has %zu bytes, at most %zu are taken", what, n, size - 1);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s has %zu bytes, at most %zu are taken", what, n,
+                        size - 1);
     memcpy(to, from ? from : "", n + 1);
     return GRT_OK;
 }
@@ -59,7 +60,8 @@ static grt_status take_process_options(grt_lane_processes *all, const grt_proces
 {
     grt_process_setup *setup = &all->setup;
     if (options->fallback && strcmp(options->fallback, "cpu") != 0)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "fallback is '%s', must be 'cpu' or NULL", options->fallback);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "fallback is '%s', must be 'cpu' or NULL",
+                        options->fallback);
     if (!(options->start_timeout_ms >= 0) || !(options->grace_ms >= 0) || options->most_failures < 0)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "start_timeout_ms is %g, grace_ms %g, most_failures %d; none may be negative",
@@ -71,7 +73,8 @@ static grt_status take_process_options(grt_lane_processes *all, const grt_proces
     setup->start.priority = options->priority;
     setup->start.fallback = options->fallback != NULL;
     setup->start.memory_limit = options->memory_limit;
-    return copy_text(setup->start.custom_ops, sizeof setup->start.custom_ops, options->custom_ops, "custom_ops");
+    return copy_text(setup->start.custom_ops, sizeof setup->start.custom_ops, options->custom_ops,
+                     "custom_ops");
 }
 
 static grt_status name_processes(grt_lane_processes *all, const char *const *devices, size_t n)
@@ -235,7 +238,8 @@ grt_status grt_lane_processes_watch(grt_lane_processes *all, grt_lane *lane)
         p->lane = lane;
         p->watched = pthread_create(&p->thread, NULL, watch_process, p) == 0;
         if (!p->watched)
-            return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "a thread for the process of %s cannot be made", p->device);
+            return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "a thread for the process of %s cannot be made",
+                            p->device);
     }
     return GRT_OK;
 }

@@ -16,10 +16,11 @@ static grt_status check_numbers(const grt_plan_value *v, const char *what, const
 {
     if (v->kind == GRT_KIND_TENSOR && v->dtype != GRT_DTYPE_STRING)
         return GRT_OK;
-    return grt_fail(GRT_STATUS_UNSUPPORTED,
-                    "%s '%s' is no tensor of numbers, which is all that sessions in processes of their own take: "
-                    "use grt_pool_add",
-                    what, name);
+    return grt_fail(
+        GRT_STATUS_UNSUPPORTED,
+        "%s '%s' is no tensor of numbers, which is all that sessions in processes of their own take: "
+        "use grt_pool_add",
+        what, name);
 }
 
 grt_status grt_remote_check_model(const grt_model *model)
@@ -47,7 +48,7 @@ static grt_status check_host_tensor(const grt_tensor *t, const char *what, const
     GRT_TRY(grt_reserved_check(t->reserved, sizeof t->reserved, "grt_tensor"));
     const size_t bytes =
         t->rank < 0 || t->rank > GRT_MAX_RANK || !grt_dtype_bits(t->dtype) ? SIZE_MAX : grt_tensor_bytes(t);
-    const char *wrong = bytes == SIZE_MAX ? "has no size: its rank, a dim or its dtype is wrong"
+    const char *wrong = bytes == SIZE_MAX              ? "has no size: its rank, a dim or its dtype is wrong"
                         : t->dtype == GRT_DTYPE_STRING ? "has strings, which go to no other process"
                         : t->memory != GRT_MEMORY_HOST && t->memory != GRT_MEMORY_PINNED
                             ? "is in memory of a device, which the session's process does not have"
@@ -178,7 +179,8 @@ static grt_status keep_remote_result(const grt_worker *w, grt_request *r, size_t
     }
     if (!grt_tensor_same_type(bound, &part))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' is %s, the memory bound to it is for %s",
-                        remote_body(w)->output_names[i], grt_tensor_text(&part, a), grt_tensor_text(bound, b));
+                        remote_body(w)->output_names[i], grt_tensor_text(&part, a),
+                        grt_tensor_text(bound, b));
     const size_t bytes = grt_tensor_bytes(&part);
     if (bytes)
         memcpy(bound->data, part.data, bytes);

@@ -23,8 +23,9 @@ static grt_status find_place(grt_pool *pool, size_t lane_index, size_t index, co
     const bool closing = pool->closing;
     pthread_mutex_unlock(&pool->lock);
     if (lane && lane->processes)
-        return grt_fail(GRT_STATUS_UNSUPPORTED, "grt_pool_replace_session: the lane has its sessions in processes "
-                                                "of their own, which replaces them itself");
+        return grt_fail(GRT_STATUS_UNSUPPORTED,
+                        "grt_pool_replace_session: the lane has its sessions in processes "
+                        "of their own, which replaces them itself");
     if (!lane || index >= lane->n_sessions || lane->model != session->model)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_replace_session: %s",
                         !lane                       ? "there is no such lane"

@@ -254,9 +254,9 @@ static grt_status worker_run_batch(grt_worker *w, double *out_bound)
     const grt_lane *lane = w->lane;
     const int64_t padded = grt_batching_padded(&lane->batching, w->rows);
     GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_IN, .device = w->name, .lane = lane->number);
-    grt_status status =
-        w->channel ? grt_remote_bind(w, w->requests, w->n_requests, padded)
-                   : grt_batch_bind(&w->batch, &lane->batching, w->context, w->requests, w->n_requests, w->rows);
+    grt_status status = w->channel ? grt_remote_bind(w, w->requests, w->n_requests, padded)
+                                   : grt_batch_bind(&w->batch, &lane->batching, w->context, w->requests,
+                                                    w->n_requests, w->rows);
     GRT_SPAN_LEAVE(span);
     *out_bound = grt_now_ms();
     let_leave(w);

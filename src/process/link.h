@@ -11,8 +11,8 @@ enum { GRT_LINK_MOST_FDS = 200 };
 grt_status grt_link_create(int out_ends[2]);
 /* Never waits long: a peer reads its messages. IO if it is gone. */
 grt_status grt_link_send(int fd, const void *data, size_t size, const int *fds, size_t n_fds);
-/* Waits for a message of this size and so many descriptors, which are the caller's. IO if the peer is gone, or
- * sends something else. */
+/* Waits for a message of this size and so many descriptors, which are the caller's. IO if the peer is gone,
+ * or sends something else. */
 grt_status grt_link_receive(int fd, void *data, size_t size, int *fds, size_t n_fds);
 
 typedef enum grt_link_event {

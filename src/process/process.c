@@ -28,8 +28,8 @@ static char *find_program(void)
 {
     static const char *const places[] = {"../bin", "../../bin", "bin", "..", "."};
     Dl_info info;
-    char *own = dladdr((void *)grt_process_start, &info) && info.dli_fname ? realpath(info.dli_fname, NULL)
-                                                                          : NULL;
+    char *own =
+        dladdr((void *)grt_process_start, &info) && info.dli_fname ? realpath(info.dli_fname, NULL) : NULL;
     char path[PATH_MAX];
     char *slash = own ? strrchr(own, '/') : NULL;
     for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
@@ -172,10 +172,12 @@ static grt_status take_ready(grt_process *p)
 static grt_status await_ready(grt_process *p, const grt_process_setup *setup, int stop_fd)
 {
     switch (grt_link_await(p->control, stop_fd, setup->start_timeout_ms)) {
-    case GRT_LINK_STOPPED: return grt_fail(GRT_STATUS_CANCELLED, "the pool ends");
+    case GRT_LINK_STOPPED:
+        return grt_fail(GRT_STATUS_CANCELLED, "the pool ends");
     case GRT_LINK_TIMEOUT:
         return grt_fail(GRT_STATUS_IO, "it was not ready within %.0f ms", setup->start_timeout_ms);
-    case GRT_LINK_READABLE: break;
+    case GRT_LINK_READABLE:
+        break;
     }
     return take_ready(p);
 }
@@ -254,8 +256,8 @@ bool grt_process_await_end(const grt_process *process, int stop_fd)
 
 /* ---- runs ---- */
 
-/* When the process has to have answered; INFINITY: nobody is in a hurry. *cancelled_ms: since when it is known
- * that the run was cancelled; 0: it was not. */
+/* When the process has to have answered; INFINITY: nobody is in a hurry. *cancelled_ms: since when it is
+ * known that the run was cancelled; 0: it was not. */
 static double answer_limit(const grt_channel *c, double *cancelled_ms)
 {
     const grt_wire_head *head = c->shared.head;

@@ -86,8 +86,7 @@ static grt_status map_data(grt_shared *s, size_t bytes)
 {
     let_pages_go(s);
     void *data = s->data ? mremap(s->data, s->bytes, bytes, MREMAP_MAYMOVE)
-                         : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd,
-                                (off_t)s->head_bytes);
+                         : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, (off_t)s->head_bytes);
     if (data == MAP_FAILED)
         return fail_shared("mapped", bytes);
     s->data = data;

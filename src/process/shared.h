@@ -26,7 +26,8 @@ grt_status grt_shared_reserve(grt_shared *shared, size_t bytes);
 /* The other side may have made more. */
 grt_status grt_shared_follow(grt_shared *shared);
 
-/* Room for a tensor of these bytes at *at, which is moved behind it; OUT_OF_MEMORY if no memory has that much.
+/* Room for a tensor of these bytes at *at, which is moved behind it; OUT_OF_MEMORY if no memory has that
+ * much.
  */
 grt_status grt_shared_place(grt_wire_tensor *tensor, size_t bytes, uint64_t *at);
 /* A view of what the other side has written down there: IO unless all of it is mapped. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a pool and the process of a session tell each other. Both are of one release, which the first message
- * checks. One socket has a grt_wire_start, a byte with all descriptors, and a grt_wire_ready as the answer; its
- * end is the process's. Each channel
- * is a socket of its own, with a byte for "run what is in the memory" and one for "it has run", and memory
- * that both map: a head, and the tensors' data behind it. */
+ * checks. One socket has a grt_wire_start, a byte with all descriptors, and a grt_wire_ready as the answer;
+ * its end is the process's. Each channel is a socket of its own, with a byte for "run what is in the memory"
+ * and one for "it has run", and memory that both map: a head, and the tensors' data behind it. */
 #ifndef GRT_SRC_PROCESS_WIRE_H
 #define GRT_SRC_PROCESS_WIRE_H
 

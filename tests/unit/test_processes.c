@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions in processes of their own: results, errors, batches, cancels; processes that are killed are replaced,
- * and each request is answered once. */
+/* Sessions in processes of their own: results, errors, batches, cancels; processes that are killed are
+ * replaced, and each request is answered once. */
 #define _GNU_SOURCE
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/runtime.h"
@@ -219,7 +219,8 @@ static void count_answer(void *user, grt_request *request)
     atomic_fetch_add((atomic_int *)user, 1);
 }
 
-/* Two processes that are killed again and again, with batches: each request has one answer, right or DEVICE. */
+/* Two processes that are killed again and again, with batches: each request has one answer, right or DEVICE.
+ */
 START_TEST(killed_under_load)
 {
     enum { OPEN = 24, ROUNDS = 120 };
