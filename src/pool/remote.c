@@ -12,7 +12,7 @@ static const grt_plan_body *remote_body(const grt_worker *w)
     return &w->lane->model->plan->bodies[0];
 }
 
-static grt_status check_numbers(const grt_plan_value *v, const char *what, const char *name)
+static grt_status remote_check_numbers(const grt_plan_value *v, const char *what, const char *name)
 {
     if (v->kind == GRT_KIND_TENSOR && v->dtype != GRT_DTYPE_STRING)
         return GRT_OK;
@@ -27,9 +27,10 @@ grt_status grt_remote_check_model(const grt_model *model)
 {
     const grt_plan_body *body = &model->plan->bodies[0];
     for (int32_t i = 0; i < body->n_inputs; i++)
-        GRT_TRY(check_numbers(&body->values[body->inputs[i]], "input", body->values[body->inputs[i]].name));
+        GRT_TRY(remote_check_numbers(&body->values[body->inputs[i]], "input",
+                                     body->values[body->inputs[i]].name));
     for (int32_t i = 0; i < body->n_outputs; i++)
-        GRT_TRY(check_numbers(&body->values[body->outputs[i]], "output", body->output_names[i]));
+        GRT_TRY(remote_check_numbers(&body->values[body->outputs[i]], "output", body->output_names[i]));
     return GRT_OK;
 }
 
@@ -43,7 +44,7 @@ static const grt_tensor *remote_input_of(const grt_request *r, int32_t i)
 }
 
 /* What the session would refuse is refused there; here what this process would read wrongly. */
-static grt_status check_host_tensor(const grt_tensor *t, const char *what, const char *name)
+static grt_status remote_check_tensor(const grt_tensor *t, const char *what, const char *name)
 {
     GRT_TRY(grt_reserved_check(t->reserved, sizeof t->reserved, "grt_tensor"));
     const size_t bytes =
@@ -68,7 +69,7 @@ static grt_status place_input(grt_worker *w, grt_request *const *requests, int32
     if (requests[0]->by_value && requests[0]->values[i]->kind != GRT_KIND_TENSOR)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' takes a tensor, found another kind of value",
                         remote_body(w)->values[remote_body(w)->inputs[i]].name);
-    GRT_TRY(check_host_tensor(first, "input", remote_body(w)->values[remote_body(w)->inputs[i]].name));
+    GRT_TRY(remote_check_tensor(first, "input", remote_body(w)->values[remote_body(w)->inputs[i]].name));
     grt_tensor whole = *first;
     if (padded)
         whole.dims[0] = padded;
@@ -102,7 +103,7 @@ static grt_status check_bound(const grt_worker *w, const grt_request *r)
 {
     for (size_t i = 0; i < r->n_outputs; i++)
         if (r->outputs[i].dtype)
-            GRT_TRY(check_host_tensor(&r->outputs[i], "output", remote_body(w)->output_names[i]));
+            GRT_TRY(remote_check_tensor(&r->outputs[i], "output", remote_body(w)->output_names[i]));
     return GRT_OK;
 }
 

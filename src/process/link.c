@@ -84,9 +84,9 @@ grt_status grt_link_receive(int fd, void *data, size_t size, int *fds, size_t n_
     for (size_t i = 0; i < taken; i++)
         close(fds[i]);
     return grt_fail(GRT_STATUS_IO, "%s",
-                    found > 0    ? "the other process sent a message that is none of this release's"
-                    : found == 0 ? "the other process has ended"
-                                 : strerror(errno));
+                    found > 0 ? "the other process sent a message that is none of this release's"
+                    : found == 0 || errno == ECONNRESET ? "the other process has ended"
+                                                        : strerror(errno));
 }
 
 grt_link_event grt_link_await(int fd, int stop_fd, double timeout_ms)
