@@ -7,6 +7,7 @@
  * and waited for, and its submission alone; the same from a callback. One at a time. Then a run and a request
  * while spans are told, in turns of 100 with such without. */
 #include <graphrt/graphrt.h>
+#include <graphrt/processes.h>
 
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -19,6 +20,7 @@ enum { WARM_UP = 2000 };
 typedef struct subject {
     grt_context *context;
     grt_pool *pool;
+    size_t remote; /* the pool's lane with a process */
     grt_tensor in, out;
     sem_t called;
 } subject;
@@ -54,6 +56,23 @@ static double submit_and_wait(subject *s)
     must(grt_pool_submit(s->pool, &s->in, 1, &s->out, 1, &r), "grt_pool_submit");
     submitting = grt_clock_ms() - begin;
     must(grt_request_wait(r), "request");
+    const double end = grt_clock_ms();
+    grt_request_release(r);
+    return end - begin;
+}
+
+static double submit_to_process(subject *s)
+{
+    grt_request *r;
+    const grt_submission submission = {.struct_size = sizeof submission,
+                                       .lane = s->remote,
+                                       .inputs = &s->in,
+                                       .n_inputs = 1,
+                                       .outputs = &s->out,
+                                       .n_outputs = 1};
+    const double begin = grt_clock_ms();
+    must(grt_pool_submit_with(s->pool, &submission, &r), "grt_pool_submit_with");
+    must(grt_request_wait(r), "request in a process");
     const double end = grt_clock_ms();
     grt_request_release(r);
     return end - begin;
@@ -151,13 +170,17 @@ static void open_subject(subject *s, const char *path, const char *device)
     grt_model *model;
     grt_session *session;
     grt_io_info info = {.struct_size = sizeof info};
-    const grt_compile_options compile = {.struct_size = sizeof compile, .target = device};
+    char kind[32] = "cpu";
+    sscanf(device, "%31[a-z]", kind);
+    const grt_compile_options compile = {.struct_size = sizeof compile, .target = kind};
     const grt_session_options options = {.struct_size = sizeof options, .threads = 1};
     must(grt_runtime_create(&runtime), "runtime");
     must(grt_model_open_with(runtime, path, &compile, &model), path);
     must(grt_session_create(model, device, &options, &session), "session");
     must(grt_context_create(session, &s->context), "context");
     must(grt_pool_create(&session, 1, NULL, &s->pool), "grt_pool_create");
+    const grt_process_options processes = {.struct_size = sizeof processes, .threads = 1};
+    must(grt_pool_add_processes(s->pool, model, &device, 1, NULL, &processes, &s->remote), "processes");
     must(grt_model_input(model, 0, &info), "input");
     s->in = (grt_tensor){.dtype = info.dtype, .rank = info.rank};
     for (int32_t i = 0; i < info.rank; i++)
@@ -187,6 +210,7 @@ int main(int argc, char **argv)
     measure("submit and wait", &s, submit_and_wait, runs);
     measure("submit", &s, submit_alone, runs);
     measure("submit until called back", &s, submit_and_be_called, runs);
+    measure("the same in a process", &s, submit_to_process, runs);
     compare_told("run, spans", &s, run_context, runs);
     compare_told("submit and wait, spans", &s, submit_and_wait, runs);
     grt_pool_release(s.pool);

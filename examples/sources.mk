@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # One complete program per problem; each uses the public header and the shared library only. Built with the rest, not installed.
-noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool examples/service examples/state examples/stop examples/streams examples/trace examples/profile
+noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool examples/processes examples/service examples/state examples/stop examples/streams examples/trace examples/profile
 examples_digits_SOURCES = examples/digits.c examples/npy.c examples/npy.h
 examples_digits_LDADD = libgraphrt.la
 examples_threads_SOURCES = examples/threads.c
@@ -9,6 +9,8 @@ examples_dynamic_shapes_SOURCES = examples/dynamic_shapes.c
 examples_dynamic_shapes_LDADD = libgraphrt.la
 examples_pool_SOURCES = examples/pool.c
 examples_pool_LDADD = libgraphrt.la
+examples_processes_SOURCES = examples/processes.c
+examples_processes_LDADD = libgraphrt.la
 examples_service_SOURCES = examples/service.c
 examples_service_LDADD = libgraphrt.la
 examples_state_SOURCES = examples/state.c

@@ -35,6 +35,7 @@ src/call        xxhash\.h                              graphrt/|src/|graph/|back
 src/target      -                                   graphrt/|src/|graph/|backends/[a-z_]+\.h
 src/session     xxhash\.h                           graphrt/|src/|graph/|backends/[a-z_]+\.h
 src/exec        -                                   graphrt/|src/|graph/|backends/[a-z_]+\.h
+src/process     -                                   graphrt/|src/|graph/|backends/[a-z_]+\.h
 src/pool        -                                   graphrt/|src/|graph/|backends/[a-z_]+\.h
 src/api         sqlite3\.h                          graphrt/|src/|graph/|backends/[a-z_]+\.h
 src/quantize    xxhash\.h                           graphrt/|proto/|src/|graph/

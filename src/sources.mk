@@ -129,6 +129,15 @@ src_SOURCES += src/exec/watch.h src/exec/watch.c
 src_SOURCES += src/exec/rehearse.h src/exec/rehearse.c
 src_SOURCES += src/exec/warm_up.h src/exec/warm_up.c
 
+src_SOURCES += src/process/link.h src/process/link.c
+src_SOURCES += src/process/process.h src/process/process.c
+src_SOURCES += src/process/serve.c
+src_SOURCES += src/process/shared.h src/process/shared.c
+src_SOURCES += src/process/wire.h
+
+src_SOURCES += src/pool/add_processes.c
+src_SOURCES += src/pool/processes.h src/pool/processes.c
+src_SOURCES += src/pool/remote.h src/pool/remote.c
 src_SOURCES += src/pool/answer.h src/pool/answer.c
 src_SOURCES += src/pool/batch.h src/pool/batch.c
 src_SOURCES += src/pool/chain.h src/pool/chain.c

@@ -45,6 +45,7 @@ unit_SOURCES += tests/unit/test_state.c
 unit_SOURCES += tests/unit/test_stop.c
 unit_SOURCES += tests/unit/test_sessions.c tests/unit/test_pool.c
 unit_SOURCES += tests/unit/test_pool_state.c tests/unit/test_spans.c
+unit_SOURCES += tests/unit/test_processes.c
 unit_SOURCES += tests/unit/test_traits.c
 unit_SOURCES += tests/unit/test_thread_share.c
 unit_SOURCES += tests/unit/test_tune.c

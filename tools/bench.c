@@ -31,7 +31,7 @@ typedef struct bench {
     int64_t threads, warmup, repeat, seed, profile, contexts;
     double seconds, rate, deadline;
     const char *concurrency, *page;
-    bool json, pinned;
+    bool json, pinned, process;
     json_t *reports;
     bool failed;
 } bench;
@@ -85,6 +85,8 @@ const tool_option bench_options[] = {
         bench, deadline, 0, "--deadline", "MS",
         "with --concurrency or --rate: the share of requests that are answered in this time, and by\n"
         "how much the others miss it"),
+    OPTION_FLAG(bench, process, "--process",
+                "with --concurrency or --rate: the session that is asked is in a process of its own"),
     OPTION_FLAG(bench, pinned, "--pinned", "the pool's inputs and outputs lie in page-locked memory"),
     OPTION_TEXT(bench, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_CUSTOM_OPS,
@@ -208,7 +210,12 @@ static bool add_load(const bench *b, const loaded *l, grt_value *const *values, 
                                   .rate = b->rate,
                                   .contexts = (int32_t)b->contexts,
                                   .seconds = b->seconds,
-                                  .deadline_ms = b->deadline};
+                                  .deadline_ms = b->deadline,
+                                  .device = !b->process ? NULL
+                                            : b->device ? b->device
+                                                        : "cpu",
+                                  .threads = (int32_t)b->threads,
+                                  .fallback = b->fallback};
     return !is_loaded(b) ||
            json_object_set_new(report, "load", load_measure(l->model, l->session, values, &options)) == 0;
 }
@@ -304,6 +311,8 @@ static bool is_pool_possible(const bench *b)
         tool_error("--pinned is about the pool's memory: it needs --contexts N");
     else if (b->deadline > 0 && !is_loaded(b))
         tool_error("--deadline is about requests: it needs --concurrency or --rate");
+    else if (b->process && !is_loaded(b))
+        tool_error("--process is about requests: it needs --concurrency or --rate");
     else
         return true;
     return false;

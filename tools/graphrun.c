@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrun: run, check and measure models. */
 #include "tools/commands.h"
+#include "tools/worker.h"
 
 #include <stddef.h>
 
@@ -40,5 +41,7 @@ static const tool_command commands[] = {
 
 int main(int argc, char **argv)
 {
+    if (worker_is_meant(argc, argv))
+        return worker_serve(argv);
     return options_dispatch("graphrun runs ONNX models and plans.", commands, argc, argv);
 }

@@ -5,6 +5,8 @@
 
 #include "tools/report.h"
 
+#include <graphrt/processes.h>
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -165,9 +167,22 @@ static json_t *report_of(test *t, int clients, const load_options *options, int3
     return r;
 }
 
+static bool open_load_pool(const grt_model *model, grt_session *session, const load_options *options,
+                           const grt_pool_options *with, grt_pool **out_pool)
+{
+    const grt_process_options process = {
+        .struct_size = sizeof process, .threads = options->threads, .fallback = options->fallback};
+    size_t lane;
+    if (!options->device)
+        return grt_pool_create(&session, 1, with, out_pool) == GRT_OK;
+    return grt_pool_create(NULL, 0, NULL, out_pool) == GRT_OK &&
+           grt_pool_add_processes(*out_pool, (grt_model *)model, &options->device, 1, with, &process,
+                                  &lane) == GRT_OK;
+}
+
 /* A fifth of the time more, first, in which contexts prepare and captures are made. */
-static json_t *measure_load(grt_session *session, const grt_tensor *inputs, size_t n_inputs,
-                            const load_options *options, int clients)
+static json_t *measure_load(const grt_model *model, grt_session *session, const grt_tensor *inputs,
+                            size_t n_inputs, const load_options *options, int clients)
 {
     enum { QUEUE = 1 << 20 };
     const int32_t contexts = options->contexts ? options->contexts
@@ -177,8 +192,9 @@ static json_t *measure_load(grt_session *session, const grt_tensor *inputs, size
         .struct_size = sizeof pool, .contexts = contexts, .queue = clients ? clients : QUEUE};
     test t = {.inputs = inputs, .n_inputs = n_inputs};
     json_t *report = NULL;
-    if (grt_pool_create(&session, 1, &pool, &t.pool) != GRT_OK) {
+    if (!open_load_pool(model, session, options, &pool, &t.pool)) {
         tool_fail();
+        grt_pool_release(t.pool);
         return NULL;
     }
     pthread_mutex_init(&t.lock, NULL);
@@ -239,10 +255,10 @@ json_t *load_measure(const grt_model *model, grt_session *session, grt_value *co
     for (const char *at = options->concurrency; ok && at && *at;) {
         int clients;
         ok = next_count(&at, &clients) &&
-             json_array_append_new(all, measure_load(session, inputs, n, options, clients)) == 0;
+             json_array_append_new(all, measure_load(model, session, inputs, n, options, clients)) == 0;
     }
     if (ok && options->rate > 0)
-        ok = json_array_append_new(all, measure_load(session, inputs, n, options, 0)) == 0;
+        ok = json_array_append_new(all, measure_load(model, session, inputs, n, options, 0)) == 0;
     free(inputs);
     if (ok)
         return all;

@@ -14,6 +14,10 @@ typedef struct load_options {
     int32_t contexts;        /* of the pool; 0: as many as clients, for a rate 1 */
     double seconds;          /* for each */
     double deadline_ms;      /* that latencies are held against; 0: none */
+    const char
+        *device;     /* the session is in a process of its own, on this device; NULL: it is the one given */
+    int32_t threads; /* of that session */
+    const char *fallback;
 } load_options;
 
 /* False after printing what is wrong with the list. */

@@ -51,6 +51,7 @@ graphrun_SOURCES += tools/cases.h tools/cases.c
 graphrun_SOURCES += tools/verdicts.h tools/verdicts.c
 graphrun_SOURCES += tools/compare.h tools/compare.c
 graphrun_SOURCES += tools/divergence.c
+graphrun_SOURCES += tools/worker.h tools/worker.c
 graphrun_SOURCES += tools/workers.h tools/workers.c
 graphrun_CPPFLAGS = $(tools_CPPFLAGS)
 graphrun_LDFLAGS = $(AM_LDFLAGS) $(TOOL_RUNPATH)

@@ -44,7 +44,7 @@ typedef struct grt_pool_options {
 } grt_pool_options;
 
 /* Create a pool with one lane, number 0, over n sessions of one model. The caller may release the sessions before the pool. options may
- * be NULL. Threads: any. Errors: INVALID_ARGUMENT, DEVICE. */
+ * be NULL. Without sessions (NULL, 0) it has no lane yet, and options->device_runs is all that counts. Threads: any. Errors: INVALID_ARGUMENT, DEVICE. */
 GRT_API GRT_MUST_USE grt_status grt_pool_create(grt_session *const *sessions, size_t n, const grt_pool_options *options,
                                                 grt_pool **out_pool);
 /* Add a lane over n sessions of one model: another model, or the same for other clients. *out_lane is its number. Threads: any. Errors: as

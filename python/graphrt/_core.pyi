@@ -155,7 +155,8 @@ class Session:
                 Inputs with a default may be left out.
             outputs: names of those that are wanted; None: all.
             into: arrays by name that outputs are written into, of exactly their dims. They must not overlap inputs. A run that ends
-                early may have written parts of them.
+                early may have written parts of them. Or functions of a dtype's name and a shape, which give such an array when the
+                size is known; they are not asked for arrays without elements.
             timeout: seconds that the run may take; None: no limit.
             stop: a graphrt.Stop that may end it.
             stream: on GPUs, a CUDA stream (torch's, CuPy's, an address as int) that the run is enqueued on, behind what is there: the
@@ -171,6 +172,25 @@ class Session:
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """
         Run the model on inputs by position or name; the output itself if there is one, else a tuple in the model's order.
+        """
+
+    def watch(self, sink: Callable[[dict[str, Any]], Any] | None) -> None:
+        """
+        Call `sink` in each run, on the thread that runs, with each tensor that a step makes: a dict of step, op, nodes (of the ONNX
+        model, joined by '+'), tensor (its name) and value, a new array. Runs go step by step then: for debugging. It must not run the session.
+        None: no more.
+        """
+
+    def output_dims(self, inputs: graphrt._types.Inputs) -> dict[str, tuple[int | None, ...] | None]:
+        """
+        Dims that the outputs of a run with these inputs will have, without running: None for a dim that depends on data, and in place of
+        all where an output is no tensor.
+        """
+
+    def trim(self) -> int:
+        """
+        Give back the memory of contexts that are idle: activations, workspaces, what is prepared. The next runs prepare anew.
+        Returns: bytes of the device's memory.
         """
 
     def tune(self, inputs: graphrt._types.Inputs, *, seconds: float = 60.0, again: bool = False, progress: Callable[[str, float], bool | None] | None = None) -> dict[str, Any]:
@@ -247,12 +267,44 @@ class Session:
 class Pool:
     """The library's pool of contexts; graphrt.Pool is what programs use."""
 
-    def __init__(self, sessions: list, contexts: int, queue: int) -> None: ...
+    def __init__(self, device_runs: int) -> None: ...
 
-    def run(self, inputs: Any, timeout: float | None, stop: Stop | None, priority: int, watch: bool) -> dict[str, Any]:
+    def add(self, sessions: list[Session], **options: Any) -> int:
+        """The number of a new lane."""
+
+    def add_processes(self, model: Model, devices: list[str], processes: dict[str, Any], **options: Any) -> int:
+        """The number of a new lane, whose sessions are in processes."""
+
+    def run(self, inputs: Any, timeout: float | None, stop: Stop | None, priority: int, watch: bool, lane: int, state: State | None) -> dict[str, Any]:
         """
         Submit and wait, without the GIL. Any number of threads at once. watch: handlers of signals get their turn meanwhile.
         """
+
+    def submit(self, inputs: Any, timeout: float | None, stop: Stop | None, priority: int, lane: int, state: State | None, wait: bool, done: Callable[[Any, Any], Any]) -> None:
+        """
+        Queue a run; where the queue is full, wait, or raise Busy. done(outputs, error) is called once, by a thread of the pool.
+        """
+
+    def stats(self, lane: int) -> dict:
+        """Counts of a lane."""
+
+    def times(self, phase: str, lane: int) -> dict:
+        """Times of a lane's requests."""
+
+    def drain(self, timeout: float | None) -> None:
+        """Wait for what was submitted."""
+
+    def shutdown(self, timeout: float | None) -> None:
+        """Take no more, and end in time."""
+
+    def cancel(self) -> None:
+        """Cancel what was submitted."""
+
+    def replace(self, index: int, session: Session, lane: int) -> None:
+        """Let another session serve in the place of one."""
+
+    def process(self, index: int, lane: int) -> dict:
+        """About a process of a lane."""
 
 def compile(model: str | os.PathLike, plan: str | os.PathLike, *, target: str = 'cpu', **options: Any) -> None:
     """

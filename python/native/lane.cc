@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lane.h"
 
+#include <utility>
+
 Lane::Lane(const Model &model, grt_session *session, void *stream)
     : model_(model), stream_(stream), operands_(new Operand[model.inputs.size() + 1]),
       users_(new Operand[model.outputs.size() + 1]), values_(model.inputs.size()), set_(model.inputs.size()),
@@ -33,6 +35,57 @@ void Lane::tell(void *lane, const grt_profile_event *event)
     ((Lane *)lane)->events_.push_back({*event, event->op, event->name});
 }
 
+void Lane::set_watch(nb::object sink)
+{
+    if (!sink.is_valid() && !watch_.is_valid())
+        return;
+    check(grt_context_set_watch(get(), sink.is_valid() ? show : nullptr, this));
+    watch_ = std::move(sink);
+}
+
+/* Within a run, which has not the GIL. */
+void Lane::show(void *lane, const grt_watched *watched)
+{
+    nb::gil_scoped_acquire acquired;
+    try {
+        nb::dict row;
+        row["step"] = watched->step;
+        row["op"] = watched->op;
+        row["nodes"] = watched->nodes;
+        row["tensor"] = watched->tensor;
+        row["value"] = array_copy(*watched->value);
+        ((Lane *)lane)->watch_(row);
+    } catch (nb::python_error &error) {
+        error.discard_as_unraisable("a watch of graphrt");
+    }
+}
+
+void *Lane::call_allocator(size_t index, const grt_tensor &tensor, size_t bytes)
+{
+    nb::list dims;
+    for (int32_t i = 0; i < tensor.rank; i++)
+        dims.append(tensor.dims[i]);
+    nb::object array = outputs_[index].allocator(grt_dtype_name(tensor.dtype), nb::tuple(dims));
+    users_[index].write(array);
+    if (grt_tensor_bytes(&users_[index].tensor) != bytes || users_[index].tensor.dtype != tensor.dtype)
+        raise_invalid("the allocator of output '" + model_.outputs[index].name +
+                      "' gave an array of another dtype or size");
+    outputs_[index].array = array;
+    return users_[index].tensor.data;
+}
+
+void *Lane::allocate(void *lane, size_t index, const grt_tensor *tensor, size_t bytes)
+{
+    Lane &self = *(Lane *)lane;
+    nb::gil_scoped_acquire acquired;
+    try {
+        return self.call_allocator(index, *tensor, bytes);
+    } catch (...) {
+        self.raised_ = std::current_exception();
+        return nullptr;
+    }
+}
+
 nb::list Lane::profile() const
 {
     static const char *const kinds[] = {"run", "prepare", "compute", "step"};
@@ -61,6 +114,7 @@ void Lane::forget()
     }
     for (size_t i = 0; i < outputs_.size(); i++) {
         outputs_[i].array.reset();
+        outputs_[i].allocator.reset();
         if (outputs_[i].users)
             users_[i].drop();
     }
@@ -102,6 +156,14 @@ void Lane::unbind_output(size_t index)
 
 void Lane::bind_user(size_t index, const nb::object &array)
 {
+    if (PyCallable_Check(array.ptr())) {
+        if (stream_)
+            raise_invalid("a run on a stream is not waited for: its outputs are arrays, not functions");
+        check(grt_context_set_output_allocator(get(), index, allocate, this, GRT_MEMORY_HOST));
+        outputs_[index].allocator = array;
+        outputs_[index].bound = outputs_[index].users = true;
+        return;
+    }
     users_[index].write(array, stream_ ? stream_ : grt_context_stream(get()));
     check(grt_context_set_output(get(), index, &users_[index].tensor));
     outputs_[index].array = array;
@@ -152,8 +214,12 @@ grt_status Lane::run_unbound(grt_status status, const Limits &limits)
 nb::object Lane::result(size_t index)
 {
     Output &output = outputs_[index];
-    if (output.users)
+    if (output.users && output.array.is_valid())
         return std::move(output.array);
+    if (output.users) { /* of no elements: its allocator was not asked */
+        check(grt_context_get_output(get(), index, &output.tensor));
+        return array_copy(output.tensor);
+    }
     if (output.bound)
         return array_finish(std::move(output.array), output.tensor.dtype);
     if (model_.outputs[index].info.kind != GRT_KIND_TENSOR) {
@@ -219,6 +285,10 @@ nb::object Lane::run(const std::vector<nb::object> &inputs, const Wanted &wanted
     if (wanted.state)
         check(grt_context_set_state(get(), wanted.state));
     has_state_ = wanted.state != nullptr;
-    check(stream_ ? enqueue() : run_and_wait(limits));
+    raised_ = nullptr;
+    const grt_status status = stream_ ? enqueue() : run_and_wait(limits);
+    if (raised_)
+        std::rethrow_exception(std::exchange(raised_, nullptr));
+    check(status);
     return results(wanted);
 }

@@ -6,6 +6,8 @@
 #include "feed.h"
 #include "stop.h"
 
+#include <graphrt/watch.h>
+
 #include <array>
 #include <memory>
 
@@ -38,6 +40,8 @@ class Lane
     }
     /* Whether runs are told of from now on; if not, what was told is let go of. */
     void set_profile(bool on);
+    /* Called with a dict for each tensor that a step makes, from now on; not valid: nothing is. */
+    void set_watch(nb::object sink);
     /* What the last run did: a list of dicts. */
     nb::list profile() const;
 
@@ -47,6 +51,9 @@ class Lane
         std::string op, name;
     };
     static void tell(void *lane, const grt_profile_event *event);
+    static void show(void *lane, const grt_watched *watched);
+    static void *allocate(void *lane, size_t index, const grt_tensor *tensor, size_t bytes);
+    void *call_allocator(size_t index, const grt_tensor &tensor, size_t bytes);
     /* Dims of the outputs at the input dims of the last run. */
     struct Output {
         grt_tensor tensor{};
@@ -55,6 +62,7 @@ class Lane
         bool bound = false;
         bool users = false; /* the memory is the user's */
         nb::object array;
+        nb::object allocator; /* the user's, which is asked for the array */
     };
     void bind_outputs(const Wanted &wanted);
     void unbind_output(size_t index);
@@ -76,6 +84,8 @@ class Lane
     std::vector<Output> outputs_;
     std::vector<int64_t> dims_, last_dims_;
     std::vector<Event> events_;
+    nb::object watch_;
+    std::exception_ptr raised_; /* by an allocator */
     bool profiled_ = false;
 };
 

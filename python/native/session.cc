@@ -66,6 +66,7 @@ nb::object Session::run_ordered(const std::vector<nb::object> &inputs, const Wan
     } lease{this, take(wanted.stream)};
     const nb::object sink = profiled_ ? profile_sink() : nb::object();
     lease.lane->set_profile(sink.is_valid());
+    lease.lane->set_watch(watched_ ? watch_sink() : nb::object());
     nb::object results = lease.lane->run(inputs, wanted, limits);
     if (sink.is_valid())
         sink(lease.lane->profile());
@@ -85,6 +86,69 @@ nb::object Session::profile_sink()
 {
     std::lock_guard<std::mutex> lock(mutex_);
     return sink_;
+}
+
+void Session::watch(nb::object sink)
+{
+    if (sink.is_none())
+        sink.reset();
+    std::lock_guard<std::mutex> lock(mutex_);
+    watched_ = sink.is_valid();
+    std::swap(watch_, sink);
+}
+
+nb::object Session::watch_sink()
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    return watch_;
+}
+
+/* None: not known before the run. */
+static nb::object dims_of(grt_context *context, size_t output)
+{
+    grt_tensor tensor;
+    nb::list dims;
+    if (grt_context_output_dims(context, output, &tensor) != GRT_OK)
+        return nb::none();
+    for (int32_t i = 0; i < tensor.rank; i++)
+        dims.append(tensor.dims[i] < 0 ? nb::object(nb::none()) : nb::object(nb::int_(tensor.dims[i])));
+    return nb::tuple(dims);
+}
+
+nb::dict Session::output_dims(nb::handle inputs)
+{
+    std::vector<nb::object> ordered;
+    feed_order(*model_, inputs, ordered);
+    Lane lane(*model_, get(), nullptr);
+    lane.bind(ordered);
+    nb::dict dims;
+    for (size_t i = 0; i < model_->outputs.size(); i++)
+        dims[model_->outputs[i].key] = dims_of(lane.get(), i);
+    lane.forget();
+    return dims;
+}
+
+uint64_t Session::trim()
+{
+    std::vector<std::unique_ptr<Lane>> lanes;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        std::swap(lanes, idle_);
+    }
+    uint64_t sum = 0;
+    grt_status status = GRT_OK;
+    {
+        nb::gil_scoped_release released;
+        for (size_t i = 0; i < lanes.size() && status == GRT_OK; i++) {
+            uint64_t bytes = 0;
+            status = grt_context_trim(lanes[i]->get(), &bytes);
+            sum += bytes;
+        }
+    }
+    for (auto &lane : lanes)
+        give(std::move(lane));
+    check(status);
+    return sum;
 }
 
 nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
@@ -373,7 +437,10 @@ void session_bind(nb::module_ &module, nb::class_<State> &states)
             "    outputs: names of those that are wanted; None: all.\n"
             "    into: arrays by name that outputs are written into, of exactly their dims. They must not "
             "overlap inputs. A run that ends\n"
-            "        early may have written parts of them.\n"
+            "        early may have written parts of them. Or functions of a dtype's name and a shape, which "
+            "give such an array "
+            "when the\n"
+            "        size is known; they are not asked for arrays without elements.\n"
             "    timeout: seconds that the run may take; None: no limit.\n"
             "    stop: a graphrt.Stop that may end it.\n"
             "    stream: on GPUs, a CUDA stream (torch's, CuPy's, an address as int) that the run is "
@@ -399,6 +466,30 @@ void session_bind(nb::module_ &module, nb::class_<State> &states)
              nb::sig("def __call__(self, *inputs: typing.Any, **named: typing.Any) -> typing.Any"),
              "Run the model on inputs by position or name; the output itself if there is one, else a tuple "
              "in the model's order.")
+        .def(
+            "watch", &Session::watch, nb::arg("sink").none(),
+            nb::sig(
+                "def watch(self, sink: collections.abc.Callable[[dict[str, typing.Any]], typing.Any] | None) "
+                "-> None"),
+            "Call `sink` in each run, on the thread that runs, with each tensor that a step makes: a dict of "
+            "step, "
+            "op, nodes (of the ONNX\n"
+            "model, joined by '+'), tensor (its name) and value, a new array. Runs go step by step then: for "
+            "debugging. It must not run the session.\n"
+            "None: no more.")
+        .def("output_dims", &Session::output_dims, nb::arg("inputs"),
+             nb::sig(
+                 "def output_dims(self, inputs: graphrt._types.Inputs) -> dict[str, tuple[int | None, ...] | "
+                 "None]"),
+             "Dims that the outputs of a run with these inputs will have, without running: None for a dim "
+             "that "
+             "depends on data, and in place of\n"
+             "all where an output is no tensor.")
+        .def("trim", &Session::trim,
+             "Give back the memory of contexts that are idle: activations, workspaces, what is prepared. The "
+             "next "
+             "runs prepare anew.\n"
+             "Returns: bytes of the device's memory.")
         .def("tune", &Session::tune, nb::arg("inputs"), nb::kw_only(), nb::arg("seconds") = 60.0,
              nb::arg("again") = false, nb::arg("progress") = nb::none(),
              nb::sig("def tune(self, inputs: graphrt._types.Inputs, *, seconds: float = 60.0, again: bool = "

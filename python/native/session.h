@@ -23,6 +23,11 @@ class Session
     void check_device() const;
     /* `sink` is called behind each run with what it did; None: no more. */
     void profile(nb::object sink);
+    /* `sink` is called with each tensor that a step of a run makes; None: no more. */
+    void watch(nb::object sink);
+    nb::dict output_dims(nb::handle inputs);
+    /* Bytes that idle contexts gave back. */
+    uint64_t trim();
     nb::dict tune(nb::handle inputs, double seconds, bool again, nb::object progress);
     nb::object model() const
     {
@@ -43,10 +48,11 @@ class Session
     /* What Python may find circles through. */
     nb::object model_object_;
     nb::object profile_sink();
+    nb::object watch_sink();
 
   private:
-    nb::object sink_;
-    std::atomic<bool> profiled_{false}; /* there is a sink */
+    nb::object sink_, watch_;
+    std::atomic<bool> profiled_{false}, watched_{false}; /* there is a sink */
     std::unique_ptr<Lane> take(void *stream);
     void give(std::unique_ptr<Lane> lane);
     nb::object run_ordered(const std::vector<nb::object> &inputs, const Wanted &wanted, const Limits &limits);

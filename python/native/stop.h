@@ -23,6 +23,21 @@ class Stop
     /* A request that set() cancels, at once if it is set already; until remove(). */
     void add(grt_request *request);
     void remove(grt_request *request);
+    /* The same for a request that submit(&request) makes, whose callback removes it, perhaps before this
+     * returns.
+     */
+    template <typename Submit> grt_status add_made(Submit submit)
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        grt_request *request = nullptr;
+        const grt_status status = submit(&request);
+        if (status != GRT_OK)
+            return status;
+        requests_.insert(request);
+        if (is_set())
+            grt_request_cancel(request);
+        return status;
+    }
 
   private:
     std::atomic<bool> set_{false};

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """graphrt.Pool: futures, coroutines, many threads."""
 import asyncio
+import os
+import signal
 import threading
+import time
 
 import graphrt
 import numpy as np
@@ -105,3 +108,116 @@ def test_a_coroutine_that_is_cancelled_ends_its_request():
 
     with graphrt.Pool(graphrt.Session(endless(), threads=1), contexts=1) as pool:
         assert asyncio.run(main(pool)) == 3
+
+
+def test_lanes_counts_and_times(digits, images, want):
+    sessions = [graphrt.Session(digits, threads=1), graphrt.Session(endless(), threads=1)]
+    with graphrt.Pool() as pool:
+        assert pool.add(sessions[0], contexts=1, queue=8) == 0 and pool.add([sessions[1]], contexts=1, share=2.0) == 1
+        np.testing.assert_allclose(pool.run(images, lane=0)["logits"], want, atol=1e-5)
+        assert pool.run({"n": np.array(3)}, lane=1)["y"] == 3
+        assert pool.submit({"n": np.array(4)}, lane=1).result()["y"] == 4
+        with pytest.raises(graphrt.DeadlineExceeded):
+            pool.run({"n": np.array(2**62)}, lane=1, timeout=0.02)
+        stats, times = pool.stats(1), pool.times("run", 1)
+        assert (stats["submitted"], stats["succeeded"], stats["late"], stats["running"]) == (3, 2, 1, 0)
+        assert times["count"] == 2 == sum(n for _, n in times["buckets"]) and 0 < times["p50_ms"] <= times["p99_9_ms"]
+        assert pool.stats()["submitted"] == 1
+        for wrong in (lambda: pool.run(images, lane=2), lambda: pool.times("wait"), lambda: pool.stats(2)):
+            with pytest.raises(graphrt.InvalidArgument):
+                wrong()
+        with pytest.raises(IndexError):
+            pool.submit(images, lane=2)
+    with pytest.raises(TypeError):
+        graphrt.Pool(sessions[0], rows=3)
+    with pytest.raises(graphrt.InvalidArgument, match="padding"):
+        graphrt.Pool(sessions[0], padding="some")
+
+
+def test_batches(digits, images, want):
+    session = graphrt.Session(digits, threads=1)
+    with graphrt.Pool(session, contexts=1, queue=64, max_batch=8, max_delay=10.0, padding="none") as pool:
+        futures = [pool.try_submit(images[i:i + 1]) for i in range(16)]
+        for i, future in enumerate(futures):
+            np.testing.assert_allclose(future.result(60)["logits"], want[i:i + 1], atol=1e-5)
+        assert (pool.stats()["batches"], pool.stats()["batch_rows"]) == (2, 16)
+
+
+def test_submissions_that_never_wait():
+    session, forever, stop, told = graphrt.Session(endless(), threads=1), {"n": np.array(2**62)}, graphrt.Stop(), []
+    with graphrt.Pool(session, contexts=1, queue=1) as pool:
+        futures = []
+        with pytest.raises(graphrt.Busy):
+            for _ in range(3):
+                futures.append(pool.try_submit(forever, stop=stop))
+        for future in futures:
+            future.add_done_callback(lambda done: told.append(type(done.exception())))
+        stop.set()
+        for future in futures:
+            with pytest.raises(graphrt.Cancelled):
+                future.result(30)
+        pool.drain()
+        assert told == [graphrt.Cancelled] * 2 and pool.stats()["refused"] == 1
+        with pytest.raises(graphrt.Cancelled):
+            pool.try_submit(forever, stop=stop).result(30)
+        waits = pool.try_submit(forever)
+        with pytest.raises(graphrt.Busy):
+            pool.drain(0.02)
+        pool.cancel()
+        with pytest.raises(graphrt.Cancelled):
+            waits.result(30)
+        ends = pool.try_submit(forever)
+        with pytest.raises(graphrt.DeadlineExceeded):
+            pool.shutdown(0.02)
+        with pytest.raises(graphrt.Cancelled):
+            ends.result(30)
+        with pytest.raises(graphrt.Cancelled):
+            pool.run({"n": np.array(1)})
+
+
+def test_streams_with_state_keep_their_order():
+    nodes = [helper.make_node("Add", ["sum", "sum"], ["twice"]), helper.make_node("Add", ["twice", "x"], ["next"]),
+             helper.make_node("Neg", ["next"], ["y"])]
+    two = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "sum", "y", "next")]
+    session, ones = graphrt.Session(model_of(nodes, two[:2], two[2:]), threads=1), np.ones(2, np.float32)
+    states = [graphrt.State(session, {"next": "sum"}) for _ in range(4)]
+    with graphrt.Pool(session, contexts=3, queue=2) as pool:
+        futures = [[pool.submit({"x": ones}, state=state) for _ in range(20)] for state in states]
+        for stream in futures:
+            for step, future in enumerate(stream):
+                outputs = future.result(60)
+                assert list(outputs) == ["y"] and outputs["y"][0] == -(2.0**(step + 1) - 1)
+        pool.drain()
+        assert pool.run({"x": ones}, state=states[0])["y"][0] == -(2.0**21 - 1)
+        with pytest.raises(graphrt.InvalidArgument, match="'sum' belongs to the state"):
+            pool.run({"x": ones, "sum": ones}, state=states[0])
+    assert states[1].save()["sum"][0] == 2.0**20 - 1
+
+
+def test_a_session_is_replaced(digits, images, want):
+    model = graphrt.Model(digits)
+    with graphrt.Pool(graphrt.Session(model, threads=1)) as pool:
+        pool.replace(0, graphrt.Session(model, threads=1))
+        np.testing.assert_allclose(pool.run(images)["logits"], want, atol=1e-5)
+        with pytest.raises(graphrt.InvalidArgument, match="another model"):
+            pool.replace(0, graphrt.Session(endless()))
+
+
+def test_processes_that_are_killed_are_replaced(digits, images, want):
+    with graphrt.Pool() as pool:
+        lane = pool.add_processes(graphrt.Model(digits), ["cpu", "cpu"], threads=1)
+        for kill in range(3):
+            np.testing.assert_allclose(pool.run(images, lane=lane)["logits"], want, atol=1e-5)
+            os.kill(pool.process(kill % 2, lane=lane)["pid"], signal.SIGKILL)
+            futures = [pool.submit(images[i:i + 1], lane=lane) for i in range(8)]
+            for i, future in enumerate(futures):
+                np.testing.assert_allclose(future.result(60)["logits"], want[i:i + 1], atol=1e-5)
+            for _ in range(1000):
+                if pool.process(kill % 2, lane=lane)["pid"]:
+                    break
+                time.sleep(0.01)
+        assert pool.process(0, lane=lane)["started"] == 3
+        with pytest.raises(graphrt.DeviceError, match="nosuch"):
+            pool.add_processes(graphrt.Model(digits), ["nosuch"])
+        with pytest.raises(graphrt.Unsupported):
+            pool.replace(0, graphrt.Session(digits), lane=lane)

@@ -147,3 +147,52 @@ def test_threads_are_shared(digits, images):
     assert all(np.allclose(alone[name], expected[name], atol=1e-5) for name in expected)
     with pytest.raises(graphrt.InvalidArgument, match="0 to 1024"):
         graphrt.set_threads(-1)
+
+
+def test_dims_before_the_run_and_memory_given_back():
+    nodes = [helper.make_node("Add", ["x", "x"], ["y"]), helper.make_node("NonZero", ["x"], ["places"])]
+    session = graphrt.Session(model(nodes, [info("x", TensorProto.FLOAT, ["N", 3])],
+                                    [info("y", TensorProto.FLOAT, ["N", 3]), info("places", TensorProto.INT64, [2, "M"])]))
+    assert session.output_dims({"x": np.ones((5, 3), np.float32)}) == {"y": (5, 3), "places": (2, None)}
+    session.run({"x": np.ones((500, 3), np.float32)})
+    before = session.memory["total_bytes"]
+    assert session.trim() > 0 and session.memory["total_bytes"] < before
+    assert session.run({"x": np.ones((2, 3), np.float32)})["y"].shape == (2, 3)
+
+
+def test_memory_for_outputs_when_their_size_is_known():
+    nodes = [helper.make_node("Add", ["x", "x"], ["y"]), helper.make_node("NonZero", ["x"], ["places"])]
+    session = graphrt.Session(model(nodes, [info("x", TensorProto.FLOAT, ["N"])],
+                                    [info("y", TensorProto.FLOAT, ["N"]), info("places", TensorProto.INT64, [1, "M"])]))
+    asked, made = [], []
+
+    def allocate(dtype, shape):
+        asked.append((dtype, shape))
+        made.append(np.empty(shape, dtype))
+        return made[-1]
+
+    x = np.array([0, 1, 0, 2], np.float32)
+    for _ in range(2):
+        outputs = session.run({"x": x}, into={"y": allocate, "places": allocate})
+        assert outputs["y"].tolist() == [0, 2, 0, 4] and outputs["places"].tolist() == [[1, 3]]
+    assert outputs["places"] is made[-1] and sorted(asked[:2]) == [("float32", (4,)), ("int64", (1, 2))]
+    assert session.run({"x": x * 0}, into={"places": allocate})["places"].shape == (1, 0) and len(asked) == 4
+    with pytest.raises(ZeroDivisionError):
+        session.run({"x": x}, into={"places": lambda dtype, shape: 1 // 0})
+    with pytest.raises(graphrt.InvalidArgument, match="another dtype or size"):
+        session.run({"x": x}, into={"places": lambda dtype, shape: np.empty(7, dtype)})
+    assert session.run({"x": x})["places"].tolist() == [[1, 3]]
+
+
+def test_each_tensor_of_a_run_is_shown():
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], name="product"), helper.make_node("Softmax", ["h"], ["y"], name="last")]
+    weight = numpy_helper.from_array(np.eye(3, dtype=np.float32), "w")
+    session, seen = graphrt.Session(model(nodes, [info("x", TensorProto.FLOAT, [1, 3])], [info("y", TensorProto.FLOAT, [1, 3])], [weight])), []
+    session.watch(seen.append)
+    x = np.float32([[1, 2, 3]])
+    y = session(x)
+    session.watch(None)
+    session(x)
+    assert [(row["op"], row["tensor"]) for row in seen][-1] == ("Softmax", "y") and len(seen) == len(session.model.steps)
+    np.testing.assert_array_equal(seen[-1]["value"], y)
+    np.testing.assert_allclose(seen[0]["value"], x)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See batch.h.
  *
+ * Rows that are in page-locked memory go from there to the device, each to its place; others are put together
+ * in page-locked memory first. Small outputs on a device come back through page-locked memory: a copy to
+ * other memory would hold the driver until the run has ended.
+ *
  * Outputs whose dims are known before the run are written to memory that the requests then share, each with a
  * view of its rows. A worker has a few such sets of outputs and uses one again when no request has it any
  * more. */
@@ -9,12 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sets of outputs of a worker. */
-enum { OUTPUT_SETS = 8 };
+/* Sets of outputs of a worker; and up to which size copying one is cheap. */
+enum { OUTPUT_SETS = 8, SMALL_OUTPUT = 1 << 20 };
 
 struct grt_batch_memory {
-    void *data; /* of the session, for its device */
+    void *data; /* of the host, page-locked for the session's device */
     size_t bytes;
+    void *there; /* of the device */
+    size_t there_bytes;
 };
 
 /* ---- models whose rows can be put together ---- */
@@ -196,7 +202,10 @@ grt_status grt_batch_create(grt_session *session, grt_batch *out_batch)
     out_batch->inputs = calloc((size_t)body->n_inputs + 1, sizeof *out_batch->inputs);
     out_batch->outputs = calloc((size_t)body->n_outputs * OUTPUT_SETS + 1, sizeof *out_batch->outputs);
     out_batch->found = calloc((size_t)body->n_outputs + 1, sizeof *out_batch->found);
-    return out_batch->inputs && out_batch->outputs && out_batch->found ? GRT_OK : grt_fail_memory(0);
+    out_batch->small = calloc((size_t)body->n_outputs + 1, sizeof *out_batch->small);
+    return out_batch->inputs && out_batch->outputs && out_batch->found && out_batch->small
+               ? GRT_OK
+               : grt_fail_memory(0);
 }
 
 void grt_batch_release(grt_batch *batch)
@@ -204,11 +213,16 @@ void grt_batch_release(grt_batch *batch)
     if (!batch->session)
         return;
     const grt_plan_body *body = &batch->session->model->plan->bodies[0];
-    for (int32_t i = 0; batch->inputs && i < body->n_inputs; i++)
+    for (int32_t i = 0; batch->inputs && i < body->n_inputs; i++) {
         grt_session_free_host(batch->session, batch->inputs[i].data);
+        grt_session_free_device(batch->session, batch->inputs[i].there);
+    }
+    for (int32_t i = 0; batch->small && i < body->n_outputs; i++)
+        grt_session_free_host(batch->session, batch->small[i].data);
     for (int32_t i = 0; batch->outputs && i < body->n_outputs * OUTPUT_SETS; i++)
         grt_value_clear(&batch->outputs[i]);
     free(batch->inputs);
+    free(batch->small);
     free(batch->outputs);
     free(batch->found);
 }
@@ -218,18 +232,71 @@ static grt_status pool_batch_reserve(grt_session *session, struct grt_batch_memo
     if (bytes <= memory->bytes)
         return GRT_OK;
     grt_session_free_host(session, memory->data);
-    *memory = (struct grt_batch_memory){0};
+    memory->data = NULL;
+    memory->bytes = 0;
     GRT_TRY(grt_session_alloc_host(session, bytes, &memory->data));
     memory->bytes = bytes;
     return GRT_OK;
 }
 
+static grt_status pool_batch_reserve_there(grt_session *session, struct grt_batch_memory *memory,
+                                           size_t bytes)
+{
+    if (bytes <= memory->there_bytes)
+        return GRT_OK;
+    grt_session_free_device(session, memory->there);
+    memory->there = NULL;
+    memory->there_bytes = 0;
+    GRT_TRY(grt_session_alloc_device(session, bytes, &memory->there, NULL));
+    memory->there_bytes = bytes;
+    return GRT_OK;
+}
+
 /* ---- inputs ---- */
+
+static bool all_pinned(grt_request *const *requests, size_t n, int32_t i)
+{
+    for (size_t k = 0; k < n; k++)
+        if (pool_batch_input_of(requests[k], i)->memory != GRT_MEMORY_PINNED)
+            return false;
+    return true;
+}
+
+/* Enqueued; the last row again where there is padding. */
+static grt_status pool_batch_upload(grt_device *device, void *stream, const grt_tensor *whole, size_t row,
+                                    grt_request *const *requests, size_t n, int32_t i)
+{
+    char *at = whole->data;
+    const char *end = at + (size_t)whole->dims[0] * row;
+    for (size_t k = 0; k < n; k++) {
+        const grt_tensor *part = pool_batch_input_of(requests[k], i);
+        GRT_TRY(grt_device_upload(device, at, part->data, (size_t)part->dims[0] * row, stream));
+        at += (size_t)part->dims[0] * row;
+    }
+    for (; at < end; at += row)
+        GRT_TRY(grt_device_copy(device, at, at - row, row, stream));
+    return GRT_OK;
+}
+
+static void pool_batch_put_together(const grt_tensor *whole, size_t row, grt_request *const *requests,
+                                    size_t n, int32_t i)
+{
+    char *at = whole->data;
+    const char *end = at + (size_t)whole->dims[0] * row;
+    for (size_t k = 0; row && k < n; k++) {
+        const grt_tensor *part = pool_batch_input_of(requests[k], i);
+        memcpy(at, part->data, (size_t)part->dims[0] * row);
+        at += (size_t)part->dims[0] * row;
+    }
+    for (; row && at < end; at += row)
+        memcpy(at, at - row, row);
+}
 
 /* One request without padding is bound as it is. */
 static grt_status pool_batch_bind_input(grt_batch *batch, grt_context *context, int32_t i,
                                         grt_request *const *requests, size_t n, int64_t padded)
 {
+    grt_session *session = batch->session;
     grt_tensor whole = *pool_batch_input_of(requests[0], i);
     if (n == 1 && whole.dims[0] == padded)
         return grt_context_set_input(context, (size_t)i, &whole);
@@ -238,17 +305,18 @@ static grt_status pool_batch_bind_input(grt_batch *batch, grt_context *context, 
     const size_t bytes = grt_tensor_bytes(&whole);
     if (bytes == SIZE_MAX)
         return grt_fail_memory(bytes);
-    GRT_TRY(pool_batch_reserve(batch->session, &batch->inputs[i], bytes));
-    whole.data = batch->inputs[i].data;
-    whole.memory = whole.dtype == GRT_DTYPE_STRING ? GRT_MEMORY_HOST : GRT_MEMORY_PINNED;
-    char *at = whole.data;
-    for (size_t k = 0; row && k < n; k++) {
-        const grt_tensor *part = pool_batch_input_of(requests[k], i);
-        memcpy(at, part->data, (size_t)part->dims[0] * row);
-        at += (size_t)part->dims[0] * row;
+    if (session->on_device && row && all_pinned(requests, n, i)) {
+        GRT_TRY(pool_batch_reserve_there(session, &batch->inputs[i], bytes));
+        whole.data = batch->inputs[i].there;
+        whole.memory = GRT_MEMORY_DEVICE;
+        whole.device = session->device->index;
+        GRT_TRY(pool_batch_upload(session->device, context->executor.stream, &whole, row, requests, n, i));
+    } else {
+        GRT_TRY(pool_batch_reserve(session, &batch->inputs[i], bytes));
+        whole.data = batch->inputs[i].data;
+        whole.memory = whole.dtype == GRT_DTYPE_STRING ? GRT_MEMORY_HOST : GRT_MEMORY_PINNED;
+        pool_batch_put_together(&whole, row, requests, n, i);
     }
-    for (; row && at < (char *)whole.data + bytes; at += row)
-        memcpy(at, at - row, row);
     return grt_context_set_input(context, (size_t)i, &whole);
 }
 
@@ -269,7 +337,24 @@ static grt_status pool_batch_bind_output(grt_batch *batch, grt_context *context,
         return grt_context_set_output(context, (size_t)i, NULL);
     }
     GRT_TRY(grt_value_realloc(memory, t.dtype, t.rank, t.dims));
+    if (batch->session->on_device && grt_tensor_bytes(&t) <= SMALL_OUTPUT) {
+        GRT_TRY(pool_batch_reserve(batch->session, &batch->small[i],
+                                   grt_tensor_bytes(&t) + !grt_tensor_bytes(&t)));
+        t.data = batch->small[i].data;
+        t.memory = GRT_MEMORY_PINNED;
+        return grt_context_set_output(context, (size_t)i, &t);
+    }
     return grt_context_set_output(context, (size_t)i, &memory->t);
+}
+
+static grt_status bind_batch_inputs(grt_batch *batch, const grt_batching *batching, grt_context *context,
+                                    grt_request *const *requests, size_t n, int64_t padded)
+{
+    const grt_plan_body *body = &batching->plan->bodies[0];
+    for (int32_t i = 0; i < body->n_inputs; i++)
+        GRT_TRY(batching->has_rows[i] ? pool_batch_bind_input(batch, context, i, requests, n, padded)
+                                      : grt_context_set_input(context, (size_t)i, NULL));
+    return GRT_OK;
 }
 
 grt_status grt_batch_bind(grt_batch *batch, const grt_batching *batching, grt_context *context,
@@ -277,9 +362,10 @@ grt_status grt_batch_bind(grt_batch *batch, const grt_batching *batching, grt_co
 {
     const grt_plan_body *body = &batching->plan->bodies[0];
     const int64_t padded = grt_batching_padded(batching, rows);
-    for (int32_t i = 0; i < body->n_inputs; i++)
-        GRT_TRY(batching->has_rows[i] ? pool_batch_bind_input(batch, context, i, requests, n, padded)
-                                      : grt_context_set_input(context, (size_t)i, NULL));
+    const grt_status bound = bind_batch_inputs(batch, batching, context, requests, n, padded);
+    /* what is enqueued reads memory of the requests, which may leave the batch from now on */
+    const grt_status copied = grt_device_wait(batch->session->device, context->executor.stream);
+    GRT_TRY(bound != GRT_OK ? bound : copied);
     batch->turn = (batch->turn + 1) % OUTPUT_SETS;
     for (int32_t i = 0; i < body->n_outputs; i++)
         GRT_TRY(pool_batch_bind_output(batch, context, i));
@@ -290,7 +376,11 @@ grt_status grt_batch_find_results(grt_batch *batch, grt_context *context, int64_
 {
     const grt_plan_body *body = grt_context_body(context);
     for (int32_t i = 0; i < body->n_outputs; i++) {
+        const void *small = batch->small[i].data;
         GRT_TRY(grt_context_get_output(context, (size_t)i, &batch->found[i]));
+        if (small && batch->found[i].data == small)
+            batch->found[i].data =
+                memcpy(output_memory(batch, i)->t.data, small, grt_tensor_bytes(&batch->found[i]));
         if (batch->found[i].rank < 1 || batch->found[i].dims[0] != padded)
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                             "output '%s' does not have a row for each of the %lld rows of a batch",

@@ -32,6 +32,7 @@ int64_t grt_batching_padded(const grt_batching *batching, int64_t rows);
 typedef struct grt_batch {
     grt_session *session;
     struct grt_batch_memory *inputs; /* per input */
+    struct grt_batch_memory *small;  /* per output */
     grt_value *outputs;              /* of the last batches, see batch.c */
     grt_tensor *found;               /* outputs of the run */
     size_t turn;
@@ -40,7 +41,8 @@ typedef struct grt_batch {
 grt_status grt_batch_create(grt_session *session, grt_batch *out_batch);
 void grt_batch_release(grt_batch *batch);
 
-/* Bind the context to the rows of n requests, `rows` of them, and their padding. */
+/* Bind the context to the rows of n requests, `rows` of them, and their padding: requests' inputs are not
+ * read any more afterwards. */
 grt_status grt_batch_bind(grt_batch *batch, const grt_batching *batching, grt_context *context,
                           grt_request *const *requests, size_t n, int64_t rows);
 /* After the run: what it made is looked up, and given to one request after another. */

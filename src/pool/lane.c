@@ -3,10 +3,13 @@
 #include "src/pool/lane.h"
 
 #include "src/pool/clock.h"
+#include "src/pool/processes.h"
 #include "src/pool/worker.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_CONTEXTS = 64, DEVICE_CONTEXTS = 3, MOST_ROWS = 65536 };
 
@@ -27,6 +30,18 @@ static grt_status check_options(const grt_pool_options *options)
     return GRT_OK;
 }
 
+grt_status grt_lane_check(grt_pool *pool, const grt_pool_options *options)
+{
+    if (options->device_runs)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "device_runs is an option of grt_pool_create");
+    pthread_mutex_lock(&pool->lock);
+    const bool closing = pool->closing;
+    pthread_mutex_unlock(&pool->lock);
+    if (closing)
+        return grt_fail(GRT_STATUS_CANCELLED, "the pool takes no more requests: it was shut down");
+    return check_options(options);
+}
+
 static grt_status check_sessions(grt_session *const *sessions, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -43,21 +58,22 @@ static size_t contexts_of(const grt_session *session, const grt_pool_options *op
 
 /* ---- devices ---- */
 
-static grt_pool_device *find_device(grt_pool *pool, const grt_device *device)
+static grt_pool_device *find_device(grt_pool *pool, const grt_device *device, const char *name)
 {
     grt_pool_device *d = pool->devices;
-    while (d && d->device != device)
+    while (d && (d->device != device || (!device && strcmp(d->name, name) != 0)))
         d = d->next;
     return d;
 }
 
-grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, size_t contexts,
+grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, const char *name, size_t contexts,
                                 grt_pool_device **out_device)
 {
     pthread_mutex_lock(&pool->lock);
-    grt_pool_device *d = find_device(pool, device);
+    grt_pool_device *d = find_device(pool, device, name);
     if (!d && (d = calloc(1, sizeof *d))) {
         *d = (grt_pool_device){.next = pool->devices, .device = device};
+        snprintf(d->name, sizeof d->name, "%s", name);
         pool->devices = d;
     }
     if (d && pool->device_runs)
@@ -69,30 +85,60 @@ grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, size_t
     return d ? GRT_OK : grt_fail_memory(sizeof *d);
 }
 
+/* ---- where the sessions of a lane are ---- */
+
+typedef struct lane_places {
+    grt_model *model;
+    size_t n;
+    grt_session *const *sessions;
+    grt_lane_processes *processes; /* in place of sessions */
+    const grt_pool_options *options;
+} lane_places;
+
+static size_t contexts_at(const lane_places *p, size_t i)
+{
+    return p->sessions ? contexts_of(p->sessions[i], p->options) : p->processes->list[i].process->n;
+}
+
+static const grt_device *device_at(const lane_places *p, size_t i)
+{
+    return p->sessions ? p->sessions[i]->device : NULL;
+}
+
+static const char *name_at(const lane_places *p, size_t i)
+{
+    return p->sessions ? p->sessions[i]->name : p->processes->list[i].device;
+}
+
+static bool lends_at(const lane_places *p, size_t i)
+{
+    return p->sessions ? p->sessions[i]->on_device || p->sessions[i]->threads == 1
+                       : p->processes->list[i].process->lends;
+}
+
 /* A device may be named more than once. */
-static size_t contexts_on(grt_session *const *sessions, size_t n, const grt_device *device,
-                          const grt_pool_options *options)
+static size_t contexts_beside(const lane_places *p, size_t index)
 {
     size_t contexts = 0;
-    for (size_t i = 0; i < n; i++)
-        if (sessions[i]->device == device)
-            contexts += contexts_of(sessions[i], options);
+    for (size_t i = 0; i < p->n; i++)
+        if (device_at(p, i) == device_at(p, index) && !strcmp(name_at(p, i), name_at(p, index)))
+            contexts += contexts_at(p, i);
     return contexts;
 }
 
 /* ---- life ---- */
 
-static grt_status init_lane(grt_lane *lane, grt_session *const *sessions, size_t n,
-                            const grt_pool_options *options)
+static grt_status init_lane(grt_lane *lane, const lane_places *places)
 {
+    const grt_pool_options *options = places->options;
     size_t workers = 0;
-    for (size_t i = 0; i < n; i++)
-        workers += contexts_of(sessions[i], options);
-    lane->model = grt_model_retain(sessions[0]->model);
-    lane->n_sessions = n;
+    for (size_t i = 0; i < places->n; i++)
+        workers += contexts_at(places, i);
+    lane->model = grt_model_retain(places->model);
+    lane->n_sessions = places->n;
     lane->share = options->share > 0 ? options->share : 1;
     lane->max_delay_ms = options->max_delay_ms;
-    lane->sessions = calloc(n, sizeof *lane->sessions);
+    lane->sessions = calloc(places->n, sizeof *lane->sessions);
     lane->workers = calloc(workers, sizeof *lane->workers);
     if (!lane->sessions || !lane->workers)
         return grt_fail_memory(workers * sizeof *lane->workers);
@@ -101,7 +147,7 @@ static grt_status init_lane(grt_lane *lane, grt_session *const *sessions, size_t
     lane->most_waiting = options->queue ? (size_t)options->queue : workers * most_rows;
     /* those whose session is lost wait again, whether there is room or not */
     GRT_TRY(grt_queue_reserve(&lane->queue, lane->most_waiting + workers * most_rows));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < places->n; i++)
         GRT_TRY(grt_queue_reserve(&lane->sessions[i].own, lane->most_waiting + 1));
     pthread_mutex_lock(&lane->pool->lock);
     grt_queue *deadlines = &lane->pool->deadlines;
@@ -111,18 +157,18 @@ static grt_status init_lane(grt_lane *lane, grt_session *const *sessions, size_t
     return status;
 }
 
-static grt_status start_workers(grt_lane *lane, grt_session *const *sessions, size_t n,
-                                const grt_pool_options *options)
+static grt_status start_workers(grt_lane *lane, const lane_places *places)
 {
-    for (size_t i = 0; i < n; i++) {
-        lane->sessions[i].lends = sessions[i]->on_device || sessions[i]->threads == 1;
-        GRT_TRY(grt_lane_take_device(lane->pool, sessions[i]->device,
-                                     contexts_on(sessions, n, sessions[i]->device, options),
-                                     &lane->sessions[i].device));
-        for (size_t k = 0; k < contexts_of(sessions[i], options); k++)
-            GRT_TRY(grt_worker_start(&lane->workers[lane->n_workers++], lane, i, sessions[i]));
+    for (size_t i = 0; i < places->n; i++) {
+        lane->sessions[i].lends = lends_at(places, i);
+        GRT_TRY(grt_lane_take_device(lane->pool, device_at(places, i), name_at(places, i),
+                                     contexts_beside(places, i), &lane->sessions[i].device));
+        for (size_t k = 0; k < contexts_at(places, i); k++)
+            GRT_TRY(grt_worker_start(
+                &lane->workers[lane->n_workers++], lane, i, places->sessions ? places->sessions[i] : NULL,
+                places->sessions ? NULL : &places->processes->list[i].process->channels[k]));
     }
-    return GRT_OK;
+    return places->processes ? grt_lane_processes_watch(places->processes, lane) : GRT_OK;
 }
 
 static grt_status list_lane(grt_pool *pool, grt_lane *lane, size_t *out_lane)
@@ -138,19 +184,19 @@ static grt_status list_lane(grt_pool *pool, grt_lane *lane, size_t *out_lane)
     return grown ? GRT_OK : grt_fail_memory(0);
 }
 
-grt_status grt_lane_add(grt_pool *pool, grt_session *const *sessions, size_t n,
-                        const grt_pool_options *options, size_t *out_lane)
+static grt_status add_lane(grt_pool *pool, const lane_places *places, size_t *out_lane)
 {
-    GRT_TRY(check_options(options));
-    GRT_TRY(check_sessions(sessions, n));
     grt_lane *lane = calloc(1, sizeof *lane);
-    if (!lane)
+    if (!lane) {
+        grt_lane_processes_release(places->processes);
         return grt_fail_memory(sizeof *lane);
+    }
     lane->pool = pool;
+    lane->processes = places->processes;
     grt_clock_cond_init(&lane->room);
-    grt_status status = init_lane(lane, sessions, n, options);
+    grt_status status = init_lane(lane, places);
     if (status == GRT_OK)
-        status = start_workers(lane, sessions, n, options);
+        status = start_workers(lane, places);
     if (status == GRT_OK)
         status = list_lane(pool, lane, out_lane);
     if (status != GRT_OK) {
@@ -160,8 +206,28 @@ grt_status grt_lane_add(grt_pool *pool, grt_session *const *sessions, size_t n,
     return GRT_OK;
 }
 
+grt_status grt_lane_add(grt_pool *pool, grt_session *const *sessions, size_t n,
+                        const grt_pool_options *options, size_t *out_lane)
+{
+    GRT_TRY(check_options(options));
+    GRT_TRY(check_sessions(sessions, n));
+    const lane_places places = {
+        .model = sessions[0]->model, .n = n, .sessions = sessions, .options = options};
+    return add_lane(pool, &places, out_lane);
+}
+
+grt_status grt_lane_add_processes(grt_pool *pool, grt_model *model, grt_lane_processes *processes,
+                                  const grt_pool_options *options, size_t *out_lane)
+{
+    const lane_places places = {
+        .model = model, .n = processes->n, .processes = processes, .options = options};
+    return add_lane(pool, &places, out_lane);
+}
+
 void grt_lane_release(grt_lane *lane)
 {
+    if (lane->processes)
+        grt_lane_processes_stop(lane->processes);
     pthread_mutex_lock(&lane->pool->lock);
     lane->ending = true;
     for (size_t i = 0; i < lane->n_workers; i++)
@@ -169,6 +235,7 @@ void grt_lane_release(grt_lane *lane)
     pthread_mutex_unlock(&lane->pool->lock);
     for (size_t i = 0; i < lane->n_workers; i++)
         grt_worker_release(&lane->workers[i]);
+    grt_lane_processes_release(lane->processes);
     grt_batching_release(&lane->batching);
     grt_queue_release(&lane->queue);
     for (size_t i = 0; lane->sessions && i < lane->n_sessions; i++)

@@ -8,8 +8,13 @@
 /* The lane is in the pool if it succeeds. */
 grt_status grt_lane_add(grt_pool *pool, grt_session *const *sessions, size_t n,
                         const grt_pool_options *options, size_t *out_lane);
-/* The device among those of the pool, for so many contexts of one lane. */
-grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, size_t contexts,
+/* What may be found wrong before sessions are made. */
+grt_status grt_lane_check(grt_pool *pool, const grt_pool_options *options);
+/* The same of processes, which are the lane's in any case. */
+grt_status grt_lane_add_processes(grt_pool *pool, grt_model *model, struct grt_lane_processes *processes,
+                                  const grt_pool_options *options, size_t *out_lane);
+/* The device among those of the pool, for so many contexts of one lane; NULL: of processes, by its name. */
+grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, const char *name, size_t contexts,
                                 grt_pool_device **out_device);
 /* Nothing waits in it, and nothing is at work. */
 void grt_lane_release(grt_lane *lane);

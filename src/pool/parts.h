@@ -6,6 +6,7 @@
 
 #include "src/pool/batch.h"
 #include "src/pool/histogram.h"
+#include "src/process/process.h"
 
 enum { GRT_POOL_PHASES = GRT_POOL_TOTAL + 1 };
 
@@ -15,6 +16,9 @@ typedef struct grt_worker {
     size_t session;
     grt_context *context; /* which keeps its session */
     grt_session *on;
+    grt_channel *channel; /* in place of both: to a process that has the session */
+    bool gone;            /* that process has ended with the last run */
+    const char *name;     /* of the session's device */
     grt_batch batch;
     pthread_t thread;
     bool started;
@@ -32,7 +36,8 @@ typedef struct grt_worker {
 /* A device, for all lanes. */
 typedef struct grt_pool_device {
     struct grt_pool_device *next;
-    const grt_device *device;
+    const grt_device *device; /* NULL: of other processes; then it has a name */
+    char name[GRT_WIRE_DEVICE];
     size_t running, most; /* workers */
 } grt_pool_device;
 
@@ -43,6 +48,7 @@ typedef struct grt_lane_session {
     grt_queue own; /* requests whose state is on its device; of sessions of one device, the first has them */
     bool lends;    /* its workers may be served by any thread: operators have no teams */
     bool lost;     /* its device has failed */
+    bool coming;   /* and a new process for it is started */
     bool held;     /* it gets no requests: somebody replaces it */
 } grt_lane_session;
 
@@ -53,7 +59,8 @@ typedef struct grt_lane {
     size_t n_sessions, n_workers;
     grt_lane_session *sessions;
     grt_worker *workers;
-    size_t turn; /* the session that is asked first */
+    struct grt_lane_processes *processes; /* of its sessions; NULL: they are in this process */
+    size_t turn;                          /* the session that is asked first */
     /* the queue */
     grt_queue queue;
     size_t most_waiting, n_waiting; /* those for the one before them included */

@@ -7,6 +7,7 @@
 #include "src/pool/clock.h"
 #include "src/pool/keeper.h"
 #include "src/pool/lane.h"
+#include "src/pool/remote.h"
 #include "src/pool/schedule.h"
 #include "src/pool/worker.h"
 
@@ -36,16 +37,16 @@ static grt_status start_pool(grt_pool *pool, grt_session *const *sessions, size_
     GRT_TRY(grt_request_store_create(&pool->store));
     pool->device_runs = options->device_runs > 0 ? (size_t)options->device_runs : 0;
     GRT_TRY(grt_keeper_start(pool));
-    return grt_lane_add(pool, sessions, n, options, &lane);
+    return n ? grt_lane_add(pool, sessions, n, options, &lane) : GRT_OK;
 }
 
 grt_status grt_pool_create(grt_session *const *sessions, size_t n, const grt_pool_options *options,
                            grt_pool **out_pool)
 {
     grt_pool_options used = {0};
-    if (!sessions || !n || !out_pool)
+    if (!sessions != !n || !out_pool)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "grt_pool_create: sessions or out_pool is NULL, or n is 0");
+                        "grt_pool_create: out_pool is NULL, or only one of sessions and n is 0");
     GRT_TRY(grt_options_take(&used, sizeof used, options, "grt_pool_options"));
     grt_pool *pool = make_pool();
     if (!pool)
@@ -72,12 +73,8 @@ grt_status grt_pool_add(grt_pool *pool, grt_session *const *sessions, size_t n,
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_pool_add: pool, sessions or out_lane is NULL, or n is 0");
     GRT_TRY(grt_options_take(&used, sizeof used, options, "grt_pool_options"));
-    if (used.device_runs)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "device_runs is an option of grt_pool_create");
-    pthread_mutex_lock(&pool->lock);
-    const bool closing = pool->closing;
-    pthread_mutex_unlock(&pool->lock);
-    return closing ? fail_closing() : grt_lane_add(pool, sessions, n, &used, out_lane);
+    GRT_TRY(grt_lane_check(pool, &used));
+    return grt_lane_add(pool, sessions, n, &used, out_lane);
 }
 
 /* What was collected by nobody is held by its submitter only. */
@@ -153,9 +150,11 @@ grt_status grt_pool_drain(grt_pool *pool, double deadline_ms)
 /* With the lock. */
 static void cancel_one(grt_request *r)
 {
-    if (r->stage == GRT_REQUEST_AT_WORK)
-        atomic_store_explicit(&r->cancelled, true, memory_order_relaxed);
-    else if (r->stage != GRT_REQUEST_ENDING)
+    if (r->stage == GRT_REQUEST_AT_WORK) {
+        atomic_store(&r->cancelled, true);
+        if (r->worker->n_requests == 1) /* those of a batch have to be ended one by one */
+            grt_remote_cancel(r->worker);
+    } else if (r->stage != GRT_REQUEST_ENDING)
         grt_schedule_leave(r, GRT_STATUS_CANCELLED);
 }
 
@@ -264,6 +263,10 @@ static grt_status pool_make_request(grt_pool *pool, const grt_submission *s, grt
     if (s->n_inputs != (size_t)body->n_inputs || (s->n_inputs && !s->inputs && !s->values))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a request has %zu inputs, the model %d", s->n_inputs,
                         body->n_inputs);
+    if (s->state && lane->processes)
+        return grt_fail(GRT_STATUS_UNSUPPORTED,
+                        "lane %zu has its sessions in processes of their own, where there is no state",
+                        s->lane);
     if (s->n_outputs > (size_t)body->n_outputs || (s->n_outputs && !s->outputs))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a request has %zu outputs, the model %d", s->n_outputs,
                         body->n_outputs);
@@ -422,14 +425,15 @@ static grt_status replay_of_idle(const grt_lane *lane, size_t session, grt_repla
     grt_status status = grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                                  "grt_pool_get_replay: no idle context of session %zu has run", session);
     for (const grt_worker *w = lane->sessions[session].idle; w && status != GRT_OK; w = w->next_idle)
-        status = grt_context_get_replay(w->context, out_info);
+        if (w->context)
+            status = grt_context_get_replay(w->context, out_info);
     return status;
 }
 
 /* Idle contexts stay as they are while the lock is held. A request is done before its context is idle. */
 grt_status grt_pool_get_replay(grt_pool *pool, size_t session, grt_replay_info *out_info)
 {
-    if (!pool || session >= pool->lanes[0]->n_sessions)
+    if (!pool || !pool->n_lanes || session >= pool->lanes[0]->n_sessions)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_pool_get_replay: the pool is NULL, or has no session %zu", session);
     pthread_mutex_lock(&pool->lock);

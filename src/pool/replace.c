@@ -22,6 +22,10 @@ static grt_status find_place(grt_pool *pool, size_t lane_index, size_t index, co
     grt_lane *lane = lane_index < pool->n_lanes ? pool->lanes[lane_index] : NULL;
     const bool closing = pool->closing;
     pthread_mutex_unlock(&pool->lock);
+    if (lane && lane->processes)
+        return grt_fail(GRT_STATUS_UNSUPPORTED,
+                        "grt_pool_replace_session: the lane has its sessions in processes "
+                        "of their own, which replaces them itself");
     if (!lane || index >= lane->n_sessions || lane->model != session->model)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_replace_session: %s",
                         !lane                       ? "there is no such lane"
@@ -64,6 +68,7 @@ static void swap_workers(change *changes, size_t n, grt_session *session)
         w->context = changes[i].context;
         w->batch = changes[i].batch;
         w->on = session;
+        w->name = session->name;
         changes[i] = had;
     }
 }
@@ -103,7 +108,7 @@ grt_status grt_pool_replace_session(grt_pool *pool, size_t lane_index, size_t in
         return grt_fail_memory(lane->n_workers * sizeof *changes);
     grt_status status = make_changes(lane, index, session, changes, &n);
     if (status == GRT_OK)
-        status = grt_lane_take_device(pool, session->device, n, &device);
+        status = grt_lane_take_device(pool, session->device, session->name, n, &device);
     if (status == GRT_OK)
         put_in_place(lane, index, session, device, changes, n);
     release_changes(changes, n);

@@ -149,7 +149,7 @@ static void take_submission(grt_request *r, const grt_submission *s, size_t n_ou
     r->in = NULL;
     r->before = r->behind = NULL;
     r->verdict = r->status = GRT_OK;
-    r->done = false;
+    r->done = r->again = false;
     r->next = NULL;
     atomic_store_explicit(&r->cancelled, false, memory_order_relaxed);
     atomic_store_explicit(&r->holders, 2, memory_order_relaxed);

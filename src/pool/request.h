@@ -57,6 +57,7 @@ struct grt_request {
     grt_request *before, *behind; /* of its state */
     struct grt_worker *worker;    /* that has it in its batch */
     grt_status verdict;           /* why it is answered before its run */
+    bool again;                   /* it was at work in a process that has ended */
     atomic_bool cancelled;        /* looked at by the run */
     /* by whoever answers it */
     grt_value *results; /* of outputs that the caller did not bind */

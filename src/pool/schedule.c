@@ -6,6 +6,7 @@
 #include "src/pool/schedule.h"
 
 #include "src/exec/state_slot.h"
+#include "src/pool/remote.h"
 
 #include <math.h>
 
@@ -300,7 +301,8 @@ void grt_schedule_leave(grt_request *r, grt_status verdict)
         for (size_t i = 0; i < w->n_requests; i++)
             if (w->requests[i] == r)
                 w->requests[i] = NULL;
-        atomic_fetch_sub_explicit(&w->live, 1, memory_order_relaxed);
+        if (atomic_fetch_sub_explicit(&w->live, 1, memory_order_relaxed) == 1)
+            grt_remote_cancel(w);
     }
     r->stage = GRT_REQUEST_ENDING;
     r->verdict = verdict;
@@ -314,22 +316,29 @@ void grt_schedule_leave(grt_request *r, grt_status verdict)
 bool grt_schedule_is_served(const grt_lane *lane)
 {
     for (size_t i = 0; i < lane->n_sessions; i++)
-        if (!lane->sessions[i].lost)
+        if (!lane->sessions[i].lost || lane->sessions[i].coming)
             return true;
     return false;
 }
 
-bool grt_schedule_go_elsewhere(grt_worker *w, grt_request **slot)
+bool grt_schedule_lose(grt_lane_session *s, grt_lane *lane)
 {
-    grt_lane *lane = w->lane;
-    grt_request *r = *slot;
-    lane->sessions[w->session].lost = true;
+    s->lost = true;
     if (!grt_schedule_is_served(lane)) {
         while (lane->oldest)
             grt_schedule_leave(lane->oldest, GRT_STATUS_DEVICE);
         return false;
     }
     grt_schedule_find_sessions(lane);
+    return true;
+}
+
+bool grt_schedule_go_elsewhere(grt_worker *w, grt_request **slot)
+{
+    grt_lane *lane = w->lane;
+    grt_request *r = *slot;
+    if (!grt_schedule_lose(&lane->sessions[w->session], lane))
+        return false;
     if (r->with) /* whose content is lost, too */
         return false;
     *slot = NULL;

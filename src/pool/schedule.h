@@ -20,8 +20,11 @@ grt_worker *grt_schedule_lend(grt_lane *lane, grt_request *request);
 /* The worker has served for so long. */
 void grt_schedule_become_idle(grt_worker *worker, double ms);
 
-/* Does the lane have a session that is not lost? */
+/* Does the lane have a session that is not lost, or is replaced just now? */
 bool grt_schedule_is_served(const grt_lane *lane);
+/* Nobody is sent to the session any more. False: the lane has no other, and none is coming; those that wait
+ * are answered with DEVICE. */
+bool grt_schedule_lose(grt_lane_session *session, grt_lane *lane);
 /* The worker's session is lost: nobody is sent there any more, and the request in the slot waits again, for
  * another. False: the lane has no other; the request is the worker's to answer, and those that wait are
  * answered with DEVICE. */

@@ -5,6 +5,7 @@
 #include "src/pool/answer.h"
 #include "src/base/span.h"
 #include "src/exec/state.h"
+#include "src/pool/remote.h"
 #include "src/pool/schedule.h"
 #include "src/session/session.h"
 
@@ -106,16 +107,38 @@ static bool worker_is_cancelled(void *user)
     return atomic_load_explicit(&((grt_request *)user)->cancelled, memory_order_relaxed);
 }
 
+static bool is_lost(const grt_worker *w)
+{
+    if (w->channel)
+        return w->gone;
+    if (!grt_session_is_lost(w->on))
+        grt_session_probe(w->on);
+    return grt_session_is_lost(w->on);
+}
+
+/* Of a process; with the lock. What may have ended two of them gets no third, nor company in a batch. */
+static bool go_to_another_process(grt_worker *w, grt_request **slot)
+{
+    grt_request *r = *slot;
+    grt_lane_session *s = &w->lane->sessions[w->session];
+    s->coming = s->coming || !s->lost; /* the process's thread sees to it */
+    if (r->again) {
+        s->lost = true;
+        return false;
+    }
+    r->again = true;
+    r->rows = 0;
+    return grt_schedule_go_elsewhere(w, slot);
+}
+
 /* True: the session is lost, and the request another's. */
 static bool hand_over(grt_worker *w, grt_request **slot)
 {
     grt_pool *pool = w->lane->pool;
-    if (!grt_session_is_lost(w->on))
-        grt_session_probe(w->on);
-    if (!grt_session_is_lost(w->on))
+    if (!is_lost(w))
         return false;
     pthread_mutex_lock(&pool->lock);
-    const bool handed = grt_schedule_go_elsewhere(w, slot);
+    const bool handed = w->channel ? go_to_another_process(w, slot) : grt_schedule_go_elsewhere(w, slot);
     grt_schedule_dispatch(pool);
     pthread_mutex_unlock(&pool->lock);
     return handed;
@@ -134,20 +157,32 @@ static void tell_queue(const grt_worker *w, const grt_request *r, double until_m
         grt_span_end_queue(r->span, w->lane->number, r->submitted_ms, until_ms);
 }
 
-static grt_status bind_in_span(grt_worker *w, const grt_request *r)
+static grt_status bind_in_span(grt_worker *w, grt_request *r)
 {
-    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_IN, .device = w->on->name, .lane = w->lane->number,
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_IN, .device = w->name, .lane = w->lane->number,
                    .request = r->span.number);
-    const grt_status status = bind_request(w, r);
+    const grt_status status = w->channel ? grt_remote_bind(w, &r, 1, 0) : bind_request(w, r);
     GRT_SPAN_LEAVE(span);
     return status;
 }
 
 static grt_status keep_in_span(grt_worker *w, grt_request *r)
 {
-    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_OUT, .device = w->on->name, .lane = w->lane->number,
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_OUT, .device = w->name, .lane = w->lane->number,
                    .request = r->span.number);
-    const grt_status status = keep_results(w->context, r);
+    const grt_status status = w->channel ? grt_remote_keep(w, r, 0, false) : keep_results(w->context, r);
+    GRT_SPAN_LEAVE(span);
+    return status;
+}
+
+static grt_status worker_run(grt_worker *w, double deadline_ms, bool (*cancelled)(void *user), void *user)
+{
+    const grt_run_options options = {
+        .struct_size = sizeof options, .deadline_ms = deadline_ms, .cancel = cancelled, .user = user};
+    if (!w->channel)
+        return grt_context_run_with(w->context, &options);
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_RUN, .device = w->name);
+    const grt_status status = grt_remote_run(w, deadline_ms, cancelled, user);
     GRT_SPAN_LEAVE(span);
     return status;
 }
@@ -156,14 +191,10 @@ static void serve_alone(grt_worker *w, grt_request **slot)
 {
     grt_request *r = *slot;
     const double begin = grt_now_ms();
-    const grt_run_options options = {.struct_size = sizeof options,
-                                     .deadline_ms = r->queued.deadline_ms,
-                                     .cancel = worker_is_cancelled,
-                                     .user = r};
     grt_status status = bind_in_span(w, r);
     const double bound = grt_now_ms();
     if (status == GRT_OK)
-        status = grt_context_run_with(w->context, &options);
+        status = worker_run(w, r->queued.deadline_ms, worker_is_cancelled, r);
     const double ran = grt_now_ms();
     if (status == GRT_OK)
         status = keep_in_span(w, r);
@@ -221,17 +252,19 @@ static bool is_deserted(void *user)
 static grt_status worker_run_batch(grt_worker *w, double *out_bound)
 {
     const grt_lane *lane = w->lane;
-    const grt_run_options options = {.struct_size = sizeof options, .cancel = is_deserted, .user = w};
-    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_IN, .device = w->on->name, .lane = lane->number);
-    grt_status status =
-        grt_batch_bind(&w->batch, &lane->batching, w->context, w->requests, w->n_requests, w->rows);
+    const int64_t padded = grt_batching_padded(&lane->batching, w->rows);
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_IN, .device = w->name, .lane = lane->number);
+    grt_status status = w->channel ? grt_remote_bind(w, w->requests, w->n_requests, padded)
+                                   : grt_batch_bind(&w->batch, &lane->batching, w->context, w->requests,
+                                                    w->n_requests, w->rows);
     GRT_SPAN_LEAVE(span);
     *out_bound = grt_now_ms();
     let_leave(w);
     if (status == GRT_OK)
-        status = grt_context_run_with(w->context, &options);
+        status = worker_run(w, 0, is_deserted, w);
     if (status == GRT_OK)
-        status = grt_batch_find_results(&w->batch, w->context, grt_batching_padded(&lane->batching, w->rows));
+        status = w->channel ? grt_remote_check_rows(w, padded)
+                            : grt_batch_find_results(&w->batch, w->context, padded);
     return status;
 }
 
@@ -256,9 +289,10 @@ static void serve_separately(grt_worker *w)
 static grt_status give_in_span(grt_worker *w, size_t i)
 {
     grt_request *r = w->requests[i];
-    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_OUT, .device = w->on->name, .lane = w->lane->number,
+    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_OUT, .device = w->name, .lane = w->lane->number,
                    .request = r->span.number);
-    const grt_status status = grt_batch_give_results(&w->batch, r, w->first_rows[i]);
+    const grt_status status = w->channel ? grt_remote_keep(w, r, w->first_rows[i], true)
+                                         : grt_batch_give_results(&w->batch, r, w->first_rows[i]);
     GRT_SPAN_LEAVE(span);
     return status;
 }
@@ -341,14 +375,20 @@ static grt_status make_worker(grt_worker *w, grt_session *session)
     if (!w->requests || !w->first_rows)
         return grt_fail_memory(most * sizeof *w->requests);
     w->on = session;
+    if (!session)
+        return GRT_OK;
+    w->name = session->name;
     GRT_TRY(grt_context_create(session, &w->context));
     return w->lane->batching.most_rows ? grt_batch_create(session, &w->batch) : GRT_OK;
 }
 
-grt_status grt_worker_start(grt_worker *w, grt_lane *lane, size_t index, grt_session *session)
+grt_status grt_worker_start(grt_worker *w, grt_lane *lane, size_t index, grt_session *session,
+                            grt_channel *channel)
 {
     w->lane = lane;
     w->session = index;
+    w->channel = channel;
+    w->name = channel ? channel->process->device : "";
     GRT_TRY(make_worker(w, session));
     pthread_mutex_lock(&lane->pool->lock);
     w->next_idle = lane->sessions[index].idle;

@@ -5,8 +5,9 @@
 
 #include "src/pool/parts.h"
 
-/* `worker` is zeroed. Its thread is started, and it is idle. */
-grt_status grt_worker_start(grt_worker *worker, grt_lane *lane, size_t index, grt_session *session);
+/* `worker` is zeroed. Its thread is started, and it is idle. Of session and channel one is NULL. */
+grt_status grt_worker_start(grt_worker *worker, grt_lane *lane, size_t index, grt_session *session,
+                            grt_channel *channel);
 /* Once its lane is ending. */
 void grt_worker_release(grt_worker *worker);
 

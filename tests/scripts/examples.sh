@@ -25,6 +25,7 @@ check "a service on the CPU" examples/service "$digits/digits.onnx" cpu 400
 check "a service on a device" examples/service "$digits/digits.onnx" mirror:0 400
 service_ends() { timeout -s INT 1 examples/service "$digits/digits.onnx" cpu 1000000000; [ $? = 124 ]; } # by itself: not killed
 check "a service that is interrupted" service_ends
+check "a pool whose process is killed" examples/processes "$digits/digits.onnx" cpu
 check "runs until a deadline" examples/stop "$digits/digits.onnx" 200
 # x -> doubled 2^60 times
 base64 -d >"$scratch/endless.onnx" <<<'CAg60gEKlQEKBXRyaXBzCgAKAXgSAXkiBExvb3AqfgoEYm9keTJzCg4KAXMKAXMSAW4iA0FkZAoRCgFjEgJnbyIISWRlbnRpdHkSBGJvZHlaCwoBaRIGCgQIBxIAWgsKAWMSBgoECAkSAFoPCgFzEgoKCAgBEgQKAggBYgwKAmdvEgYKBAgJEgBiDwoBbhIKCggIARIECgIIAaABBRIBZyoTEAdCBXRyaXBzSggAAAAAAAAAEFoPCgF4EgoKCAgBEgQKAggBYg8KAXkSCgoICAESBAoCCAFCAhAR'

@@ -339,6 +339,8 @@ check "bench --json" fields bench "./graphrun bench $plan $model --seconds 0.05 
     0.latency_ms.min:number 0.latency_ms.p50:number 0.latency_ms.p90:number 0.latency_ms.p95:number 0.latency_ms.p99:number \
     0.latency_ms.p99_9:number 0.latency_ms.max:number 0.latency_ms.mean:number 0.latency_ms.standard_deviation:number 0.throughput_per_s:number \
     0.load_ms.total:number 0.first_run_ms:number 0.host_us:number 0.peak_rss_bytes:integer 1.model:string
+check "bench of a process under load --json" fields bench "./graphrun bench $plan --seconds 0.05 --concurrency 2 --process --threads 1 --json" 0.load.0.clients:integer
+refuse 2 "--process without requests" ./graphrun bench "$plan" --process
 check "bench under load --json" fields bench "./graphrun bench $plan --seconds 0.05 --concurrency 1,3 --rate 200 --json" 0.load.1.clients:integer \
     0.load.1.latency_ms.p99_9:number 0.load.2.rate:number 0.load.2.throughput_per_s:number
 check "bench under load" says "^  clients 3  .* p99.9 .* max" ./graphrun bench "$plan" --seconds 0.05 --concurrency 1,3

@@ -4,6 +4,8 @@
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 
+#include <graphrt/processes.h>
+
 #include <check.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -37,6 +39,8 @@ static const layout layouts[] = {
     LAYOUT(grt_memory_info, process_bytes, 88, 96),
     LAYOUT(grt_memory_options, n_shapes, 32, 40),
     LAYOUT(grt_pool_options, device_runs, 40, 48),
+    LAYOUT(grt_process_options, most_failures, 72, 80),
+    LAYOUT(grt_process_info, lost, 24, 32),
     LAYOUT(grt_state_pair, reserved, 32, 64),
     LAYOUT(grt_state_info, bytes, 224, 232),
     LAYOUT(grt_submission, state, 88, 96),
