@@ -70,7 +70,7 @@ const tool_option check_options[] = {
                 "write each model's plan for this kind of device or GPU (see graphc optimize\n"
                 "--target) to a file, and run that; may be repeated"),
     OPTION_TEXT(check, precision, "--precision", "P",
-                "compile each model so (tf32, fp16, bf16, exact; see graphc optimize), and allow what that\ncosts"),
+                "compile each model so (tf32, fp16, bf16, exact: graphc optimize); allow what it costs"),
     OPTION_FLAG(check, verdicts.verbose, "--verbose", "a line for every case, not only for failures"),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(check, verdicts.json, "--json", "report as JSON on standard output"),

@@ -143,7 +143,9 @@ def qdq(draw):
         made, after, inner = (draw.convolution if len(shape) == 4 else draw.product)(value, shape)
         reach = 0.8 * reach * float(np.sqrt(inner)) + 1
         if after == shape and draw.chance(0.6):
-            made = draw.node("Add", [draw.pair(made, dtype, reach)[1] if draw.chance() else made, value])
+            rounded = draw.chance()
+            made = draw.node("Add", [draw.pair(made, dtype, reach)[1] if rounded else made, value])
+            draw.layers += rounded
         quantised, value = draw.pair(draw.activation(made, reach), dtype, reach)
         shape = after
         draw.layers += 1

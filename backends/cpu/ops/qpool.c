@@ -74,7 +74,7 @@ CPU_DISPATCH(add_rows, (const uint8_t *x, int64_t rows, int64_t step, uint8_t fl
              (x, rows, step, flip, n, sums))
 
 /* Eight bytes at a time, in lanes of 16 bits. */
-static inline __attribute__((always_inline)) int32_t few_bytes(const uint8_t *x, int64_t n, uint8_t flip)
+static inline __attribute__((always_inline)) int32_t qpool_sum_few(const uint8_t *x, int64_t n, uint8_t flip)
 {
     const uint64_t lanes = 0x00FF00FF00FF00FFu, flips = 0x0101010101010101u * flip;
     uint64_t sums = 0, word;
@@ -98,7 +98,7 @@ CPU_BODY add_planes_body(const uint8_t *x, int64_t n, int64_t step, int64_t size
         const uint8_t *plane = x + i * step;
         int32_t sum = 0;
         if (size <= FEW)
-            sum = few_bytes(plane, size, flip);
+            sum = qpool_sum_few(plane, size, flip);
         else
             _Pragma("omp simd reduction(+ : sum)") for (int64_t k = 0; k < size; k++) sum += plane[k] ^ flip;
         sums[i] += sum;
