@@ -43,7 +43,7 @@ models          protobuf-c/                         proto/|models/
 tools           jansson\.h                          graphrt/|tools/
 examples        -                                   graphrt/|examples/
 python          nanobind/                           graphrt/|python/
-serving/triton  jansson\.h|emmintrin\.h                 graphrt/|serving/triton/
+serving/triton  jansson\.h|emmintrin\.h             graphrt/|serving/triton/
 END
 }
 [ "${list:-}" ] && rooms | cut -d' ' -f1 && exit
