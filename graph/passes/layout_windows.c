@@ -13,11 +13,11 @@ static bool all_ones(const grt_op_desc *desc, const char *name)
 }
 
 /* Measured (docs/measurements/cpu-math.md): one-dimensional convolutions that are dilated or have large
- * groups, and groups that are small on one side only, are faster as they are; large groups with many taps are
- * not where the target has a kernel for them. */
+ * groups, and groups that are small on one side only, are faster as they are; not so large groups with many
+ * taps, and dilation with enough channels, where the target has kernels for them. */
 static bool gains(const layout *l, const ir_node *node)
 {
-    enum { SMALL = 8, MANY_TAPS = 16 };
+    enum { SMALL = 8, MANY_TAPS = 16, ENOUGH = 16 };
     int64_t taps;
     int64_t per_group, filters, group = grt_attr_int(&node->desc, "group", 1);
     const ir_value *w = ir_in(node, 1);
@@ -30,6 +30,9 @@ static bool gains(const layout *l, const ir_node *node)
     if (w->type.rank == 3 && group > 1 && l->context->target->traits->long_groups_last &&
         grt_dim_is_const(dims, w->type.dims[2], &taps) && taps >= MANY_TAPS)
         return per_group > SMALL;
+    if (w->type.rank == 3 && l->context->target->traits->dilated_lines_last && per_group >= ENOUGH &&
+        filters >= ENOUGH)
+        return group == 1;
     if (w->type.rank == 3)
         return group == 1 && all_ones(&node->desc, "dilations");
     return group == 1 || per_group == 1 || per_group >= SMALL;

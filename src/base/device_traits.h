@@ -12,10 +12,11 @@ typedef struct grt_device_traits {
                        explicitly */
     bool channels_last;    /* convolution regions run better in NHWC */
     bool long_groups_last; /* so do one-dimensional convolutions in groups of many channels, with many taps */
-    bool merges_products;  /* one product of one row is faster than several with the same input and as many
-                             columns in all */
-    bool half_floats;      /* float16 is faster than float32 */
-    bool joins_networks;   /* a chain of small batched products is faster as one kernel */
+    bool dilated_lines_last; /* so do dilated convolutions along one dim with channels enough */
+    bool merges_products;    /* one product of one row is faster than several with the same input and as many
+                               columns in all */
+    bool half_floats;        /* float16 is faster than float32 */
+    bool joins_networks;     /* a chain of small batched products is faster as one kernel */
     bool loads_code; /* code and libraries' tables are loaded by what uses them first: sessions do so before
                         they are ready */
     bool merges_gathers; /* starting a step costs more than small Gathers take */

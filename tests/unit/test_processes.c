@@ -50,7 +50,7 @@ static const char *program(void)
 
 static grt_pool *make_pool(grt_model *model, size_t n, const grt_pool_options *options, int32_t most_failures)
 {
-    static const char *const devices[] = {"cpu", "cpu", "cpu"};
+    static const char *const where[] = {"cpu", "cpu", "cpu"};
     const grt_process_options processes = {.struct_size = sizeof processes,
                                            .program = program(),
                                            .threads = 1,
@@ -59,7 +59,7 @@ static grt_pool *make_pool(grt_model *model, size_t n, const grt_pool_options *o
     grt_pool *pool;
     size_t lane;
     ck_assert_int_eq(grt_pool_create(NULL, 0, NULL, &pool), GRT_OK);
-    ck_assert_msg(grt_pool_add_processes(pool, model, devices, n, options, &processes, &lane) == GRT_OK, "%s",
+    ck_assert_msg(grt_pool_add_processes(pool, model, where, n, options, &processes, &lane) == GRT_OK, "%s",
                   grt_last_error());
     ck_assert_uint_eq(lane, 0);
     return pool;

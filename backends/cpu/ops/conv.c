@@ -3,12 +3,13 @@
  *
  * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants
  * the same layout, and wide outputs cut into blocks of columns. Windows of 3 x 3 run as Winograd's products
- * where those gain; small groups and depthwise windows that oneDNN would unfold (im2col) on kernels of our
- * own. Other weights and windows are unfolded into a matrix product; 16-bit floats and double are summed in
- * double. */
+ * where those gain; small groups, depthwise windows and dilated lines that oneDNN would unfold (im2col) on
+ * kernels of our own. Other weights and windows are unfolded into a matrix product; 16-bit floats and double
+ * are summed in double. */
 #include "backends/cpu/conv_columns.h"
 #include "backends/cpu/conv_depthwise.h"
 #include "backends/cpu/conv_group.h"
+#include "backends/cpu/conv_taps.h"
 #include "backends/cpu/conv_winograd.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dnnl.h"
@@ -31,6 +32,8 @@ static const own_kernel winograd = {cpu_winograd_floats, cpu_winograd_pack, cpu_
                                     cpu_winograd_run};
 static const own_kernel depthwise = {cpu_depthwise_floats, cpu_depthwise_pack, cpu_depthwise_bytes,
                                      cpu_depthwise_run};
+static const own_kernel by_taps = {cpu_conv_taps_floats, cpu_conv_taps_pack, cpu_conv_taps_bytes,
+                                   cpu_conv_taps_run};
 static const own_kernel grouped = {cpu_conv_group_floats, cpu_conv_group_pack, cpu_conv_group_bytes,
                                    cpu_conv_group_run};
 
@@ -303,7 +306,10 @@ static const own_kernel *fallback_kernel(const grt_kernel_node *node, const conv
     if (state->transposed || !can_guess(node, state) || (!strstr(impl, "gemm") && !strstr(impl, "ref")))
         return NULL;
     guess_shape(node, state, &guess);
-    return cpu_depthwise_fits(&guess) ? &depthwise : cpu_conv_group_fits(&guess) ? &grouped : NULL;
+    return cpu_depthwise_fits(&guess)    ? &depthwise
+           : cpu_conv_group_fits(&guess) ? &grouped
+           : cpu_conv_taps_fits(&guess)  ? &by_taps
+                                         : NULL;
 }
 
 /* The kernel of our own that is faster than oneDNN's whatever that has; NULL: none. */
