@@ -237,7 +237,8 @@ grt_status grt_device_graph_begin(grt_device *device, void *stream)
 
 grt_status grt_device_graph_end(grt_device *device, void *stream, void **out_graph)
 {
-    *out_graph = NULL;
+    if (out_graph)
+        *out_graph = NULL;
     return device->api->graphs ? device->api->graphs->end(device, stream, out_graph)
                                : fail_absent(device, "graphs");
 }

@@ -126,6 +126,7 @@ src_SOURCES += src/exec/timing.h src/exec/timing.c
 src_SOURCES += src/exec/transfer.h src/exec/transfer.c
 src_SOURCES += src/exec/trim.c
 src_SOURCES += src/exec/watch.h src/exec/watch.c
+src_SOURCES += src/exec/rehearse.h src/exec/rehearse.c
 src_SOURCES += src/exec/warm_up.h src/exec/warm_up.c
 
 src_SOURCES += src/pool/answer.h src/pool/answer.c

@@ -70,6 +70,10 @@ static grt_status graph_end(grt_device *device, void *stream, void **out_graph)
     cudaGraph_t graph = NULL;
     cudaGraphExec_t executable = NULL;
     CUDA_ON(device, cudaStreamEndCapture(stream, &graph));
+    if (!out_graph) {
+        CUDA_ON(device, cudaGraphDestroy(graph));
+        return GRT_OK;
+    }
     CUDA_ON(device, instantiate(graph, stream, &executable));
     *out_graph = executable;
     return GRT_OK;

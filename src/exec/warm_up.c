@@ -6,6 +6,7 @@
 #include "src/base/structs.h"
 #include "src/exec/context.h"
 #include "src/exec/frame_memory.h"
+#include "src/exec/rehearse.h"
 #include "src/exec/run.h"
 
 #include <stdlib.h>
@@ -92,6 +93,8 @@ static grt_status warm_up_prepare(grt_context *context)
     GRT_TRY(grt_frame_cache_get(&context->frames, &context->executor, &frame));
     context->executor.main = frame;
     GRT_TRY(grt_frame_bind(frame));
+    grt_phases_next(&context->executor.session->phases, "load code");
+    grt_rehearse(frame);
     grt_phases_next(&context->executor.session->phases, "capture");
     if (!grt_run_capture(frame))
         GRT_TRY(warm_up_run_once(context, frame));

@@ -148,6 +148,9 @@ verdict graphs_replay(const subject *s)
     EXPECT(x && y && z && host, "%s", grt_last_error());
     for (int i = 0; i < 2; i++)
         DONE(grt_device_stream_create(s->device, 0, &streams[i]));
+    DONE(grt_device_graph_begin(s->device, streams[1])); /* to be thrown away */
+    DONE(grt_device_copy(s->device, z, x, BYTES, streams[1]));
+    DONE(grt_device_graph_end(s->device, streams[1], NULL));
     DONE(grt_device_graph_begin(s->device, streams[0]));
     EXPECT(grt_device_stream_is_captured(s->device, streams[0]), "a capture has begun");
     DONE(grt_device_copy(s->device, y, x, BYTES, streams[0]));

@@ -173,7 +173,10 @@ static grt_status graph_end(grt_device *device, void *stream, void **out_graph)
     (void)device;
     mirror_graph *graph;
     GRT_TRY(mirror_stream_end(stream, &graph));
-    *out_graph = graph;
+    if (out_graph)
+        *out_graph = graph;
+    else
+        mirror_graph_release(graph);
     return GRT_OK;
 }
 

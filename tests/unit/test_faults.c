@@ -125,13 +125,15 @@ END_TEST
 /* ---- a device of which single entries are replaced ---- */
 
 static device_tables changed;
-static size_t allocations, begun, ended;
-static size_t capture_works; /* from that attempt on */
+static size_t allocations, ended;
+static atomic_size_t begun, thrown_away; /* by threads of a team */
+static size_t capture_works;             /* from that attempt on */
 
 static void change(grt_session *session)
 {
     device_tables_take(&changed, session->device);
-    allocations = begun = ended = 0;
+    allocations = ended = 0;
+    begun = 0;
 }
 
 static void change_back(grt_session *session)
@@ -308,6 +310,10 @@ static grt_status begin(grt_device *device, void *stream)
 static grt_status end(grt_device *device, void *stream, void **out_graph)
 {
     (void)device, (void)stream;
+    if (!out_graph) {
+        thrown_away++;
+        return GRT_OK;
+    }
     ended++;
     if (ended < capture_works)
         return grt_fail(GRT_STATUS_DEVICE, "the stream was invalidated");
@@ -344,7 +350,8 @@ START_TEST(captures)
     static const size_t from[] = {SIZE_MAX, 1, 3};
     for (int k = 0; k < 3; k++) {
         const bool works = from[k] < SIZE_MAX;
-        begun = ended = 0;
+        begun = 0;
+        ended = 0;
         capture_works = from[k];
         ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
         context->executor.debug = false;
@@ -377,7 +384,8 @@ START_TEST(captures_behind_a_run)
     changed.graphs = (grt_graph_api){begin, end, launch, release_graph};
     changed.api.graphs = &changed.graphs;
     capture_works = 2;
-    ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &second), GRT_OK);
+    const grt_session_options alone = {.struct_size = sizeof alone, .threads = 1};
+    ck_assert_int_eq(grt_session_create(model, "mirror:5", &alone, &second), GRT_OK);
     ck_assert_uint_eq(begun, 2);
     ck_assert_uint_eq(ended, 2);
     ck_assert_int_eq(grt_context_create(second, &context), GRT_OK);
@@ -385,6 +393,35 @@ START_TEST(captures_behind_a_run)
     ck_assert(!context->executor.bound.input_set[0]);
     grt_context_release(context);
     grt_session_release(second);
+    change_back(session);
+    grt_session_release(session);
+    grt_model_release(model);
+#endif
+}
+END_TEST
+
+/* Code is loaded by as many threads as there are: each step is enqueued for nothing once, and then captured.
+ */
+START_TEST(rehearses)
+{
+#ifndef GRT_DEBUG /* which captures nothing */
+    grt_session *session, *second;
+    grt_model *model = open_product(runtime);
+    ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &session), GRT_OK);
+    change(session);
+    changed.graphs = (grt_graph_api){begin, end, launch, release_graph};
+    changed.api.graphs = &changed.graphs;
+    capture_works = 0;
+    for (int32_t threads = 1; threads <= 4; threads++) {
+        const grt_session_options options = {.struct_size = sizeof options, .threads = threads};
+        ended = 0;
+        begun = thrown_away = 0;
+        ck_assert_int_eq(grt_session_create(model, "mirror:5", &options, &second), GRT_OK);
+        ck_assert_uint_eq(thrown_away, threads > 1 ? 2 : 0);
+        ck_assert_uint_eq(ended, 1);
+        ck_assert_uint_eq(begun, ended + thrown_away);
+        grt_session_release(second);
+    }
     change_back(session);
     grt_session_release(session);
     grt_model_release(model);
@@ -465,6 +502,7 @@ Suite *suite_test_faults(void)
     tcase_add_test(tests, a_replay_computes);
     tcase_add_test(tests, captures);
     tcase_add_test(tests, captures_behind_a_run);
+    tcase_add_test(tests, rehearses);
     tcase_add_test(tests, debugging);
     tcase_add_test(tests, no_bytes_are_not_a_number);
     suite_add_tcase(suite, tests);
