@@ -63,7 +63,8 @@ typedef struct grt_fence_api {
 } grt_fence_api;
 
 /* Graphs: what is enqueued on a stream between begin and end is kept, not done; launch enqueues it, any
- * number of times. An end that fails leaves no graph; one that is given no place for it throws away what was kept. Absent: runs go step by step. */
+ * number of times. An end that fails leaves no graph; one that is given no place for it throws away what was
+ * kept. Absent: runs go step by step. */
 typedef struct grt_graph_api {
     grt_status (*begin)(grt_device *device, void *stream);
     grt_status (*end)(grt_device *device, void *stream, void **out_graph);

@@ -215,6 +215,7 @@ cuda_files += backends/cuda/cubin.h backends/cuda/cubin.c
 cuda_files += backends/cuda/json.h backends/cuda/json.c
 cuda_files += backends/cuda/lt_matmul.h backends/cuda/lt_matmul.c
 cuda_files += backends/cuda/lt_search.h backends/cuda/lt_search.c
+cuda_files += backends/cuda/lt_start.h backends/cuda/lt_start.c
 cuda_files += backends/cuda/weight_pack.h backends/cuda/weight_pack.c
 cuda_files += backends/cuda/weight_product.h backends/cuda/weight_choice.c
 cuda_files += backends/cuda/weight_number.cuh backends/cuda/weight_tile.cuh

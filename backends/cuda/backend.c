@@ -6,6 +6,7 @@
 #include "backends/cuda/current.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/local.h"
+#include "backends/cuda/lt_start.h"
 #include "backends/cuda/packing.h"
 #include "backends/cuda/shared_objects.h"
 #include "backends/cuda/tables.h"
@@ -56,6 +57,7 @@ static void cuda_close_device(grt_device *base)
     bool switched;
     if (cuda_enter(base, &switched) == GRT_OK) {
         cuda_shared_objects_release(device->codes);
+        cuda_lt_start_release(device->lt_start);
         cuda_libraries_release(device->libraries);
         cudaStreamDestroy(device->stream);
         cuda_leave(base, switched);
@@ -107,6 +109,7 @@ static grt_status cuda_make_parts(cuda_device *device)
     GRT_TRY(cuda_read_properties(device));
     CUDA_TRY(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
     GRT_TRY(cuda_libraries_create(device->base.index, &device->libraries));
+    GRT_TRY(cuda_lt_start_create(&device->lt_start));
     return cuda_shared_objects_create(&device->codes);
 }
 
@@ -117,6 +120,7 @@ static grt_status cuda_start(cuda_device *device)
     GRT_TRY(cuda_enter(&device->base, &switched));
     const grt_status status = cuda_make_parts(device);
     if (status != GRT_OK) {
+        cuda_lt_start_release(device->lt_start);
         cuda_libraries_release(device->libraries);
         if (device->stream)
             cudaStreamDestroy(device->stream);

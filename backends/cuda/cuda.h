@@ -30,6 +30,7 @@ typedef struct cuda_device {
     struct cuda_shared_objects *codes; /* generated kernels that were loaded; see code.h */
     void *context;                     /* see current.h */
     cudaStream_t stream;               /* of cuda_upload_now */
+    struct cuda_lt_start *lt_start;    /* NULL: the device is only described */
 } cuda_device;
 
 /* Memory of a device; OUT_OF_MEMORY says how much is free. cudaFree gives it back. */

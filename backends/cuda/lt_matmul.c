@@ -329,6 +329,21 @@ grt_status cuda_lt_plan_create(cuda_device *device, const grt_op_desc *desc, con
     return status;
 }
 
+void cuda_lt_ask(cuda_device *device, const cuda_lt_matmul *matmul)
+{
+    static const grt_op_desc desc = {.op = "MatMul", .domain = "", .name = ""};
+    cublasLtMatmulHeuristicResult_t result;
+    const cuda_blas *blas;
+    cuda_lt_plan *plan = calloc(1, sizeof *plan);
+    if (plan && cuda_blas_get(device->libraries, &blas) == GRT_OK) {
+        plan->blas = blas;
+        plan->m = *matmul;
+        if (lt_matmul_describe(&desc, plan) == GRT_OK)
+            (void)answers(plan, 1, &result);
+    }
+    cuda_lt_plan_release(plan);
+}
+
 void cuda_lt_plan_release(cuda_lt_plan *plan)
 {
     if (!plan)

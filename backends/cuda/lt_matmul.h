@@ -42,6 +42,8 @@ typedef struct cuda_lt_plan cuda_lt_plan;
  * product and device (backends/algos.h) is used without a heuristic query. `desc` is for messages. */
 grt_status cuda_lt_plan_create(cuda_device *device, const grt_op_desc *desc, const cuda_lt_matmul *matmul,
                                grt_algo_trial *trial, cuda_lt_plan **out_plan);
+/* Asks for an algorithm, so that the library is ready to be asked; nothing is kept. */
+void cuda_lt_ask(cuda_device *device, const cuda_lt_matmul *matmul);
 void cuda_lt_plan_release(cuda_lt_plan *plan); /* NULL-safe */
 size_t cuda_lt_plan_workspace(const cuda_lt_plan *plan);
 /* By one thread at a time. */

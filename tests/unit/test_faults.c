@@ -127,7 +127,7 @@ END_TEST
 static device_tables changed;
 static size_t allocations, ended;
 static atomic_size_t begun, thrown_away; /* by threads of a team */
-static size_t capture_works; /* from that attempt on */
+static size_t capture_works;             /* from that attempt on */
 
 static void change(grt_session *session)
 {
@@ -400,7 +400,8 @@ START_TEST(captures_behind_a_run)
 }
 END_TEST
 
-/* Code is loaded by as many threads as there are: each step is enqueued for nothing once, and then captured. */
+/* Code is loaded by as many threads as there are: each step is enqueued for nothing once, and then captured.
+ */
 START_TEST(rehearses)
 {
 #ifndef GRT_DEBUG /* which captures nothing */

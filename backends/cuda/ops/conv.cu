@@ -14,6 +14,7 @@
 #include "backends/cuda/grouped_taps.h"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/packing.h"
+#include "backends/cuda/lt_start.h"
 #include "backends/cuda/pixel_product.h"
 
 extern "C" {
@@ -172,6 +173,16 @@ static grt_status cuda_conv_pack(const grt_kernel_node *node, int32_t i, grt_pac
     return GRT_OK;
 }
 
+/* cuDNN plans products of half floats and of TF32 with cuBLASLt, most often. */
+static void begin_products(const grt_kernel_node *node, const conv_state *state)
+{
+    const grt_tensor *w = &node->in[1];
+    const bool narrow = w->dtype == GRT_DTYPE_FLOAT16 || w->dtype == GRT_DTYPE_BFLOAT16;
+    if (w->rank > 2 && grt_dims_product(w->dims, 2, w->rank) == 1 && state->groups == 1 &&
+        !state->transposed && (narrow || state->tf32))
+        cuda_lt_start_type((cuda_device *)node->device, w->dtype, state->tf32);
+}
+
 static grt_status cuda_conv_create(const grt_kernel_node *node, void **out_state)
 {
     conv_state *state = (conv_state *)calloc(1, sizeof *state);
@@ -181,6 +192,7 @@ static grt_status cuda_conv_create(const grt_kernel_node *node, void **out_state
     state->transposed = !strcmp(node->desc->op, "ConvTranspose");
     state->tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
     state->groups = grt_attr_int(node->desc, "group", 1);
+    begin_products(node, state);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
         grt_act_read(node->desc, &state->act, NULL);
     if (reads_turned(node)) {

@@ -5,6 +5,7 @@
  * float32 is strict unless the node's attribute math says "tf32". */
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/lt_matmul.h"
+#include "backends/cuda/lt_start.h"
 #include "backends/cuda/number.cuh"
 #include "backends/shared/matmul.h"
 
@@ -48,15 +49,17 @@ static bool cuda_matmul_fused_supports(const grt_kernel_node *node, grt_text *wh
 
 static grt_status cuda_matmul_create(const grt_kernel_node *node, void **out_state)
 {
-    const cuda_device *device = (const cuda_device *)node->device;
+    cuda_device *device = (cuda_device *)node->device;
     const cuda_blas *blas; /* fail now if cuBLASLt is missing */
+    const bool tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
+    cuda_lt_start_type(device, node->in[0].dtype, tf32);
     GRT_TRY(cuda_blas_get(device->libraries, &blas));
     matmul_state *state = (matmul_state *)calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
     const grt_op_desc *desc = node->desc;
     state->is_gemm = grt_op_is(desc, "", "Gemm");
-    state->tf32 = !strcmp(grt_attr_string(desc, "math", ""), "tf32");
+    state->tf32 = tf32;
     state->alpha = grt_attr_float(desc, state->is_gemm ? "alpha" : "scale", 1.0f);
     state->beta = state->is_gemm ? grt_attr_float(desc, "beta", 1.0f) : 1.0f;
     if (grt_op_is(desc, "graphrt", "MatMul"))
