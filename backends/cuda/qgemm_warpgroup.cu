@@ -235,7 +235,7 @@ template <class F> double cost_of(const cuda_qgemm *g, double factor)
 {
     const int64_t tiles = warpgroup_tiles_of<F>(g) * g->items,
                   each = (tiles + g->multiprocessors - 1) / g->multiprocessors;
-    const bool crowded = F::PIXELS < large::PIXELS && each > F::RESIDENT;
+    const bool crowded = (int)F::PIXELS < (int)large::PIXELS && each > F::RESIDENT;
     return crowded ? INFINITY : (double)(each * F::PIXELS * F::FILTERS) * factor * (each == 1 ? 1.25 : 1.0);
 }
 
