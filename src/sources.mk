@@ -131,7 +131,6 @@ src_SOURCES += src/exec/warm_up.h src/exec/warm_up.c
 
 src_SOURCES += src/process/link.h src/process/link.c
 src_SOURCES += src/process/process.h src/process/process.c
-src_SOURCES += src/process/serve.c
 src_SOURCES += src/process/shared.h src/process/shared.c
 src_SOURCES += src/process/wire.h
 
@@ -171,6 +170,7 @@ src_SOURCES += src/quantize/statistics.h src/quantize/statistics.c
 src_SOURCES += src/api/cache.c
 src_SOURCES += src/api/compile.c
 src_SOURCES += src/api/custom.c
+src_SOURCES += src/api/process_serve.c
 src_SOURCES += src/api/sign.c
 src_SOURCES += src/api/step_bench.h src/api/step_bench.c
 src_SOURCES += src/api/tune.c
