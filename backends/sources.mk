@@ -179,6 +179,7 @@ cuda_files += backends/cuda/qgemm_tile.cuh
 cuda_files += backends/cuda/qgemm.h backends/cuda/qgemm.cu
 cuda_files += backends/cuda/qdepthwise.h backends/cuda/qdepthwise.cu
 cuda_files += backends/cuda/grouped_taps.h backends/cuda/grouped_taps.cu
+cuda_files += backends/cuda/grouped_windows.h backends/cuda/grouped_windows.cu
 cuda_files += backends/cuda/resize_planes.h backends/cuda/resize_planes.cu
 cuda_files += backends/cuda/each.cuh
 cuda_files += backends/cuda/order.cuh
