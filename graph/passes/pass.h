@@ -88,6 +88,7 @@ typedef struct pass_context {
     X(precision, 0, "narrow what gains by it to the precision that was asked for")                 \
     X(merge_products, 2, "make one product of those of one row that have the same input")          \
     X(networks, 2, "compute chains of small batched products in one go")                           \
+    X(weight_rows, 2, "store constant weights of TF32 products as tensor cores read them")         \
     X(layout, 2, "lay convolution regions out with channels last")                                 \
     X(pointwise, 2, "compute connected element-wise ops in one go")                                \
     X(drop_shape_inputs, 1, "drop the computation of shapes that the plan knows")                  \
