@@ -236,6 +236,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
             .loads_code = true,
             .merges_gathers = true,
             .splits_phases = true,
+            .weight_rows = true,
             .batch_limit = 1 << 28, /* fills any GPU by itself */
         },
     .device_count = cuda_device_count,

@@ -41,8 +41,22 @@ template <class F> __device__ __forceinline__ int cuda_pixel_product_place(int r
     return row * F::CHUNKS + (chunk ^ (row / (8 / F::CHUNKS) % F::CHUNKS));
 }
 
-/* A stage: PIXELS rows of x, then CHANNELS rows of w; zeros outside. */
-template <class T, class F>
+/* Up to four pairs of numbers, zeros behind them. */
+__device__ __forceinline__ void fetch_pairs(uint4 *to, const uint32_t *from, int pairs)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int bytes = i < pairs ? 4 : 0;
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at + 4 * i),
+                     "l"(i < pairs ? from + i : from), "r"(bytes)
+                     : "memory");
+    }
+}
+
+/* A stage: PIXELS rows of x, then CHANNELS rows of w; zeros outside. PAIRS: by 4 bytes, as rows are not
+ * aligned to more. */
+template <class T, class F, bool PAIRS>
 __device__ __forceinline__ void fetch_stage(const sizes &s, int first_pixel, int first_channel, int depth,
                                             const T *x, const T *w, uint4 *to)
 {
@@ -56,8 +70,13 @@ __device__ __forceinline__ void fetch_stage(const sizes &s, int first_pixel, int
                   at = depth + chunk * EACH;
         const bool there = index < (is_pixel ? s.pixels : s.out_channels) && at < s.channels;
         const T *from = is_pixel ? x : w;
-        fetch(to + cuda_pixel_product_place<F>(row, chunk),
-              there ? from + (size_t)index * s.channels + at : from, there);
+        if constexpr (PAIRS)
+            fetch_pairs(to + cuda_pixel_product_place<F>(row, chunk),
+                        (const uint32_t *)(there ? from + (size_t)index * s.channels + at : from),
+                        there ? (s.channels - at) / 2 : 0);
+        else
+            fetch(to + cuda_pixel_product_place<F>(row, chunk),
+                  there ? from + (size_t)index * s.channels + at : from, there);
     }
 }
 
@@ -88,7 +107,7 @@ __device__ __forceinline__ void multiply_stage(const uint4 *stage, int row, int 
 }
 
 /* The warp's sums, finished, from (pixel, channel) on. */
-template <class T, class F>
+template <class T, class F, bool PAIRS>
 __device__ __forceinline__ void store_tile(const sizes &s, float (&sum)[F::TILES_M * F::TILES_N * 4],
                                            int pixel, int channel, const T *bias, T *y)
 {
@@ -114,7 +133,14 @@ __device__ __forceinline__ void store_tile(const sizes &s, float (&sum)[F::TILES
         for (int r = 0; r < 2; r++) {
             const int row = pixel + m * 16 + lane / 4 + 8 * r;
 #pragma unroll
-            for (int n = 0; n < F::TILES_N; n += 4) {
+            for (int n = 0; PAIRS && n < F::TILES_N; n++) {
+                const float *v = sum + (m * F::TILES_N + n) * 4 + 2 * r;
+                const int at = channel + n * 8 + quad * 2;
+                if (row < s.pixels && at < s.out_channels)
+                    tensor_core<T>::store(y + (size_t)row * s.out_channels + at, v[0], v[1]);
+            }
+#pragma unroll
+            for (int n = 0; !PAIRS && n < F::TILES_N; n += 4) {
                 uint32_t pair[4];
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
@@ -130,7 +156,7 @@ __device__ __forceinline__ void store_tile(const sizes &s, float (&sum)[F::TILES
         }
 }
 
-template <class T, class F>
+template <class T, class F, bool PAIRS>
 __global__ void __launch_bounds__(THREADS)
     cuda_pixel_product_multiply(const __grid_constant__ sizes s, const T *x, const T *w, const T *bias, T *y)
 {
@@ -144,7 +170,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int k = 0; k < F::AHEAD - 1; k++) {
         if (k * F::DEEP < s.channels)
-            fetch_stage<T, F>(s, first_pixel, first_channel, k * F::DEEP, x, w, stages[k]);
+            fetch_stage<T, F, PAIRS>(s, first_pixel, first_channel, k * F::DEEP, x, w, stages[k]);
         commit();
     }
     int now = 0, next = F::AHEAD - 1;
@@ -153,13 +179,13 @@ __global__ void __launch_bounds__(THREADS)
         __syncthreads(); /* this stage is there, and all have done with the one that is fetched into */
         const int ahead = depth + (F::AHEAD - 1) * F::DEEP;
         if (ahead < s.channels)
-            fetch_stage<T, F>(s, first_pixel, first_channel, ahead, x, w, stages[next]);
+            fetch_stage<T, F, PAIRS>(s, first_pixel, first_channel, ahead, x, w, stages[next]);
         commit();
         multiply_stage<T, F>(stages[now], row, column, sum);
         now = now + 1 == F::AHEAD ? 0 : now + 1;
         next = next + 1 == F::AHEAD ? 0 : next + 1;
     }
-    store_tile<T, F>(s, sum, first_pixel + row, first_channel + column, bias, y);
+    store_tile<T, F, PAIRS>(s, sum, first_pixel + row, first_channel + column, bias, y);
 }
 
 template <class F> int64_t cuda_pixel_product_tiles_of(const cuda_pixel_product *p)
@@ -173,8 +199,14 @@ void cuda_pixel_product_launch(const cuda_pixel_product *p, const void *x, const
 {
     const sizes s = {(int)p->pixels, (int)p->channels, (int)p->out_channels,
                      (int)((p->out_channels + F::CHANNELS - 1) / F::CHANNELS), p->act};
-    cuda_pixel_product_multiply<T, F><<<(unsigned)cuda_pixel_product_tiles_of<F>(p), THREADS, 0, stream>>>(
-        s, (const T *)x, (const T *)w, (const T *)bias, (T *)y);
+    if (!cuda_pixel_product_is_whole(p))
+        cuda_pixel_product_multiply<T, F, true>
+            <<<(unsigned)cuda_pixel_product_tiles_of<F>(p), THREADS, 0, stream>>>(
+                s, (const T *)x, (const T *)w, (const T *)bias, (T *)y);
+    else
+        cuda_pixel_product_multiply<T, F, false>
+            <<<(unsigned)cuda_pixel_product_tiles_of<F>(p), THREADS, 0, stream>>>(
+                s, (const T *)x, (const T *)w, (const T *)bias, (T *)y);
 }
 
 template <class T>
@@ -189,12 +221,18 @@ void cuda_pixel_product_launch_type(const cuda_pixel_product *p, const void *x, 
 
 } // namespace
 
+bool cuda_pixel_product_is_whole(const cuda_pixel_product *p)
+{
+    return p->channels % EACH == 0 && p->out_channels % EACH == 0;
+}
+
 bool cuda_pixel_product_fits(const cuda_pixel_product *p)
 {
     return (p->dtype == GRT_DTYPE_FLOAT16 || p->dtype == GRT_DTYPE_BFLOAT16) && p->pixels > 0 &&
            p->pixels < INT32_MAX / 2 && p->channels > 0 && p->channels <= MOST_CHANNELS &&
-           p->channels % EACH == 0 && p->out_channels > 0 && p->out_channels <= 1 << 20 &&
-           p->out_channels % EACH == 0 && cuda_pixel_product_tiles_of<small>(p) < INT32_MAX;
+           p->channels % 2 == 0 && p->out_channels > 0 && p->out_channels <= 1 << 20 &&
+           p->out_channels % 2 == 0 && cuda_pixel_product_tiles_of<small>(p) < INT32_MAX &&
+           (cuda_pixel_product_is_whole(p) || cuda_pixel_product_tiles_of<small>(p) >= p->multiprocessors);
 }
 
 bool cuda_pixel_product_run(const cuda_pixel_product *p, const void *x, const void *w, const void *bias,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 1 x 1 convolutions with channels last and an activation that vendors' engines do not apply: in one pass,
- * where a pass behind theirs would read and write the result again. Few channels in, so that memory is the
- * limit. */
+/* 1 x 1 convolutions with channels last and an activation that vendors' engines do not apply, or with
+ * channels that are no multiples of 8: in one pass, where a pass behind theirs would read and write the
+ * result again. Few channels in, so that memory is the limit. */
 #ifndef GRT_BACKENDS_CUDA_PIXEL_PRODUCT_H
 #define GRT_BACKENDS_CUDA_PIXEL_PRODUCT_H
 
@@ -15,7 +15,9 @@ struct cuda_pixel_product {
     int multiprocessors;
 };
 
-/* Channels must be multiples of 8. */
+/* Channels are multiples of 8, so that they are read and written by 16 bytes; otherwise by 4. */
+bool cuda_pixel_product_is_whole(const cuda_pixel_product *p);
+/* Channels must be even; if they are not whole vectors, there must be enough pixels to fill the GPU. */
 bool cuda_pixel_product_fits(const cuda_pixel_product *p);
 /* bias may be NULL. False, with nothing done, if a pointer is not aligned to 16 bytes. */
 bool cuda_pixel_product_run(const cuda_pixel_product *p, const void *x, const void *w, const void *bias,

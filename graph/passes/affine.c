@@ -304,7 +304,7 @@ static bool step_over(made *m, const ir_node *user)
         while (at < from->rank - 1 && perm[at] != m->channel)
             at++;
         m->channel = at;
-    } else if (rewrite_is(user, "Reshape") && ir_in(user, 0) == m->value && to->rank >= 1 &&
+    } else if (rewrite_is_reshape(user) && ir_in(user, 0) == m->value && to->rank >= 1 &&
                m->channel == from->rank - 1 && to->dims[to->rank - 1] == from->dims[from->rank - 1]) {
         m->channel = to->rank - 1;
     } else {
@@ -352,11 +352,11 @@ static void fold_followers(pass_context *context, ir_node *node, grt_arena *scra
         const int32_t rank = m.value->type.rank;
         if (!user || rank < 2 || ir_in(user, 0) == ir_in(user, 1))
             return;
-        if (!(m.channel == 1 && read_batchnorm(user, &a, scratch, h.n)) &&
-            !read_arithmetic(user, m.value, &a, scratch, rank, m.channel, h.n))
+        const bool normalises = m.channel == 1 && read_batchnorm(user, &a, scratch, h.n);
+        if (!normalises && (!read_arithmetic(user, m.value, &a, scratch, rank, m.channel, h.n) ||
+                            leaves_to_epilogue(&h, &a)))
             return;
-        if (!rewrite_same_shape(&m.value->type, &user->out[0]->type) || leaves_to_epilogue(&h, &a) ||
-            !absorb(&h, &a, scratch))
+        if (!rewrite_same_shape(&m.value->type, &user->out[0]->type) || !absorb(&h, &a, scratch))
             return;
         ir_node_absorb_name(node, user);
         if (!rewrite_replace_node(user, ir_in(user, moved_input(user))))

@@ -96,6 +96,7 @@ typedef struct pass_context {
     X(precision, 0, KEEPS, "narrow what gains by it to the precision that was asked for")                 \
     X(merge_products, 2, KEEPS, "make one product of those of one row that have the same input")          \
     X(networks, 2, DROPS, "compute chains of small batched products in one go")                           \
+    X(weight_rows, 2, KEEPS, "store constant weights of TF32 products as tensor cores read them")         \
     X(layout, 2, KEEPS, "lay convolution regions out with channels last")                                 \
     X(pointwise, 2, DROPS, "compute connected element-wise ops in one go")                                \
     X(drop_shape_inputs, 1, KEEPS, "drop the computation of shapes that the plan knows")                  \

@@ -38,7 +38,7 @@ static const unsigned char schedule[] = {
     /* narrowed, once all that gains has its final form */
     PASS_precision, PASS_dce,
     /* joined, with the constants that they have by now */
-    PASS_merge_products, PASS_networks, PASS_dce,
+    PASS_merge_products, PASS_networks, PASS_dce, PASS_weight_rows,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* residuals that lay behind a transpose until now */

@@ -144,15 +144,34 @@ void make_depthwise(node *n)
     set_ints(n, "dilations", (int64_t[]){dilation, dilation}, 2);
 }
 
+/* Small windows in groups of few channels, as many out as in: in whole vectors and odd ones. */
+void make_groups(node *n)
+{
+    static const int64_t widths[] = {4, 8, 16, 24, 32, 40, 56, 64, 3, 12};
+    const int64_t width = widths[draw(0, 9)], groups = draw(2, width > 16 ? 4 : 20),
+                  side = 1 + 2 * draw(0, 2), dilation = draw(0, 3) ? 1 : 2, stride = draw(1, 3),
+                  reach = (side - 1) * dilation + 1;
+    const int64_t w[4] = {width * groups, width, side, draw(0, 2) ? side : draw(1, 3)};
+    n->out = draw(0, 4) ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
+    n->wide = true;
+    n->then = draw(0, 1) ? PICK("Relu", "Sigmoid", "HardSwish", "Softplus") : NULL;
+    add_input(n, n->out, 4, (int64_t[]){draw(1, 3), w[0], reach + draw(0, 20), 5 + draw(0, 20)});
+    add_weights(n, w, width * side * w[3]);
+    set_int(n, "group", groups);
+    set_ints(n, "strides", (int64_t[]){stride, draw(0, 3) ? stride : draw(1, 2)}, 2);
+    set_ints(n, "pads", (int64_t[]){draw(0, side - 1), draw(0, 2), draw(0, 2), draw(0, 2)}, 4);
+    set_ints(n, "dilations", (int64_t[]){dilation, draw(0, 1) ? dilation : 1}, 2);
+}
+
 /* 1 x 1: of one pixel and of many, channels in whole vectors and odd ones, with what may follow inside. */
 void make_pixels(node *n)
 {
-    const int64_t side = draw(0, 2) ? draw(2, 40) : 1, unit = draw(0, 3) ? 8 : 1,
+    const int64_t side = draw(0, 2) ? draw(2, 40) : 1, unit = draw(0, 2) ? 8 : draw(1, 2),
                   images = draw(1, side > 1 ? 6 : 40);
     const int64_t w[4] = {unit * draw(1, 30), unit * draw(1, 16), 1, 1};
     n->out = draw(0, 3) ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
     n->wide = true;
-    n->then = draw(0, 3) ? PICK("Sigmoid", "HardSwish", "Softplus", "Elu") : NULL;
+    n->then = draw(0, 3) ? PICK("Sigmoid", "HardSwish", "Softplus", "Relu") : NULL;
     add_input(n, n->out, 4, (int64_t[]){images, w[1], side, side > 1 ? draw(1, 40) : 1});
     add_weights(n, w, w[1]);
 }

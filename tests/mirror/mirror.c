@@ -342,6 +342,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_mirror = {
                .joins_networks = true,
                .loads_code = true,
                .merges_gathers = true,
+               .weight_rows = true,
                .splits_phases = true},
     .device_count = device_count,
     .device_open = open_device,

@@ -154,6 +154,14 @@ START_TEST(batch_norm_after_a_product)
                   "const v f32 4 1 0.25 4 0.5\nconst to i64 2 10 4\na = MatMul x w\nc = Reshape a to\n"
                   "y = BatchNormalization c s b m v\nout y\n",
                   "affine", "MatMul Add Reshape");
+    ir_text_check("in x f32 2,5,3\nconst w f32 3,4\nconst s f32 4 1 2 -0.5 3\nconst b f32 4\nconst m f32 4\n"
+                  "const v f32 4 1 0.25 4 0.5\na = MatMul x w\nc = Flatten a axis=2\n"
+                  "y = BatchNormalization c s b m v\nout y\n",
+                  "affine", "MatMul Add Flatten");
+    ir_text_check(
+        "in x f32 5,3\nconst w f32 3,4\nconst s f32 4 1\nconst b f32 4 0\nconst m f32 4 0\n" /* as made */
+        "const v f32 4 1\na = MatMul x w\ny = BatchNormalization a s b m v\nout y\n",
+        "affine", "MatMul Add");
 }
 END_TEST
 

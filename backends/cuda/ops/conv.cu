@@ -12,6 +12,7 @@
 #include "backends/cuda/few_channels.h"
 #include "backends/cuda/few_pixels.h"
 #include "backends/cuda/grouped_taps.h"
+#include "backends/cuda/grouped_windows.h"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/packing.h"
 #include "backends/cuda/lt_start.h"
@@ -55,6 +56,8 @@ typedef struct conv_shape {
     cuda_few_channels few;
     bool is_grouped; /* with many taps: by our own kernel, too */
     cuda_grouped_taps grouped;
+    bool is_windows; /* with small windows: by our own kernel, too */
+    cuda_grouped_windows windows;
     bool is_few_pixels, is_product; /* 1 x 1, by our own kernels */
     cuda_few_pixels few_pixels;
     cuda_pixel_product product;
@@ -314,6 +317,30 @@ static bool describe_grouped(const conv_state *state, grt_dtype dtype, int multi
     return cuda_grouped_taps_plan(t, multiprocessors);
 }
 
+static bool describe_windows(const conv_state *state, grt_dtype dtype, int multiprocessors, conv_shape *s)
+{
+    const conv_geometry *g = &s->g;
+    if (!state->ready || state->depthwise || g->transposed || g->groups < 2 ||
+        g->in_channels != g->out_channels || !is_plane(g) || !g->last)
+        return false;
+    cuda_grouped_windows *c = &s->windows;
+    *c = {};
+    c->dtype = dtype;
+    c->batch = g->batch;
+    c->groups = g->groups;
+    c->group = g->in_channels / g->groups;
+    c->act = state->act;
+    for (int k = 0; k < 2; k++) {
+        c->in[k] = g->in[k + 1];
+        c->out[k] = g->out[k + 1];
+        c->kernel[k] = g->kernel[k + 1];
+        c->stride[k] = g->stride[k + 1];
+        c->dilation[k] = g->dilation[k + 1];
+        c->begin[k] = g->begin[k + 1];
+    }
+    return cuda_grouped_windows_plan(c, multiprocessors);
+}
+
 /* A product of pixels and weights: 1 x 1, all channels for all. */
 static bool cuda_conv_is_product(const conv_geometry *g)
 {
@@ -331,7 +358,8 @@ static bool describe_few_pixels(const conv_state *state, grt_dtype dtype, conv_s
     return state->ready && cuda_conv_is_product(g) && cuda_few_pixels_fits(&s->few_pixels);
 }
 
-/* cuDNN applies the other activations itself. */
+/* cuDNN applies the other activations itself, and has only slow engines for channels that are no whole
+ * vectors. */
 static bool describe_product(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
@@ -340,7 +368,8 @@ static bool describe_product(const grt_reshape *r, conv_shape *s)
                   g->in_channels,  g->out_channels,
                   state->act,      ((const cuda_device *)r->device)->prop.multiProcessorCount};
     return state->ready && cuda_conv_is_product(g) && !(r->n_in > RESIDUAL && r->in[RESIDUAL]) &&
-           state->act.kind != GRT_ACT_NONE && state->act.kind != GRT_ACT_RELU &&
+           ((state->act.kind != GRT_ACT_NONE && state->act.kind != GRT_ACT_RELU) ||
+            !cuda_pixel_product_is_whole(&s->product)) &&
            cuda_pixel_product_fits(&s->product);
 }
 
@@ -517,7 +546,8 @@ static bool has_own_kernel(const grt_reshape *r, conv_shape *s)
         return true;
     s->is_few = describe_few(r, s);
     s->is_grouped = !s->is_few && describe_grouped(state, dtype, multiprocessors, s);
-    return s->is_few || s->is_grouped;
+    s->is_windows = !s->is_few && !s->is_grouped && describe_windows(state, dtype, multiprocessors, s);
+    return s->is_few || s->is_grouped || s->is_windows;
 }
 
 static grt_status cuda_conv_reshape(grt_reshape *r)
@@ -679,6 +709,8 @@ static bool run_own(const grt_run *r, const conv_shape *s)
     cudaStream_t stream = (cudaStream_t)r->stream;
     if (s->is_depthwise)
         return cuda_depthwise_run(&s->depthwise, x, state->filters, bias, residual, y, stream);
+    if (s->is_windows)
+        return cuda_grouped_windows_run(&s->windows, x, cuda_conv_weights_of(r), bias, residual, y, stream);
     if (s->is_few)
         return cuda_few_channels_run(&s->few, x, cuda_conv_weights_of(r), bias, y, stream);
     if (s->is_product)

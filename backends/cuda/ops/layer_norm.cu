@@ -79,10 +79,24 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* Over the lanes of a row. Other rows of the warp may have come to their end. */
+template <int PER_ROW> __device__ __forceinline__ float layer_row_sum(float v)
+{
+    if constexpr (PER_ROW < 32) {
+        const unsigned lanes = ((1u << PER_ROW) - 1) << (threadIdx.x % 32 / PER_ROW * PER_ROW);
+#pragma unroll
+        for (int step = PER_ROW / 2; step > 0; step /= 2)
+            v += __shfl_xor_sync(lanes, v, step);
+        return v;
+    } else {
+        return cuda_row_reduce<PER_ROW, cuda_sum, float>(v, 0);
+    }
+}
+
 /* The same with rows in registers, read once, 16 bytes a time; scale and bias are as the rows. VECTORS: of
  * each thread. */
 template <class T, int PER_ROW, int VECTORS>
-__global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
+__global__ void __launch_bounds__(PER_ROW <= 32 ? 128 : PER_ROW)
     layer_vectors(int64_t rows, int size, bool rms, float epsilon, const T *x, const T *scale, const T *bias,
                   T *y)
 {
@@ -118,7 +132,7 @@ __global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
                 sum += v[k][j];
             }
         }
-        const float mean = rms ? 0.0f : cuda_row_reduce<PER_ROW, cuda_sum, float>(sum, 0) / (float)size;
+        const float mean = rms ? 0.0f : layer_row_sum<PER_ROW>(sum) / (float)size;
 #pragma unroll
         for (int k = 0; k < VECTORS; k++)
 #pragma unroll
@@ -126,8 +140,7 @@ __global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
                 v[k][j] -= mean;
                 squares += (lane + k * PER_ROW) * N < size ? v[k][j] * v[k][j] : 0.0f;
             }
-        const float inverse =
-            1 / sqrtf(cuda_row_reduce<PER_ROW, cuda_sum, float>(squares, 0) / (float)size + epsilon);
+        const float inverse = 1 / sqrtf(layer_row_sum<PER_ROW>(squares) / (float)size + epsilon);
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
             const int at = (lane + k * PER_ROW) * N;
@@ -169,13 +182,13 @@ static grt_status cuda_layer_norm_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-enum { WIDE_ROW = 256, MOST_VECTORS = 8 };
+enum { WIDE_ROW = 256, MOST_VECTORS = 8, MANY_ROWS = 1024 };
 
 template <class T, int PER_ROW, int VECTORS>
 static void cuda_layer_norm_launch_vectors(const layer_shape *s, const void *x, void *y, cudaStream_t stream)
 {
     /* With few rows, one warp per block, to use all multiprocessors. */
-    const int threads = PER_ROW > 32 ? PER_ROW : s->norm.rows < 1024 ? 32 : 128;
+    const int threads = PER_ROW > 32 ? PER_ROW : s->norm.rows < MANY_ROWS ? 32 : 128;
     layer_vectors<T, PER_ROW, VECTORS><<<cuda_blocks(s->norm.rows, threads / PER_ROW), threads, 0, stream>>>(
         s->norm.rows, (int)s->norm.size, s->norm.rms, (float)s->norm.epsilon, (const T *)x,
         (const T *)s->scale.data, (const T *)s->bias.data, (T *)y);
@@ -194,6 +207,18 @@ static void launch_as_wide(const layer_shape *s, int vectors, const void *x, voi
         cuda_layer_norm_launch_vectors<T, PER_ROW, MOST_VECTORS>(s, x, y, stream);
 }
 
+/* One vector a lane, as many lanes a row as it has vectors. */
+template <class T>
+static void launch_short(const layer_shape *s, int vectors, const void *x, void *y, cudaStream_t stream)
+{
+    if (vectors <= 4)
+        cuda_layer_norm_launch_vectors<T, 4, 1>(s, x, y, stream);
+    else if (vectors <= 8)
+        cuda_layer_norm_launch_vectors<T, 8, 1>(s, x, y, stream);
+    else
+        cuda_layer_norm_launch_vectors<T, 16, 1>(s, x, y, stream);
+}
+
 /* False if the rows, their factors or outputs are not what the kernel for vectors takes. */
 template <class T>
 static bool launch_fast(const layer_shape *s, int dtype, const void *x, const layer_outputs &out,
@@ -208,7 +233,9 @@ static bool launch_fast(const layer_shape *s, int dtype, const void *x, const la
     if (!fits)
         return false;
     if constexpr (sizeof(T) <= 4) {
-        if (vectors <= 32 * 4 || (vectors <= 32 * MOST_VECTORS && s->norm.rows >= 1024))
+        if (vectors <= 16 && s->norm.rows >= MANY_ROWS) /* several rows a warp */
+            launch_short<T>(s, (int)vectors, x, out.y, stream);
+        else if (vectors <= 32 * 4 || (vectors <= 32 * MOST_VECTORS && s->norm.rows >= MANY_ROWS))
             launch_as_wide<T, 32>(s, (int)((vectors + 31) / 32), x, out.y, stream);
         else
             launch_as_wide<T, WIDE_ROW>(s, (int)((vectors + WIDE_ROW - 1) / WIDE_ROW), x, out.y, stream);

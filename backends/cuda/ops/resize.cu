@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resize. What happens to each axis is planned on the host; a thread makes one output element from its
- * neighbours along all axes at once. */
+/* Resize. What happens to each axis is planned on the host. Planes have a kernel of their own
+ * (resize_planes.h); of everything else a thread makes one output element from its neighbours along all axes
+ * at once. */
 #include "backends/cuda/each.cuh"
-#include "backends/shared/resize.h"
+#include "backends/cuda/resize_planes.h"
 
 namespace
 {
@@ -13,10 +14,16 @@ struct strided_axis {
     int64_t in_stride, out_stride;
 };
 
-struct resize_shape {
+struct resize_general {
     int64_t total;
     int32_t rank;
     strided_axis axes[GRT_MAX_RANK];
+};
+
+struct resize_shape {
+    resize_general general;
+    bool is_planes;
+    cuda_resize_planes planes;
 };
 
 grt_status cuda_resize_create(const grt_kernel_node *node, void **out_state)
@@ -38,17 +45,18 @@ grt_status cuda_resize_reshape(grt_reshape *r)
     GRT_TRY(cuda_state(&sh));
     grt_dims_strides(in->dims, in->rank, from);
     grt_dims_strides(out->dims, out->rank, to);
-    sh->total = grt_tensor_elements(out);
-    sh->rank = in->rank;
+    sh->general.total = grt_tensor_elements(out);
+    sh->general.rank = in->rank;
     for (int32_t k = 0; k < in->rank; k++)
-        sh->axes[k] = {plans[k], from[k], to[k]};
+        sh->general.axes[k] = {plans[k], from[k], to[k]};
+    sh->is_planes = cuda_resize_planes_plan(&sh->planes, (const grt_resize *)r->state, in, plans);
     r->shape = sh;
     return GRT_OK;
 }
 
 template <typename T> grt_status cuda_resize_pick(const grt_run *r)
 {
-    const resize_shape sh = *(const resize_shape *)r->shape;
+    const resize_general sh = ((const resize_shape *)r->shape)->general;
     const grt_resize s = *(const grt_resize *)r->state;
     const T *in = (const T *)r->in[0]->data;
     T *out = (T *)r->out[0]->data, outside;
@@ -85,7 +93,7 @@ struct contribution {
 
 grt_status blend(const grt_run *r)
 {
-    const resize_shape sh = *(const resize_shape *)r->shape;
+    const resize_general sh = ((const resize_shape *)r->shape)->general;
     const grt_resize s = *(const grt_resize *)r->state;
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
     const bool whole = grt_dtype_in(out.dtype, GRT_SET_INTS);
@@ -142,6 +150,12 @@ grt_status blend(const grt_run *r)
 
 grt_status cuda_resize_run(const grt_run *r)
 {
+    const resize_shape *sh = (const resize_shape *)r->shape;
+    if (sh->is_planes) {
+        cuda_resize_planes_run(&sh->planes, r->in[0]->data, r->out[0]->data, cuda_stream(r));
+        CUDA_LAUNCHED();
+        return GRT_OK;
+    }
     if (((const grt_resize *)r->state)->mode != GRT_RESIZE_NEAREST)
         return blend(r);
     return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), cuda_resize_pick, r);
