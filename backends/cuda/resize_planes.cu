@@ -19,7 +19,8 @@ struct sizes {
     float outside;
 };
 
-/* The neighbours of place i on an axis and what they count; false: outside of what is cropped from. */
+/* The neighbours of place i on an axis and what they count; false: outside of what is cropped from. They are
+ * places of the axis in either case. */
 template <int TAPS>
 __device__ __forceinline__ bool cuda_resize_planes_look(const grt_resize &s, const grt_resize_axis &axis,
                                                         int i, int (&at)[TAPS], float (&weight)[TAPS])
@@ -43,8 +44,12 @@ __device__ __forceinline__ bool cuda_resize_planes_look(const grt_resize &s, con
     } else {
         grt_resize_reach reach;
         double found[TAPS], sum = 0;
-        if (!grt_resize_reach_of(&s, &axis, i, &reach))
+        if (!grt_resize_reach_of(&s, &axis, i, &reach)) {
+#pragma unroll
+            for (int k = 0; k < TAPS; k++) /* read all the same, and not used */
+                at[k] = 0, weight[k] = 0;
             return false;
+        }
         const int64_t first = (int64_t)floor(reach.x) - (TAPS / 2 - 1);
 #pragma unroll
         for (int k = 0; k < TAPS; k++) {
