@@ -187,6 +187,16 @@ void make_pool(node *n)
     add_input(n, n->out, spatial + 2, x);
 }
 
+/* Batch and channels whole; rows and columns of which a part may lie outside. */
+static void add_roi(node *n)
+{
+    float *roi = add_input(n, GRT_DTYPE_FLOAT, 1, (int64_t[]){8})->data;
+    for (int k = 0; k < 4; k++) {
+        roi[k] = k < 2 ? 0 : (float)draw(-2, 3) / 4;
+        roi[4 + k] = k < 2 ? 1 : roi[k] + (float)draw(1, 6) / 4;
+    }
+}
+
 void make_resize(node *n)
 {
     int64_t dims[4], sizes[4];
@@ -195,11 +205,20 @@ void make_resize(node *n)
         dims[k] = draw(k < 2 ? 1 : 2, k < 2 ? 3 : 9);
         sizes[k] = k < 2 ? dims[k] : draw(1, 14);
     }
+    const bool crops = !draw(0, 3);
     add_input(n, n->out, 4, dims);
-    n->omitted[n->n_in++] = true;
+    if (crops)
+        add_roi(n);
+    else
+        n->omitted[n->n_in++] = true;
     n->omitted[n->n_in++] = true;
     add_list(n, sizes, 4);
     set_text(n, "mode", PICK("linear", "cubic"));
+    if (crops) {
+        set_text(n, "coordinate_transformation_mode", "tf_crop_and_resize");
+        set_real(n, "extrapolation_value", 7);
+        return;
+    }
     set_text(n, "coordinate_transformation_mode",
              PICK("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"));
     set_int(n, "antialias", draw(0, 1));
