@@ -247,7 +247,7 @@ def main():
     p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="exports and compilations at a time")
     p.add_argument("--seconds", default="0.3", help="to measure each for")
     p.add_argument("--minutes", type=float, default=60, help="peers are stopped after so many in all; what they did not reach is left out (default: 60)")
-    p.add_argument("--save", type=Path, help="where the JSON goes")
+    p.add_argument("--save", type=Path, help="where the JSON goes; bench/table.py writes README's table from the newest bench/results/gpu_exports-*.json")
     args = p.parse_args()
     args.bundle, args.begin = args.bundle.resolve(), time.monotonic()
     args.deadline = args.begin + 60 * args.minutes
