@@ -28,6 +28,7 @@ bool grt_oversubscription_judge(bool oversubscribed, grt_oversubscription_sample
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -130,12 +131,21 @@ static bool take_sample(grt_oversubscription_sample *sample)
     return sscanf(text, "%" SCNd64 " %" SCNd64, &sample->ran_ns, &sample->waited_ns) == 2;
 }
 
-static bool user_has_said;
+static bool stays_out;
+
+/* Parked threads and those of a run's team would take address space from each other, and libgomp ends the
+ * process where a thread that was proven to be possible is not any more. */
+static bool is_address_space_limited(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
 static void prepare_once(void)
 {
     pthread_atfork(grt_oversubscription_end, NULL,
                    NULL); /* a child has no parked threads; if that fails, its waits stay short */
-    user_has_said = getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY");
+    stays_out = getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY") || is_address_space_limited();
 }
 
 static int64_t coarse_now(void)
@@ -156,7 +166,7 @@ void grt_oversubscription_look(int32_t threads)
         return;
     next = now + LOOK_EVERY_NS;
     pthread_once(&once, prepare_once);
-    if (user_has_said || !take_sample(&sample)) {
+    if (stays_out || !take_sample(&sample)) {
         next = INT64_MAX;
         return;
     }

@@ -6,7 +6,7 @@
  * times as long. libgomp shortens its waits while there are more OpenMP threads than processors
  * ("GOMP_SPINCOUNT" in its manual). So while the processors are oversubscribed, some threads of OpenMP's are
  * made and put to sleep. Nothing is done where the environment says how to wait (GOMP_SPINCOUNT,
- * OMP_WAIT_POLICY).
+ * OMP_WAIT_POLICY), or where the process's address space is limited (RLIMIT_AS).
  */
 #ifndef GRT_BASE_OVERSUBSCRIPTION_H
 #define GRT_BASE_OVERSUBSCRIPTION_H
