@@ -62,7 +62,7 @@ refuse 2 "no output directory" ./graphrun "$scratch/m.grt" --input image="$scrat
 refuse 2 "--json" job "$scratch/in" "$scratch/none" --shard 0/2 --json
 # A second process on a shard, and a second job of another size, stay out while one is at work.
 mkfifo "$scratch/wait.npy" && mkdir "$scratch/slow" && cp "$scratch"/in/1*.npy "$scratch/slow" && ln -s "$scratch/wait.npy" "$scratch/slow/20.npy"
-job "$scratch/slow" "$scratch/locked" --shard 0/2 >/dev/null 2>&1 &
+./graphrun "$scratch/m.grt" --threads 1 --input image="$scratch/slow" --output-dir "$scratch/locked" --shard 0/2 >/dev/null 2>&1 & # its own process: a function's would outlive the kill
 at_work=$!
 for _ in $(seq 100); do [ -s "$scratch/locked/job.json" ] && [ -e "$scratch/locked/shard-0-of-2.jsonl" ] && break; sleep 0.05; done
 refuse 2 "a second process on a shard" job "$scratch/slow" "$scratch/locked" --shard 0/2
