@@ -35,6 +35,9 @@ ir_value *layout_twin_of(layout *l, ir_value *value, ir_node *before);
 /* A Transpose of `x` to channels last, or back. NULL: see l->status. */
 ir_node *layout_transpose_before(layout *l, ir_node *before, ir_value *x, const char *name, bool make_last);
 
+/* The node's inputs, with the first one's twin in its place. False: that has no twin, or there are more than
+ * `most`. */
+bool layout_take_inputs(layout *l, ir_node *node, ir_value **in, int32_t most);
 /* A node with the same attributes on other inputs, in front of the old one. NULL: out of memory. */
 ir_node *layout_clone(const ir_node *node, const char *domain, int32_t n_in, ir_value *const *in);
 /* Replaces `node` by `made` (which may be NULL), or removes `made` if its type differs. True: replaced. */

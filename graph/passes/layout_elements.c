@@ -84,12 +84,8 @@ bool layout_switch_first(layout *l, ir_node *node)
 {
     enum { MOST = 8 };
     ir_value *in[MOST] = {NULL};
-    if (!layout_has_twin(ir_in(node, 0)) || node->n_in > MOST)
-        return false;
-    for (int32_t i = 0; i < node->n_in; i++)
-        in[i] = ir_in(node, i);
-    in[0] = layout_twin_of(l, in[0], node);
-    return layout_adopt(l, node, layout_clone(node, node->desc.domain, node->n_in, in));
+    return layout_take_inputs(l, node, in, MOST) &&
+           layout_adopt(l, node, layout_clone(node, node->desc.domain, node->n_in, in));
 }
 
 bool layout_switch_concat(layout *l, ir_node *node)
@@ -124,24 +120,27 @@ bool layout_switch_split(layout *l, ir_node *node)
     return layout_adopt(l, node, made);
 }
 
+/* Where n axes (NULL: the first n) are with channels last. False: one is no axis. */
+static bool axes_moved(const int64_t *axes, int64_t n, int32_t rank, int64_t *out_moved)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t axis = axes ? grt_axis(axes[i], rank) : i;
+        if (axis < 0)
+            return false;
+        out_moved[i] = layout_to_last((int32_t)axis, rank);
+    }
+    return true;
+}
+
 /* Pad and Slice along all axes, or along those that a constant lists. */
 bool layout_switch_slice(layout *l, ir_node *node)
 {
     ir_value *x = ir_in(node, 0), *in[5] = {NULL};
     const int64_t *axes;
     int64_t n, moved[GRT_MAX_RANK];
-    if (!layout_has_twin(x) || node->n_in > 5 || !ir_const_ints(ir_in(node, 3), &axes, &n) ||
-        n > x->type.rank)
+    if (!layout_has_twin(x) || !ir_const_ints(ir_in(node, 3), &axes, &n) || n > x->type.rank ||
+        !axes_moved(axes, n, x->type.rank, moved) || !layout_take_inputs(l, node, in, 5))
         return false;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t axis = grt_axis(axes[i], x->type.rank);
-        if (axis < 0)
-            return false;
-        moved[i] = layout_to_last((int32_t)axis, x->type.rank);
-    }
-    for (int32_t i = 0; i < node->n_in; i++)
-        in[i] = ir_in(node, i);
-    in[0] = layout_twin_of(l, x, node);
     in[3] = ir_constant_ints(node->graph, node->desc.name, moved, n);
     return in[3] && layout_adopt(l, node, layout_clone(node, "", node->n_in, in));
 }
@@ -170,18 +169,10 @@ bool layout_switch_resize(layout *l, ir_node *node)
     size_t n;
     const int64_t *axes = grt_attr_ints(&node->desc, "axes", &n);
     int64_t moved[GRT_MAX_RANK];
-    if (!layout_has_twin(x) || node->n_in > 4 || n > GRT_MAX_RANK)
+    const int64_t count = axes ? (int64_t)n : x ? x->type.rank : 0;
+    if (!layout_has_twin(x) || count > GRT_MAX_RANK || !axes_moved(axes, count, x->type.rank, moved) ||
+        !layout_take_inputs(l, node, in, 4))
         return false;
-    const int32_t count = axes ? (int32_t)n : x->type.rank;
-    for (int32_t i = 0; i < count; i++) {
-        int64_t axis = axes ? grt_axis(axes[i], x->type.rank) : i;
-        if (axis < 0)
-            return false;
-        moved[i] = layout_to_last((int32_t)axis, x->type.rank);
-    }
-    for (int32_t i = 0; i < node->n_in; i++)
-        in[i] = ir_in(node, i);
-    in[0] = layout_twin_of(l, x, node);
     ir_node *made = layout_clone(node, "", node->n_in, in);
     if (made)
         ir_attr_set_ints(made, "axes", moved, (size_t)count);

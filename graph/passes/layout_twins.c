@@ -77,6 +77,16 @@ ir_value *layout_twin_of(layout *l, ir_value *value, ir_node *before)
 
 /* ---- switching a node ---- */
 
+bool layout_take_inputs(layout *l, ir_node *node, ir_value **in, int32_t most)
+{
+    if (!layout_has_twin(ir_in(node, 0)) || node->n_in > most)
+        return false;
+    for (int32_t i = 0; i < node->n_in; i++)
+        in[i] = ir_in(node, i);
+    in[0] = layout_twin_of(l, in[0], node);
+    return true;
+}
+
 ir_node *layout_clone(const ir_node *node, const char *domain, int32_t n_in, ir_value *const *in)
 {
     ir_node *made = ir_node_create(node->graph, (ir_node *)node, domain, node->desc.op, node->desc.name, n_in,

@@ -75,11 +75,8 @@ bool layout_switch_form(layout *l, ir_node *node)
 {
     enum { MOST = 5 };
     ir_value *in[MOST] = {NULL};
-    if (!layout_has_twin(ir_in(node, 0)) || node->n_out != 1 || node->n_in > MOST)
+    if (node->n_out != 1 || !layout_take_inputs(l, node, in, MOST))
         return false;
-    for (int32_t i = 0; i < node->n_in; i++)
-        in[i] = ir_in(node, i);
-    in[0] = layout_twin_of(l, in[0], node);
     ir_node *made = layout_clone(node, "graphrt", node->n_in, in);
     if (made)
         ir_attr_set_string(made, "layout", "NHWC");
