@@ -48,8 +48,6 @@ static void cross_row(const uint8_t *from, int64_t n, int16_t *to)
     memcpy(to, loses, sizeof loses);
 }
 
-enum { FEW_ROWS = 4 };
-
 static inline __attribute__((always_inline)) __m256i eight_columns(const char *b)
 {
     return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)b));
@@ -59,20 +57,20 @@ static inline __attribute__((always_inline)) __m256i eight_columns(const char *b
 static inline __attribute__((always_inline)) void multiply_few(const int rows, int64_t groups, const char *a,
                                                                int64_t lda, const char *b, int32_t *sums)
 {
-    __m256i left[FEW_ROWS], right[FEW_ROWS];
-#pragma GCC unroll 4
+    __m256i left[ROWS], right[ROWS];
+#pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
         left[i] = right[i] = _mm256_setzero_si256();
     for (int64_t x = 0; x < 2 * groups; x++, a += 2 * sizeof(int16_t), b += GRT_QGEMM_GROUP_BYTES / 2) {
         const __m256i of_left = eight_columns(b), of_right = eight_columns(b + 16);
-#pragma GCC unroll 4
+#pragma GCC unroll 6
         for (int i = 0; i < rows; i++) {
             const __m256i v = spread_of(a + i * lda);
             left[i] = ADD(left[i], _mm256_madd_epi16(v, of_left));
             right[i] = ADD(right[i], _mm256_madd_epi16(v, of_right));
         }
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (int i = 0; i < rows; i++) {
         STORE(sums + i * WIDTH, left[i]);
         STORE(sums + i * WIDTH + 8, right[i]);
@@ -84,20 +82,31 @@ static void multiply_few_rows(int rows, int panels, int64_t groups, const void *
 {
     (void)panels;
     (void)panel_stride;
-    if (rows == 1)
+    switch (rows) {
+    case 1:
         multiply_few(1, groups, a, lda, b, sums);
-    else if (rows == 2)
+        break;
+    case 2:
         multiply_few(2, groups, a, lda, b, sums);
-    else if (rows == 3)
+        break;
+    case 3:
         multiply_few(3, groups, a, lda, b, sums);
-    else
+        break;
+    case 4:
         multiply_few(4, groups, a, lda, b, sums);
+        break;
+    case 5:
+        multiply_few(5, groups, a, lda, b, sums);
+        break;
+    default:
+        multiply_few(ROWS, groups, a, lda, b, sums);
+    }
 }
 
 const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void)
 {
     static const grt_qgemm_kernel few = {.name = "avx2, few rows",
-                                         .mr = FEW_ROWS,
+                                         .mr = ROWS,
                                          .panels = PANELS,
                                          .wide = true,
                                          .halved = true,
