@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) void multiply_few(const int rows, i
         const __m256i of_left = eight_columns(b), of_right = eight_columns(b + 16);
 #pragma GCC unroll 6
         for (int i = 0; i < rows; i++) {
-            const __m256i v = spread_of(a + i * lda);
+            const __m256i v = spread_word(a + i * lda);
             left[i] = ADD(left[i], _mm256_madd_epi16(v, of_left));
             right[i] = ADD(right[i], _mm256_madd_epi16(v, of_right));
         }

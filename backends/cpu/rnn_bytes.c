@@ -169,8 +169,8 @@ static void read_columns(const cpu_rnn_bytes *b, int64_t from, int64_t n, column
 }
 
 /* Sums less what both zero points add, scaled, added to `base`, which may be `out`. */
-CPU_BODY add_scaled_body(const columns *of, uint32_t row_zero, uint32_t row_sum, float scale,
-                         const int32_t *sums, const float *base, float *out)
+CPU_BODY add_scaled_sums_body(const columns *of, uint32_t row_zero, uint32_t row_sum, float scale,
+                              const int32_t *sums, const float *base, float *out)
 {
 #pragma omp simd
     for (int j = 0; j < WIDTH; j++) {
@@ -179,7 +179,7 @@ CPU_BODY add_scaled_body(const columns *of, uint32_t row_zero, uint32_t row_sum,
         out[j] = base[j] + (float)(int32_t)v * (scale * of->scale[j]);
     }
 }
-CPU_DISPATCH(add_scaled,
+CPU_DISPATCH(add_scaled_sums,
              (const columns *of, uint32_t row_zero, uint32_t row_sum, float scale, const int32_t *sums,
               const float *base, float *out),
              (of, row_zero, row_sum, scale, sums, base, out))
@@ -200,8 +200,8 @@ static void multiply_packed(const cpu_rnn_bytes *b, int rows, const row_range *o
             const float *base = bias ? bias + from : to;
             if (n < WIDTH)
                 base = memcpy(last, base, (size_t)n * sizeof *base);
-            add_scaled(&of, (uint32_t)own[i].range.zero, (uint32_t)own[i].sum, own[i].range.scale,
-                       sums + i * WIDTH, base, n < WIDTH ? last : to);
+            add_scaled_sums(&of, (uint32_t)own[i].range.zero, (uint32_t)own[i].sum, own[i].range.scale,
+                            sums + i * WIDTH, base, n < WIDTH ? last : to);
             if (n < WIDTH)
                 memcpy(to, last, (size_t)n * sizeof *to);
         }
