@@ -73,7 +73,8 @@ void bench_report_print(const json_t *r)
     tool_print("              mean %.3f, standard deviation %.3f ms (%.0f runs after %.0f to warm up)\n",
                number_member(latency, "mean"), number_member(latency, "standard_deviation"),
                number_member(r, "runs"), number_member(r, "warmup"));
-    tool_print("  throughput  %.2f runs/s\n", number_member(r, "throughput_per_s"));
+    tool_print("  throughput  %.2f runs/s, %.3f ms of processor time a run at least\n",
+               number_member(r, "throughput_per_s"), number_member(r, "processor_ms"));
     tool_print("  load        %.2f ms:", number_member(load, "total"));
     json_object_foreach((json_t *)load, name, phase) if (strcmp(name, "total") != 0)
         tool_print(" %s %.2f,", name, json_number_value(phase));

@@ -4,6 +4,7 @@
 #define GRT_BACKENDS_CPU_POOL_H
 
 #include "backends/shared/window.h"
+#include "src/base/tensor.h"
 
 typedef struct cpu_pool {
     cpu_window w;
@@ -11,6 +12,22 @@ typedef struct cpu_pool {
     int64_t batch, channels;
     int32_t threads;
 } cpu_pool;
+
+/* Images that are pooled whole. */
+typedef struct cpu_images {
+    bool last;
+    int64_t batch, channels, pixels;
+} cpu_images;
+
+static inline cpu_images cpu_images_of(const grt_op_desc *desc, const grt_tensor *x)
+{
+    const bool last = grt_channels_last(desc);
+    return (cpu_images){.last = last,
+                        .batch = x->dims[0],
+                        .channels = x->dims[last ? x->rank - 1 : 1],
+                        .pixels = last ? grt_dims_product(x->dims, 1, x->rank - 1)
+                                       : grt_dims_product(x->dims, 2, x->rank)};
+}
 
 /* MaxPool of uint8 or int8 with channels last. */
 void cpu_pool_largest_bytes(const cpu_pool *p, grt_dtype dtype, const uint8_t *x, uint8_t *y);

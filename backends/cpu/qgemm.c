@@ -50,6 +50,12 @@ static const grt_qgemm_kernel *kernel_of(const grt_qgemm_kernel *kernel)
     return kernel ? kernel : grt_qgemm_kernels()[0];
 }
 
+const grt_qgemm_kernel *grt_qgemm_kernel_of_few(void)
+{
+    const grt_qgemm_kernel *kernel = kernel_of(NULL);
+    return kernel->few ? kernel->few : kernel;
+}
+
 static void leave(const grt_qgemm_kernel *kernel)
 {
     if (kernel->leave)
@@ -65,7 +71,12 @@ const char *grt_qgemm_kernel_name(void)
 
 static int64_t groups_of(const grt_qgemm_kernel *kernel, int64_t k)
 {
-    return qgemm_ceil_div(qgemm_ceil_div(k, grt_qgemm_group(kernel)), kernel->step) * kernel->step;
+    return qgemm_ceil_div(qgemm_ceil_div(k, grt_qgemm_panel_group(kernel)), kernel->step) * kernel->step;
+}
+
+static int64_t panel_bytes_of(const grt_qgemm_kernel *kernel, int64_t k)
+{
+    return grt_qgemm_panel_head(kernel) + groups_of(kernel, k) * grt_qgemm_panel_group_bytes(kernel);
 }
 
 /* Column sums come first. */
@@ -81,9 +92,40 @@ bool grt_qgemm_b_init(const grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool
     if (k < 0 || n < 0 || k > INT32_MAX || n > INT32_MAX)
         return false;
     cpu_layout_add(&layout, sums_bytes(n), 1);
-    cpu_layout_add(&layout, qgemm_ceil_div(n, NR) * groups_of(kernel_of(kernel), k), GRT_QGEMM_GROUP_BYTES);
+    cpu_layout_add(&layout, qgemm_ceil_div(n, NR), (size_t)panel_bytes_of(kernel_of(kernel), k));
     out->bytes = (int64_t)layout.bytes;
     return !layout.overflow;
+}
+
+/* As crossed groups: what the columns lose goes before them. */
+static void pack_crossed(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, int64_t step_n,
+                         int64_t cols, int32_t *sums, char *to)
+{
+    static const int places[] = {2 * NR, 0, 2 * NR + 1, 1};
+    const uint8_t flip = b->is_signed ? 0 : 0x80;
+    uint32_t *loses = (uint32_t *)(void *)to;
+    int16_t *words = (int16_t *)(void *)(to + NR * sizeof *loses);
+    for (int64_t x = 0; x < b->k; x++)
+        for (int64_t j = 0; j < cols; j++) {
+            int16_t *group = words + x / 4 * 4 * NR + 2 * j;
+            const int8_t v = (int8_t)(from[x * step_k + j * step_n] ^ flip);
+            sums[j] += v;
+            group[places[x % 4]] = v;
+            if (x % 2)
+                loses[j] -= (uint32_t)(v * group[places[x % 4 - 1]]);
+        }
+}
+
+static void pack_halves(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, int64_t step_n,
+                        int64_t cols, int32_t *sums, char *to)
+{
+    const uint8_t flip = b->is_signed ? 0 : 0x80;
+    for (int64_t x = 0; x < b->k; x++)
+        for (int64_t j = 0; j < cols; j++) {
+            const int8_t v = (int8_t)(from[x * step_k + j * step_n] ^ flip);
+            sums[j] += v;
+            ((int8_t *)to)[x / 2 * 2 * NR + 2 * j + x % 2] = v;
+        }
 }
 
 /* A group of a panel: `cols` columns of `rows` elements, added to sums. */
@@ -124,14 +166,18 @@ void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const 
                     int64_t step_n, void *packed)
 {
     kernel = kernel_of(kernel);
-    const int64_t panel_bytes = groups_of(kernel, b->k) * GRT_QGEMM_GROUP_BYTES;
+    const int64_t panel_bytes = panel_bytes_of(kernel, b->k);
     int32_t *sums = packed;
     char *to = (char *)packed + sums_bytes(b->n);
     memset(packed, 0, (size_t)b->bytes);
     for (int64_t j = 0; j < b->n; j += NR, sums += NR, to += panel_bytes) {
         const int64_t cols = grt_min64(NR, b->n - j);
         const uint8_t *at = from + j * step_n;
-        if (kernel->wide)
+        if (kernel->crossed)
+            pack_crossed(b, at, step_k, step_n, cols, sums, to);
+        else if (kernel->halved)
+            pack_halves(b, at, step_k, step_n, cols, sums, to);
+        else if (kernel->wide)
             qgemm_pack_panel(b, at, step_k, step_n, 2, cols, sums, to);
         else if (step_n == 1)
             qgemm_pack_panel(b, at, step_k, 1, 4, cols, sums, to);
@@ -185,7 +231,7 @@ void grt_qgemm_use_columns(const grt_qgemm_b *b, const grt_qgemm_params *p, cons
 
 typedef struct tiling {
     const grt_qgemm_kernel *kernel;
-    int64_t m_block, n_block, mt, nt, groups, lda; /* lda: bytes of a row that is made */
+    int64_t m_block, n_block, mt, nt, groups, lda, wide_lda; /* lda: bytes of a row that is made */
     bool in_place;
     int threads;
     size_t made_at, wide_at, sums_at, thread_bytes;
@@ -196,9 +242,9 @@ static void qgemm_cut(const grt_qgemm *g, tiling *t)
 {
     const int mr = t->kernel->mr;
     const int64_t n = g->b->n, want = t->threads > 1 ? (int64_t)t->threads * 3 : 1;
-    int64_t rows = A_BYTES / (t->lda ? t->lda : 1);
-    rows = grt_min64(rows > MOST_ROWS ? MOST_ROWS : rows, g->m) / mr * mr;
-    t->m_block = rows < mr ? mr : rows;
+    const int64_t rows = grt_min64(grt_max64(A_BYTES / (t->lda ? t->lda : 1), mr), MOST_ROWS);
+    /* Even ones: the last of few rows would have all of B read once more. */
+    t->m_block = qgemm_ceil_div(qgemm_ceil_div(g->m, qgemm_ceil_div(g->m, rows)), mr) * mr;
     t->n_block = grt_qgemm_padded(n);
     while (qgemm_ceil_div(g->m, t->m_block) * qgemm_ceil_div(n, t->n_block) < want) {
         if (t->m_block > 4 * mr)
@@ -221,11 +267,13 @@ static bool plan_tiles(const grt_qgemm *g, int threads, tiling *t)
     t->groups = groups_of(t->kernel, k);
     t->lda = (k + 63) / 64 * 64;
     /* A row's last group must not reach past the matrix. */
-    t->in_place = g->a && !g->a_signed && !t->kernel->wide && k == t->groups * grt_qgemm_group(t->kernel);
+    t->wide_lda = grt_qgemm_row_head(t->kernel) + 2 * t->lda;
+    t->in_place =
+        g->a && !g->a_signed && !t->kernel->wide && k == t->groups * grt_qgemm_panel_group(t->kernel);
     qgemm_cut(g, t);
     cpu_layout layout = {0};
     t->made_at = cpu_layout_add(&layout, t->in_place ? 0 : t->m_block, (size_t)t->lda);
-    t->wide_at = cpu_layout_add(&layout, t->kernel->wide ? t->m_block : 0, 2 * (size_t)t->lda);
+    t->wide_at = cpu_layout_add(&layout, t->kernel->wide ? t->m_block : 0, (size_t)t->wide_lda);
     t->sums_at = cpu_layout_add(&layout, t->m_block, sizeof(int32_t));
     t->thread_bytes = layout.bytes;
     return !layout.overflow;
@@ -281,10 +329,11 @@ static strip prepare_rows(const grt_qgemm *g, const tiling *t, int64_t row, int6
     s.a = (const char *)bytes;
     s.lda = ld;
     if (t->kernel->wide) {
-        int16_t *wide = (int16_t *)(void *)(own + t->wide_at);
-        t->kernel->widen(bytes, rows * ld, wide);
-        s.a = (const char *)wide;
-        s.lda = 2 * ld;
+        char *wide = own + t->wide_at;
+        for (int64_t i = 0; i < rows; i++)
+            t->kernel->widen(bytes + i * ld, ld, (int16_t *)(void *)(wide + i * t->wide_lda));
+        s.a = wide;
+        s.lda = t->wide_lda;
     }
     return s;
 }
@@ -293,7 +342,7 @@ static strip prepare_rows(const grt_qgemm *g, const tiling *t, int64_t row, int6
 static void multiply_strip(const grt_qgemm *g, const tiling *t, const char *a, int64_t lda, int rows,
                            int64_t col, int panels, int32_t *sums)
 {
-    const int64_t stride = t->groups * GRT_QGEMM_GROUP_BYTES;
+    const int64_t stride = panel_bytes_of(t->kernel, g->b->k);
     const char *b = (const char *)g->packed + sums_bytes(g->b->n) + col / NR * stride;
     for (int p = 0, now; p < panels; p += now) {
         now = panels - p < t->kernel->panels ? panels - p : t->kernel->panels;
@@ -308,11 +357,12 @@ static void multiply_rows(const grt_qgemm *g, const tiling *t, const strip *s, i
     const grt_qgemm_finish *f = &g->finish;
     const int64_t size = f->y_dtype == GRT_DTYPE_FLOAT ? (int64_t)sizeof(float) : 1;
     _Alignas(64) int32_t sums[GRT_QGEMM_MOST_ROWS * WIDTH];
+    const int64_t strips = qgemm_ceil_div(to - from, t->kernel->mr), each = qgemm_ceil_div(to - from, strips);
     memset(sums, 0, (size_t)t->kernel->mr * WIDTH * sizeof *sums);
     for (int64_t j = col; j < col + cols; j += WIDTH) {
         const int64_t now = grt_min64(col + cols - j, WIDTH);
-        for (int64_t i = from; i < to; i += t->kernel->mr) {
-            const int strip_rows = (int)grt_min64(t->kernel->mr, to - i);
+        for (int64_t i = from; i < to; i += each) {
+            const int strip_rows = (int)grt_min64(each, to - i);
             multiply_strip(g, t, s->a + i * s->lda, s->lda, strip_rows, j, (int)qgemm_ceil_div(now, NR),
                            sums);
             const uint8_t *residual =
@@ -372,14 +422,16 @@ void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads)
 
 /* ---- sums alone ---- */
 
+/* No kernel for few rows is crossed: what a row would lose is as much work as a product by few columns. */
 int64_t grt_qgemm_row_bytes(int64_t k)
 {
-    return groups_of(kernel_of(NULL), k) * 4;
+    const grt_qgemm_kernel *kernel = grt_qgemm_kernel_of_few();
+    return groups_of(kernel, k) * grt_qgemm_panel_group(kernel) * (kernel->wide ? 2 : 1);
 }
 
 void grt_qgemm_put_row(const uint8_t *from, int64_t k, void *row)
 {
-    const grt_qgemm_kernel *kernel = kernel_of(NULL);
+    const grt_qgemm_kernel *kernel = grt_qgemm_kernel_of_few();
     const int64_t used = kernel->wide ? 2 * k : k;
     if (kernel->wide)
         kernel->widen(from, k, row);
@@ -391,8 +443,9 @@ void grt_qgemm_put_row(const uint8_t *from, int64_t k, void *row)
 void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int rows, int64_t col,
                     int32_t *sums)
 {
-    const grt_qgemm_kernel *kernel = kernel_of(NULL);
-    const int64_t groups = groups_of(kernel, b->k), stride = groups * GRT_QGEMM_GROUP_BYTES, lda = groups * 4;
+    const grt_qgemm_kernel *kernel = grt_qgemm_kernel_of_few();
+    const int64_t groups = groups_of(kernel, b->k), stride = panel_bytes_of(kernel, b->k),
+                  lda = grt_qgemm_row_bytes(b->k);
     const char *panel = (const char *)packed + sums_bytes(b->n) + col / NR * stride;
     const int panels = (int)qgemm_ceil_div(grt_min64(b->n - col, WIDTH), NR);
     for (int row = 0; row < rows; row += kernel->mr)

@@ -84,7 +84,9 @@ void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads);
 
 /* ---- sums alone ---- */
 
-/* Bytes of a row of A as this process's kernel reads it. */
+/* Of B packed for few rows, as are those of recurrent networks. */
+const struct grt_qgemm_kernel *grt_qgemm_kernel_of_few(void);
+/* Bytes of a row of A as that kernel reads it. */
 int64_t grt_qgemm_row_bytes(int64_t k);
 /* k bytes of 0 to 255 as such a row. */
 void grt_qgemm_put_row(const uint8_t *from, int64_t k, void *row);

@@ -3,7 +3,14 @@
  *
  * B is packed in panels of 16 columns. A group is 64 bytes: for each column 4 consecutive int8, or 2 int16
  * where the kernel has no instruction that multiplies bytes exactly. A comes as rows of uint8 or, for such a
- * kernel, of int16. Signed A is moved by 128 and unsigned B by -128; finish.offset accounts for both. */
+ * kernel, of int16. Signed A is moved by 128 and unsigned B by -128; finish.offset accounts for both.
+ *
+ * Two forms halve what a kernel of int16 does. Crossed: a1 * b1 + a2 * b2 is one product,
+ * (a1 + b2) * (a2 + b1), less a1 * a2, which is the same for a row, and b1 * b2, which is the same for a
+ * column (Winograd's inner product). A group is 128 bytes, for each column int16 of elements 2 and 4 of four
+ * and, behind those of all columns, of 1 and 3; a panel begins with what its columns lose, a row of A with
+ * what it loses, and has elements 1, 3, 2 and 4. Halved: B's bytes as they are, elements 1 and 2 of four for
+ * all columns, then 3 and 4: where rows are few, memory bounds a product. */
 #ifndef GRT_BACKENDS_CPU_QGEMM_KERNEL_H
 #define GRT_BACKENDS_CPU_QGEMM_KERNEL_H
 
@@ -51,19 +58,44 @@ typedef void grt_qgemm_windows(const grt_qgemm_strip *strip, const uint8_t *cons
 typedef struct grt_qgemm_kernel {
     const char *name;
     int mr, panels; /* of a full block */
-    bool wide;      /* int16: groups of 2 */
-    int step;       /* panels are filled up with zeros to a multiple of that many groups */
+    bool wide;      /* int16: groups of 2, or of 4 in one of the forms: */
+    bool crossed, halved;
+    const struct grt_qgemm_kernel *few; /* for products of few rows; NULL: this one */
+    int step; /* panels are filled up with zeros to a multiple of that many groups */
     grt_qgemm_block *block;
     void (*leave)(void); /* called by a thread that has no more blocks for now, or NULL */
     grt_qgemm_finish_rows *finish;
     grt_qgemm_windows *windows;
+    /* A row of n bytes as int16; crossed: n is a multiple of 16. */
     void (*widen)(const uint8_t *from, int64_t n, int16_t *to);
     void (*row_sums)(const uint8_t *a, int64_t lda, int64_t rows, int64_t k, int32_t *sums);
 } grt_qgemm_kernel;
 
+/* Of taps. */
 static inline int grt_qgemm_group(const grt_qgemm_kernel *kernel)
 {
     return kernel->wide ? 2 : 4;
+}
+
+/* Of a panel: elements of a column, and bytes; what precedes a panel's groups, and a row's. */
+static inline int grt_qgemm_panel_group(const grt_qgemm_kernel *kernel)
+{
+    return kernel->wide && !kernel->crossed && !kernel->halved ? 2 : 4;
+}
+
+static inline int64_t grt_qgemm_panel_group_bytes(const grt_qgemm_kernel *kernel)
+{
+    return kernel->crossed ? 2 * GRT_QGEMM_GROUP_BYTES : GRT_QGEMM_GROUP_BYTES;
+}
+
+static inline int64_t grt_qgemm_panel_head(const grt_qgemm_kernel *kernel)
+{
+    return kernel->crossed ? GRT_QGEMM_NR * (int64_t)sizeof(int32_t) : 0;
+}
+
+static inline int64_t grt_qgemm_row_head(const grt_qgemm_kernel *kernel)
+{
+    return kernel->crossed ? 4 * (int64_t)sizeof(int16_t) : 0;
 }
 
 /* Groups of the taps of one column. */

@@ -57,11 +57,11 @@ cpu_rnn_bytes cpu_rnn_bytes_of(const grt_tensor *weights, const grt_tensor *scal
 uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n, bool is_signed)
 {
     grt_qgemm_b b;
-    if (!grt_qgemm_b_init(NULL, k, n, is_signed, &b))
+    if (!grt_qgemm_b_init(grt_qgemm_kernel_of_few(), k, n, is_signed, &b))
         return NULL;
     uint8_t *packed = aligned_alloc(64, ((size_t)b.bytes + 64) & ~(size_t)63);
     if (packed)
-        grt_qgemm_pack(NULL, &b, weights, n, 1, packed);
+        grt_qgemm_pack(grt_qgemm_kernel_of_few(), &b, weights, n, 1, packed);
     return packed;
 }
 
@@ -168,21 +168,21 @@ static void read_columns(const cpu_rnn_bytes *b, int64_t from, int64_t n, column
     }
 }
 
-/* Sums less what both zero points add, scaled. */
-CPU_BODY scale_sums_body(const columns *of, uint32_t row_zero, uint32_t row_sum, float scale,
-                         const int32_t *restrict sums, float *restrict out)
+/* Sums less what both zero points add, scaled, added to `base`, which may be `out`. */
+CPU_BODY add_scaled_sums_body(const columns *of, uint32_t row_zero, uint32_t row_sum, float scale,
+                              const int32_t *sums, const float *base, float *out)
 {
 #pragma omp simd
     for (int j = 0; j < WIDTH; j++) {
         const uint32_t v =
             (uint32_t)sums[j] - row_zero * (uint32_t)of->sum[j] - row_sum * (uint32_t)of->zero[j];
-        out[j] = (float)(int32_t)v * (scale * of->scale[j]);
+        out[j] = base[j] + (float)(int32_t)v * (scale * of->scale[j]);
     }
 }
-CPU_DISPATCH(scale_sums,
-             (const columns *of, uint32_t row_zero, uint32_t row_sum, float scale,
-              const int32_t *restrict sums, float *restrict out),
-             (of, row_zero, row_sum, scale, sums, out))
+CPU_DISPATCH(add_scaled_sums,
+             (const columns *of, uint32_t row_zero, uint32_t row_sum, float scale, const int32_t *sums,
+              const float *base, float *out),
+             (of, row_zero, row_sum, scale, sums, base, out))
 
 /* With packed weights: sums of what kernels read, corrected for both zero points. */
 static void multiply_packed(const cpu_rnn_bytes *b, int rows, const row_range *own, const void *a,
@@ -196,11 +196,14 @@ static void multiply_packed(const cpu_rnn_bytes *b, int rows, const row_range *o
         read_columns(b, from, n, &of);
         grt_qgemm_sums(&packed, b->packed, a, rows, from, sums);
         for (int i = 0; i < rows; i++) {
-            float scaled[WIDTH], *to = c + i * b->n + from;
-            scale_sums(&of, (uint32_t)own[i].range.zero, (uint32_t)own[i].sum, own[i].range.scale,
-                       sums + i * WIDTH, scaled);
-            for (int64_t j = 0; j < n; j++)
-                to[j] = (bias ? bias[from + j] : to[j]) + scaled[j];
+            float last[WIDTH] = {0}, *to = c + i * b->n + from;
+            const float *base = bias ? bias + from : to;
+            if (n < WIDTH)
+                base = memcpy(last, base, (size_t)n * sizeof *base);
+            add_scaled_sums(&of, (uint32_t)own[i].range.zero, (uint32_t)own[i].sum, own[i].range.scale,
+                            sums + i * WIDTH, base, n < WIDTH ? last : to);
+            if (n < WIDTH)
+                memcpy(to, last, (size_t)n * sizeof *to);
         }
     }
 }

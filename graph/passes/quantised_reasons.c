@@ -27,14 +27,21 @@ static const char *reason_of_factor(const ir_node *node, int32_t i)
                : NULL;
 }
 
-/* Of an op that is no product. */
+/* Of an op that is no product: such steps go by scales greater than zero. */
 static const char *reason_of_others(const ir_node *node)
 {
     quantity q;
-    for (int32_t i = 0; i < node->n_in; i++)
-        if (rewrite_producer(ir_in(node, i), "DequantizeLinear") &&
-            !quantised_read_single(ir_in(node, i), &q))
+    ir_node *quantise = rewrite_only_user(node->out[0]);
+    for (int32_t i = 0; i < node->n_in; i++) {
+        if (!rewrite_producer(ir_in(node, i), "DequantizeLinear"))
+            continue;
+        if (!quantised_read_single(ir_in(node, i), &q))
             return "an input is not of 8 bits with one float32 scale";
+        if (!q.scale->type.data)
+            return "the scale of an input is known only when the model runs";
+    }
+    if (quantise && rewrite_is(quantise, "QuantizeLinear") && !ir_in(quantise, 1)->type.data)
+        return "the scale of its result is known only when the model runs";
     if (rewrite_is(node, "AveragePool") || rewrite_is(node, "Resize"))
         return "windows and blends of a few bytes are no faster than of float32";
     if (rewrite_is(node, "Pad"))

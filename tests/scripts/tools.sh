@@ -338,7 +338,7 @@ check "saved outputs are the same" sh -c "ls '$scratch'/a/*.npy && diff -r '$scr
 check "bench --json" fields bench "./graphrun bench $plan $model --seconds 0.05 --json" 0.model:string 0.device:string 0.threads:integer \
     0.latency_ms.min:number 0.latency_ms.p50:number 0.latency_ms.p90:number 0.latency_ms.p95:number 0.latency_ms.p99:number \
     0.latency_ms.p99_9:number 0.latency_ms.max:number 0.latency_ms.mean:number 0.latency_ms.standard_deviation:number 0.throughput_per_s:number \
-    0.load_ms.total:number 0.first_run_ms:number 0.host_us:number 0.peak_rss_bytes:integer 1.model:string
+    0.load_ms.total:number 0.first_run_ms:number 0.processor_ms:number 0.host_us:number 0.peak_rss_bytes:integer 1.model:string
 check "bench of a process under load --json" fields bench "./graphrun bench $plan --seconds 0.05 --concurrency 2 --process --threads 1 --json" 0.load.0.clients:integer
 refuse 2 "--process without requests" ./graphrun bench "$plan" --process
 check "bench under load --json" fields bench "./graphrun bench $plan --seconds 0.05 --concurrency 1,3 --rate 200 --json" 0.load.1.clients:integer \

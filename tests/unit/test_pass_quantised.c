@@ -643,6 +643,14 @@ START_TEST(what_stays_in_float_says_why)
                   "LogSoftmax: stays in float32: there is no step of 8-bit numbers for this op; ");
     check_reasons("in x f32 2,16\n" X_QUANTISED "y = Tanh xd\nout y\n",
                   "Tanh: stays in float32: its result is not quantised, or has several readers; ");
+    check_reasons(
+        "in x u8 1,3,6,6\nin s f32 -\nin t f32 -\nconst z u8 - 3\n"
+        "xd = DequantizeLinear x s z\nr = GlobalAveragePool xd\nyq = QuantizeLinear r t z\nout yq\n",
+        "GlobalAveragePool: stays in float32: the scale of an input is known only when the model "
+        "runs; ");
+    check_reasons("in x u8 2,16\nin t f32 -\nconst s f32 - 0.5\nconst z u8 - 3\n"
+                  "xd = DequantizeLinear x s z\nr = Softmax xd\nyq = QuantizeLinear r t z\nout yq\n",
+                  "Softmax: stays in float32: the scale of its result is known only when the model runs; ");
 }
 END_TEST
 

@@ -203,8 +203,11 @@ START_TEST(every_level_gives_the_defined_bits)
     for (uint32_t seed = 0; seed < 120; seed++) {
         problem p;
         choose(&p, seed);
-        for (int i = 0; kernels[i]; i++)
+        for (int i = 0; kernels[i]; i++) {
             run_problem(&p, kernels[i], 1 + (int)(seed % 3), seed);
+            if (kernels[i]->few)
+                run_problem(&p, kernels[i]->few, 1 + (int)(seed % 3), seed);
+        }
         release(&p);
     }
 }

@@ -48,9 +48,9 @@ static grt_status pool_run(const grt_run *r)
 /* ---- whole images ---- */
 
 typedef struct global_pool {
-    bool last, max, lp;
+    cpu_images x;
+    bool max, lp;
     double power;
-    int64_t batch, channels, pixels;
 } global_pool;
 
 static grt_status global_pool_reshape(grt_reshape *r)
@@ -58,21 +58,17 @@ static grt_status global_pool_reshape(grt_reshape *r)
     global_pool *p = calloc(1, sizeof *p);
     if (!p)
         return grt_fail_memory(sizeof *p);
-    const grt_tensor *x = r->in[0];
-    p->last = grt_channels_last(r->desc);
+    p->x = cpu_images_of(r->desc, r->in[0]);
     p->max = !strcmp(r->desc->op, "GlobalMaxPool");
     p->lp = !strcmp(r->desc->op, "GlobalLpPool");
     p->power = (double)grt_attr_int(r->desc, "p", 2);
-    p->batch = x->dims[0];
-    p->channels = x->dims[p->last ? x->rank - 1 : 1];
-    p->pixels = p->last ? grt_dims_product(x->dims, 1, x->rank - 1) : grt_dims_product(x->dims, 2, x->rank);
     r->shape = p;
     return GRT_OK;
 }
 
 /* Channels last: rows of channels are summed, in several partial sums for accuracy and speed on large images.
  */
-static void average_last(const global_pool *p, const float *x, float *y, int threads)
+static void average_last(const cpu_images *p, const float *x, float *y, int threads)
 {
     enum { BLOCK = 64 };
     const int64_t blocks = (p->channels + BLOCK - 1) / BLOCK;
@@ -112,14 +108,14 @@ static float plane_sum(const float *x, int64_t n)
 static double plane_value(const global_pool *p, const grt_tensor *x, int64_t from, int64_t step)
 {
     double value = p->max ? -INFINITY : 0.0;
-    for (int64_t i = 0; i < p->pixels; i++) {
+    for (int64_t i = 0; i < p->x.pixels; i++) {
         const double v = grt_element_get(x, from + i * step);
         if (p->max)
             value = v > value || v != v ? v : value;
         else
             value += p->lp ? pow(fabs(v), p->power) : v;
     }
-    return p->max ? value : p->lp ? pow(value, 1.0 / p->power) : value / (double)p->pixels;
+    return p->max ? value : p->lp ? pow(value, 1.0 / p->power) : value / (double)p->x.pixels;
 }
 
 static grt_status global_pool_run(const grt_run *r)
@@ -127,22 +123,23 @@ static grt_status global_pool_run(const grt_run *r)
     const global_pool *p = r->shape;
     const grt_tensor *x = r->in[0];
     grt_tensor *y = r->out[0];
-    const bool plain = x->dtype == GRT_DTYPE_FLOAT && !p->max && !p->lp && p->pixels > 0;
-    if (plain && p->last) {
-        average_last(p, x->data, y->data, r->threads);
+    const bool plain = x->dtype == GRT_DTYPE_FLOAT && !p->max && !p->lp && p->x.pixels > 0;
+    if (plain && p->x.last) {
+        average_last(&p->x, x->data, y->data, r->threads);
         return GRT_OK;
     }
-#pragma omp parallel for num_threads(r->threads) if (p->batch * p->channels * p->pixels > CPU_GRAIN)
-    for (int64_t i = 0; i < p->batch * p->channels; i++) {
+#pragma omp parallel for num_threads(r->threads) if (p->x.batch * p->x.channels * p->x.pixels > CPU_GRAIN)
+    for (int64_t i = 0; i < p->x.batch * p->x.channels; i++) {
         if (plain)
             ((float *)y->data)[i] =
-                plane_sum((const float *)x->data + i * p->pixels, p->pixels) / (float)p->pixels;
-        else if (p->last)
-            grt_element_put(
-                y, i,
-                plane_value(p, x, i / p->channels * p->pixels * p->channels + i % p->channels, p->channels));
+                plane_sum((const float *)x->data + i * p->x.pixels, p->x.pixels) / (float)p->x.pixels;
+        else if (p->x.last)
+            grt_element_put(y, i,
+                            plane_value(p, x,
+                                        i / p->x.channels * p->x.pixels * p->x.channels + i % p->x.channels,
+                                        p->x.channels));
         else
-            grt_element_put(y, i, plane_value(p, x, i * p->pixels, 1));
+            grt_element_put(y, i, plane_value(p, x, i * p->x.pixels, 1));
     }
     return GRT_OK;
 }

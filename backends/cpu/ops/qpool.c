@@ -7,10 +7,10 @@
 #include "backends/cpu/byte_rounding.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
+#include "backends/cpu/pool.h"
 #include "backends/shared/softmax.h"
 
 #include "src/base/int64.h"
-#include "src/base/tensor.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -45,21 +45,12 @@ static average read_average(const grt_run *r)
                      .scale = qpool_float_of(r->in[X_SCALE]) / qpool_float_of(r->in[Y_SCALE])};
 }
 
-typedef struct whole {
-    bool last;
-    int64_t batch, channels, pixels;
-} whole;
-
 static grt_status qpool_reshape_global(grt_reshape *r)
 {
-    whole *s = calloc(1, sizeof *s);
+    cpu_images *s = malloc(sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    const grt_tensor *x = r->in[X];
-    s->last = grt_channels_last(r->desc);
-    s->batch = x->dims[0];
-    s->channels = x->dims[s->last ? x->rank - 1 : 1];
-    s->pixels = s->last ? grt_dims_product(x->dims, 1, x->rank - 1) : grt_dims_product(x->dims, 2, x->rank);
+    *s = cpu_images_of(r->desc, r->in[X]);
     r->shape = s;
     return GRT_OK;
 }
@@ -115,7 +106,8 @@ static uint8_t mean_of_many(const average *a, int64_t total, int64_t count)
     return cpu_round_to_byte(&a->y, (float)mean * a->scale);
 }
 
-static void average_channels(const whole *s, const average *a, const uint8_t *image, int64_t c, uint8_t *y)
+static void average_channels(const cpu_images *s, const average *a, const uint8_t *image, int64_t c,
+                             uint8_t *y)
 {
     const int64_t n = grt_min64(PART, s->channels - c);
     int64_t totals[PART] = {0};
@@ -135,7 +127,7 @@ static void average_channels(const whole *s, const average *a, const uint8_t *im
 
 static grt_status qpool_run_global(const grt_run *r)
 {
-    const whole *s = r->shape;
+    const cpu_images *s = r->shape;
     const average a = read_average(r);
     const uint8_t *x = r->in[X]->data;
     uint8_t *y = r->out[0]->data;
