@@ -5,10 +5,12 @@
 #include "serving/triton/execute.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* All models of the server share a runtime. */
 typedef struct backend {
     grt_runtime *runtime;
+    copiers *copiers;
     int64_t default_batch; /* --backend-config=default-max-batch-size=N; 0: models take no batches by
                               themselves */
 } backend;
@@ -25,17 +27,37 @@ static TRITONSERVER_Error *triton_backend_check_version(void)
                      TRITON_MAJOR, TRITON_MINOR, TRITON_MAJOR, major, minor);
 }
 
-static TRITONSERVER_Error *read_default_batch(TRITONBACKEND_Backend *handle, int64_t *out)
+/* By default half of the processors, at most 8: more do not make memory faster. */
+static size_t copy_threads(const json_t *said)
+{
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *text = json_string_value(json_object_get(said, "copy-threads"));
+    const long long n = text ? atoll(text) : processors < 16 ? processors / 2 : 8;
+    return n < 0 ? 0 : n > 64 ? 64 : (size_t)n;
+}
+
+/* What --backend-config=default-max-batch-size=N and --backend-config=graphrt,copy-threads=N say. */
+static TRITONSERVER_Error *configure_backend(TRITONBACKEND_Backend *handle, backend *b)
 {
     TRITONSERVER_Message *message;
     json_t *config;
     TRITON_TRY(TRITONBACKEND_BackendConfig(handle, &message));
     TRITON_TRY(settings_parse(message, &config));
-    const char *text =
-        json_string_value(json_object_get(json_object_get(config, "cmdline"), "default-max-batch-size"));
-    *out = text ? atoll(text) : 0;
+    const json_t *said = json_object_get(config, "cmdline");
+    const char *text = json_string_value(json_object_get(said, "default-max-batch-size"));
+    b->default_batch = text ? atoll(text) : 0;
+    b->copiers = copiers_create(copy_threads(said));
     json_decref(config);
-    return NULL;
+    return b->copiers ? NULL : error_no_memory();
+}
+
+static void release_backend(backend *b)
+{
+    if (!b)
+        return;
+    copiers_release(b->copiers);
+    grt_runtime_release(b->runtime);
+    free(b);
 }
 
 TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *handle)
@@ -44,17 +66,16 @@ TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *handle)
     backend *b = calloc(1, sizeof *b);
     if (!b)
         return error_no_memory();
-    TRITONSERVER_Error *error = read_default_batch(handle, &b->default_batch);
+    TRITONSERVER_Error *error = configure_backend(handle, b);
     if (!error)
         error = error_from_status(grt_runtime_create(&b->runtime), "graphrt");
     if (!error)
         error = TRITONBACKEND_BackendSetState(handle, b);
-    if (!error) {
-        log_line(TRITONSERVER_LOG_INFO, "libgraphrt %s", grt_version());
-        return NULL;
-    }
-    grt_runtime_release(b->runtime);
-    free(b);
+    if (error)
+        release_backend(b);
+    else
+        log_line(TRITONSERVER_LOG_INFO, "libgraphrt %s, %zu threads help to copy large inputs for GPUs",
+                 grt_version(), copiers_threads(b->copiers));
     return error;
 }
 
@@ -62,15 +83,12 @@ TRITONSERVER_Error *TRITONBACKEND_Finalize(TRITONBACKEND_Backend *handle)
 {
     void *state;
     TRITON_TRY(TRITONBACKEND_BackendState(handle, &state));
-    backend *b = state;
-    if (b)
-        grt_runtime_release(b->runtime);
-    free(b);
+    release_backend(state);
     return NULL;
 }
 
 /* Where a configuration does not say: GPUs, if there are any that the library can use, else CPUs. On a GPU
- * three, as pools have: copies of one overlap the computation of another. Instances may be made at once. */
+ * four: copies of one overlap the computation of another. Instances may be made at once. */
 TRITONSERVER_Error *TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *handle,
                                                       TRITONBACKEND_BackendAttribute *attributes)
 {
@@ -78,7 +96,7 @@ TRITONSERVER_Error *TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *han
     (void)handle;
     if (grt_device_count("cuda", &gpus) == GRT_OK && gpus > 0)
         TRITON_TRY(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
-            attributes, TRITONSERVER_INSTANCEGROUPKIND_GPU, 3, NULL, 0));
+            attributes, TRITONSERVER_INSTANCEGROUPKIND_GPU, 4, NULL, 0));
     TRITON_TRY(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
         attributes, TRITONSERVER_INSTANCEGROUPKIND_CPU, 0, NULL, 0));
     return TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(attributes, true);
@@ -112,7 +130,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *handle)
     const backend *b;
     served_model *m;
     TRITON_TRY(backend_of(handle, &b));
-    TRITON_TRY(served_model_create(handle, b->runtime, &m));
+    TRITON_TRY(served_model_create(handle, b->runtime, b->copiers, &m));
     TRITONSERVER_Error *error = complete_and_check(handle, m, b);
     if (!error)
         error = TRITONBACKEND_ModelSetState(handle, m);

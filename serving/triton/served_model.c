@@ -120,12 +120,14 @@ static TRITONSERVER_Error *fill_model(TRITONBACKEND_Model *handle, served_model 
     return describe_model(m);
 }
 
-TRITONSERVER_Error *served_model_create(TRITONBACKEND_Model *handle, grt_runtime *runtime, served_model **out)
+TRITONSERVER_Error *served_model_create(TRITONBACKEND_Model *handle, grt_runtime *runtime, copiers *helpers,
+                                        served_model **out)
 {
     served_model *m = calloc(1, sizeof *m);
     if (!m)
         return error_no_memory();
     m->runtime = runtime;
+    m->copiers = helpers;
     pthread_mutex_init(&m->lock, NULL);
     TRITONSERVER_Error *error = fill_model(handle, m);
     if (error)

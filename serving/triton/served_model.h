@@ -4,6 +4,7 @@
 #ifndef GRT_SERVING_TRITON_SERVED_MODEL_H
 #define GRT_SERVING_TRITON_SERVED_MODEL_H
 
+#include "serving/triton/copiers.h"
 #include "serving/triton/settings.h"
 
 #include <pthread.h>
@@ -33,8 +34,9 @@ typedef struct served_model {
     const char *name;
     settings settings;
     char *path;
-    grt_runtime *runtime; /* the backend's */
-    grt_model *model;     /* compiled for `target`; it describes inputs and outputs */
+    grt_runtime *runtime; /* the backend's, as the next */
+    copiers *copiers;
+    grt_model *model; /* compiled for `target`; it describes inputs and outputs */
     char target[DEVICE_KIND_SIZE];
     size_t n_inputs, n_outputs;
     served_io *inputs, *outputs;
@@ -43,7 +45,7 @@ typedef struct served_model {
 } served_model;
 
 /* Opens the model's file. The server's handle must outlive it. */
-TRITONSERVER_Error *served_model_create(TRITONBACKEND_Model *handle, grt_runtime *runtime,
+TRITONSERVER_Error *served_model_create(TRITONBACKEND_Model *handle, grt_runtime *runtime, copiers *helpers,
                                         served_model **out);
 void served_model_release(served_model *m);
 

@@ -7,6 +7,7 @@ libtriton_graphrt_la_SOURCES += serving/triton/tritonbackend.h
 libtriton_graphrt_la_SOURCES += serving/triton/errors.h serving/triton/errors.c
 libtriton_graphrt_la_SOURCES += serving/triton/dtypes.h serving/triton/dtypes.c
 libtriton_graphrt_la_SOURCES += serving/triton/strings.h serving/triton/strings.c
+libtriton_graphrt_la_SOURCES += serving/triton/copiers.h serving/triton/copiers.c
 libtriton_graphrt_la_SOURCES += serving/triton/settings.h serving/triton/settings.c
 libtriton_graphrt_la_SOURCES += serving/triton/served_model.h serving/triton/served_model.c
 libtriton_graphrt_la_SOURCES += serving/triton/complete.h serving/triton/complete.c

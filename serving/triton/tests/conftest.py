@@ -50,6 +50,7 @@ def repository(tmp_path_factory):
     put(path, "mirrored", (ROOT / "models/digits/digits.onnx").read_bytes(), mirror)
     put(path, "unpinned", models.scaled(3, 40000), mirror + " optimization { input_pinned_memory { enable: false } }")
     put(path, "pinned", models.scaled(3, 40000), mirror)
+    put(path, "large", models.scaled(3, 700001), mirror)
     for padding in ("none", "power_of_two", "full", "most"):
         parameter = f'parameters [ {{ key: "padding" value: {{ string_value: "{padding}" }} }} ]'
         put(path, f"padded_{padding}", models.counted(), f"max_batch_size: 7 {parameter}")
@@ -64,6 +65,6 @@ def repository(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(repository, backends, tmp_path_factory):
-    s = servers.Server(repository, backends, tmp_path_factory.mktemp("log") / "server.log")
+    s = servers.Server(repository, backends, tmp_path_factory.mktemp("log") / "server.log", "--backend-config=graphrt,copy-threads=3")
     yield s
     assert s.stop() == 0, s.log()[-4000:]

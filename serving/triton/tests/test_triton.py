@@ -75,6 +75,18 @@ def test_large_inputs_of_gpus(ask, server, name, says):
         assert np.array_equal(ask(name, {"x": x})["y"], x * np.float32(3))
 
 
+def test_threads_share_large_copies(server):
+    """Several requests at once, of 3 to 11 MB and no multiple of a cache line."""
+    assert "3 threads help to copy large inputs" in server.log()
+
+    def one(rows):
+        x = np.random.default_rng(rows).random((rows, 700001), np.float32)
+        return np.array_equal(infer(tritonclient.grpc, server.new_grpc(), "large", {"x": x})["y"], x * np.float32(3))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(one, [4, 1, 3, 4, 2, 4]))
+
+
 def test_the_program_of_the_document(server):
     program = re.search(r"```python\n(.*?)```", (ROOT / "docs/triton.md").read_text(), re.S).group(1)
     out = subprocess.run([sys.executable, "-c", program.replace("localhost:8000", f"127.0.0.1:{server.ports[0]}")], cwd=ROOT, capture_output=True,
