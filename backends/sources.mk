@@ -267,6 +267,7 @@ cuda_files += backends/cuda/code.h backends/cuda/code.c
 cuda_files += backends/cuda/copy.h
 cuda_files += backends/cuda/copy.cu
 cuda_files += backends/cuda/host_copy.h backends/cuda/host_copy.cu
+cuda_files += backends/cuda/quantiser.cuh
 cuda_files += backends/cuda/concat.h
 cuda_files += backends/cuda/concat.cu
 cuda_files += backends/cuda/attention.cuh
