@@ -267,6 +267,7 @@ cuda_files += backends/cuda/code.h backends/cuda/code.c
 cuda_files += backends/cuda/copy.h
 cuda_files += backends/cuda/copy.cu
 cuda_files += backends/cuda/host_copy.h backends/cuda/host_copy.cu
+cuda_files += backends/cuda/quantiser.cuh
 cuda_files += backends/cuda/concat.h
 cuda_files += backends/cuda/concat.cu
 cuda_files += backends/cuda/attention.cuh
@@ -276,7 +277,7 @@ cuda_files += backends/cuda/attention_flash.cu
 cuda_files += backends/cuda/attention_float.cu
 cuda_files += backends/cuda/attention_split.cu
 # Files with wgmma, which sm_90a alone has; their kernels are chosen on such devices only.
-cuda_warpgroup_files = backends/cuda/warpgroup.cuh backends/cuda/bulk_copy.cuh backends/cuda/attention_warpgroup.cu backends/cuda/qgemm_warpgroup.h backends/cuda/qgemm_warpgroup.cu
+cuda_warpgroup_files = backends/cuda/warpgroup.cuh backends/cuda/bulk_copy.cuh backends/cuda/attention_warpgroup.cu backends/cuda/qgemm_warpgroup.h backends/cuda/qgemm_warpgroup.cu backends/cuda/bulk_rows.cuh backends/cuda/qgemm_panels.cuh backends/cuda/qgemm_maps.h backends/cuda/qgemm_maps.cu backends/cuda/qgemm_bulk.h backends/cuda/qgemm_bulk.cu
 cuda_files += backends/cuda/tensor_map.h backends/cuda/tensor_map.c
 cuda_ops_files += backends/cuda/ops/pointwise.cu
 cuda_ops_files += backends/cuda/ops/pointwise_group.cu

@@ -4,6 +4,7 @@
  */
 #include "backends/cuda/qgemm.h"
 
+#include "backends/cuda/qgemm_bulk.h"
 #include "backends/cuda/qgemm_store.cuh"
 #include "backends/cuda/qgemm_warpgroup.h"
 
@@ -144,6 +145,14 @@ void launch_form(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream_
 
 } // namespace
 
+void cuda_qgemm_set_device(cuda_qgemm *g, const cuda_device *device)
+{
+    g->multiprocessors = device->prop.multiProcessorCount;
+    g->has_warpgroups = device->prop.major == 9 && device->prop.minor == 0;
+    g->encode_tiled = g->has_warpgroups ? cuda_tensor_map_find() : NULL;
+    g->encode_im2col = g->has_warpgroups ? cuda_image_map_find() : NULL;
+}
+
 bool cuda_qgemm_fits(const cuda_qgemm *g)
 {
     return pixels_of(g) < INT32_MAX / 2 && tiles_of<small>(g) < INT32_MAX && g->items <= 65535 &&
@@ -159,6 +168,8 @@ grt_status cuda_qgemm_enqueue(const cuda_qgemm *g, const void *x, const void *w,
     const bool in_eights = g->y_channel == 1 && together % 8 == 0 &&
                            (g->y_size == 1 || ((uintptr_t)y | (uintptr_t)residual) % 16 == 0) &&
                            (g->y != GRT_DTYPE_FLOAT || g->residual == GRT_DTYPE_NONE);
+    if (g->has_warpgroups && cuda_qgemm_bulk_fits(g, residual, y))
+        return cuda_qgemm_bulk_enqueue(g, x, w, residual, finish, y, stream);
     if (g->has_warpgroups && cuda_qgemm_warpgroup_fits(g))
         return cuda_qgemm_warpgroup_enqueue(g, x, w, residual, finish, y, in_eights, stream);
     const int64_t enough = 2 * (int64_t)g->multiprocessors;

@@ -7,6 +7,8 @@
 
 #include "backends/cuda/qgemm_sizes.h"
 
+/* What the product asks of the device. */
+void cuda_qgemm_set_device(cuda_qgemm *g, const cuda_device *device);
 /* False: too large. */
 bool cuda_qgemm_fits(const cuda_qgemm *g);
 /* w: [items' filters, taps, chunks]; x and w are aligned to CUDA_QCHUNK bytes. */

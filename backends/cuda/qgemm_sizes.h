@@ -4,6 +4,7 @@
 #define GRT_BACKENDS_CUDA_QGEMM_SIZES_H
 
 #include "backends/cuda/qproduct.h"
+#include "backends/cuda/tensor_map.h"
 
 struct cuda_qgemm {
     bool x_signed, sums_rows; /* sums_rows: weights have zero points */
@@ -22,7 +23,10 @@ struct cuda_qgemm {
     int64_t dims[GRT_MAX_RANK], x_strides[GRT_MAX_RANK], w_strides[GRT_MAX_RANK];
     int64_t x_item, y_item; /* x: bytes for a step of x_strides */
     int multiprocessors;
-    bool has_warpgroups; /* compute capability 9.0: wgmma */
+    bool has_warpgroups;                  /* compute capability 9.0: wgmma */
+    bool outside_is_zero;                 /* what windows see outside of the image */
+    cuda_tensor_map_encoder encode_tiled; /* NULL: the driver has none */
+    cuda_image_map_encoder encode_im2col;
 };
 
 #endif

@@ -3,8 +3,7 @@
  * 64 pixels each and read the same weights. Blocks of a multiprocessor hide each other's waiting. */
 #include "backends/cuda/qgemm_warpgroup.h"
 
-#include "backends/cuda/qgemm_store.cuh"
-#include "backends/cuda/warpgroup.cuh"
+#include "backends/cuda/qgemm_panels.cuh"
 
 #include <math.h>
 
@@ -27,80 +26,6 @@ template <int GROUPS, int COLUMNS, int STAGES, int BLOCKS> struct panels {
     };
     static_assert(FILTERS % STEP_ROWS == 0 && STAGES >= 2, "");
 };
-
-/* What leaves at once: the sums of a warp's 16 pixels and 32 filters. */
-struct quarter {
-    enum { TILES_M = 1, TILES_N = 4, FILTERS = 32 };
-};
-
-/* The epilogue's columns of a block. */
-template <int N> struct shared_columns {
-    int32_t offset[N];
-    float scale[N], bias[N];
-
-    __device__ __forceinline__ void fill(const cuda_qfinish &f, int first, int n)
-    {
-        if (threadIdx.x >= N)
-            return;
-        const int j = min(first + (int)threadIdx.x, n - 1);
-        offset[threadIdx.x] = f.offset[j];
-        scale[threadIdx.x] = f.scale[j];
-        bias[threadIdx.x] = f.bias[j];
-    }
-    __device__ __forceinline__ void read(int first, lane_columns *to) const
-    {
-        const int j = first + (int)(threadIdx.x & 3) * 8;
-#pragma unroll
-        for (int k = 0; k < 8; k += 4) {
-            *(int4 *)(to->offset + k) = *(const int4 *)(offset + j + k);
-            *(float4 *)(to->scale + k) = *(const float4 *)(scale + j + k);
-            *(float4 *)(to->bias + k) = *(const float4 *)(bias + j + k);
-            *(int4 *)(to->zero + k) = make_int4(0, 0, 0, 0);
-        }
-    }
-};
-
-#define QGEMM_C4(c, i)  "+r"((c)[i][0]), "+r"((c)[i][1]), "+r"((c)[i][2]), "+r"((c)[i][3])
-#define QGEMM_C16(c, i) QGEMM_C4(c, i), QGEMM_C4(c, (i) + 1), QGEMM_C4(c, (i) + 2), QGEMM_C4(c, (i) + 3)
-#define QGEMM_R32                                                                                            \
-    "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27," \
-    "%28,%29,%30,%31"
-#define QGEMM_PRODUCT_64(TYPE)                                                                           \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %34, 0;\n"                                               \
-                 "wgmma.mma_async.sync.aligned.m64n64k32.s32." TYPE ".s8 {" QGEMM_R32 "}, %32, %33, p;}" \
-                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4)                                                      \
-                 : "l"(a), "l"(b), "r"(adds))
-#define QGEMM_PRODUCT_128(TYPE)                                                                          \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0;\n"                                               \
-                 "wgmma.mma_async.sync.aligned.m64n128k32.s32." TYPE ".s8 {" QGEMM_R32                   \
-                 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52," \
-                 "%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, p;}"                           \
-                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4), QGEMM_C16(c, 8), QGEMM_C16(c, 12)                   \
-                 : "l"(a), "l"(b), "r"(adds))
-
-/* c (+)= 64 x 32 by 32 x 64 or 128. */
-template <bool SIGNED>
-__device__ __forceinline__ void multiply_panels(int32_t (&c)[8][4], uint64_t a, uint64_t b, int adds)
-{
-    if constexpr (SIGNED)
-        QGEMM_PRODUCT_64("s8");
-    else
-        QGEMM_PRODUCT_64("u8");
-}
-template <bool SIGNED>
-__device__ __forceinline__ void multiply_panels(int32_t (&c)[16][4], uint64_t a, uint64_t b, int adds)
-{
-    if constexpr (SIGNED)
-        QGEMM_PRODUCT_128("s8");
-    else
-        QGEMM_PRODUCT_128("u8");
-}
-
-/* What threads have copied to shared memory is seen by wgmma. */
-__device__ __forceinline__ void publish_copies()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
 
 /* From the first stages, which are on their way, to the sums of all; the last product may still run. */
 template <class F, bool SIGNED>
@@ -146,9 +71,7 @@ store_panels(const cuda_qgemm &g, const view &v, const shared_columns<F::FILTERS
     if (in_eights)
         following.load(g, v, rows, first_filter + eight);
     warpgroup_wait<0>();
-#pragma unroll
-    for (int i = 0; i < F::FILTERS / 8; i++) /* the compiler does not know of products in flight */
-        asm volatile("" : QGEMM_C4(sum, i)::"memory");
+    hold_panels(sum);
 #pragma unroll
     for (int q = 0; q < F::FILTERS / quarter::FILTERS; q++) {
         const int first = first_filter + q * quarter::FILTERS;
@@ -190,7 +113,7 @@ __global__ void __launch_bounds__(F::THREADS, F::RESIDENT)
             f.fetch_stage(g, v, stages + k * F::STAGE);
         commit();
     }
-    epilogue.fill(v.finish, first_filter, g.n);
+    epilogue.fill(v.finish, first_filter, g.n, threadIdx.x);
     sum_panels<F, SIGNED>(g, v, stages, f, sum);
     store_panels<F>(g, v, epilogue, sum, first_pixel + threadIdx.x / 32 * TILE, first_filter, in_eights);
 }

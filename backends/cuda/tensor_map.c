@@ -4,17 +4,26 @@
 
 enum { ELEMENT = 2, BOX_BYTES = 128 };
 
-cuda_tensor_map_encoder cuda_tensor_map_find(void)
+static void *cuda_tensor_map_entry(const char *name)
 {
     void *function = NULL;
     enum cudaDriverEntryPointQueryResult result;
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault,
-                                         &result) != cudaSuccess ||
+    if (cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &result) != cudaSuccess ||
         result != cudaDriverEntryPointSuccess) {
         cudaGetLastError(); /* not found is an answer */
         return NULL;
     }
-    return (cuda_tensor_map_encoder)function;
+    return function;
+}
+
+cuda_tensor_map_encoder cuda_tensor_map_find(void)
+{
+    return (cuda_tensor_map_encoder)cuda_tensor_map_entry("cuTensorMapEncodeTiled");
+}
+
+cuda_image_map_encoder cuda_image_map_find(void)
+{
+    return (cuda_image_map_encoder)cuda_tensor_map_entry("cuTensorMapEncodeIm2col");
 }
 
 cudaError_t cuda_tensor_map_encode(cuda_tensor_map_encoder encode, const cuda_tensor_view *view,

@@ -13,6 +13,7 @@ extern "C" {
 #endif
 
 typedef PFN_cuTensorMapEncodeTiled_v12000 cuda_tensor_map_encoder;
+typedef PFN_cuTensorMapEncodeIm2col_v12000 cuda_image_map_encoder; /* of windows of images */
 
 enum { CUDA_TENSOR_MAP_RANK = 4 };
 
@@ -23,8 +24,9 @@ typedef struct cuda_tensor_view {
     uint64_t dims[CUDA_TENSOR_MAP_RANK], strides[CUDA_TENSOR_MAP_RANK];
 } cuda_tensor_view;
 
-/* The driver's function; NULL: the driver has none. */
+/* The driver's functions; NULL: the driver has none. */
 cuda_tensor_map_encoder cuda_tensor_map_find(void);
+cuda_image_map_encoder cuda_image_map_find(void);
 /* Boxes of `rows` (second dim) by 128 bytes (first dim), swizzled by 128 bytes. data, and strides in bytes,
  * are multiples of 16. */
 cudaError_t cuda_tensor_map_encode(cuda_tensor_map_encoder encode, const cuda_tensor_view *view,

@@ -42,7 +42,7 @@ grt_status grt_layer_norm_fit(const grt_reshape *r, grt_layer_norm *n)
     *n = (grt_layer_norm){.rows = grt_dims_product(x->dims, 0, axis),
                           .size = grt_dims_product(x->dims, axis, x->rank),
                           .epsilon = (double)grt_attr_float(r->desc, "epsilon", 1e-5f),
-                          .rms = !strcmp(r->desc->op, "RMSNormalization"),
+                          .rms = !strcmp(r->desc->op, "RMSNormalization") || grt_attr_int(r->desc, "rms", 0),
                           .rank = x->rank};
     memcpy(n->dims, x->dims, sizeof n->dims);
     GRT_TRY(fit_factor(r, GRT_NORM_SCALE, axis, &n->scale));

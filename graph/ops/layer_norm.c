@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisation over the last dims: LayerNormalization, RMSNormalization. */
+/* Normalisation over the last dims: LayerNormalization, RMSNormalization.
+ *
+ * graphrt::QLayerNormalization, which pass `quantised_norms` makes: x, scale, bias, y's scale and zero point.
+ * Results: y quantised; y. Attributes: as of LayerNormalization, and rms: as RMSNormalization. */
 #include "graph/ir/op.h"
 
 /* Dims from..rank of x are normalised; scale and bias broadcast to x in one direction. */
@@ -52,12 +55,40 @@ static grt_status infer_rms_norm(infer *inf)
     return GRT_OK;
 }
 
+static grt_status infer_quantised_norm(infer *inf)
+{
+    enum { Y_ZERO = 4 };
+    const ir_type *x = inf->in[0];
+    GRT_TRY(check_broadcasts(inf, 1, "the scale"));
+    GRT_TRY(check_broadcasts(inf, 2, "the bias"));
+    infer_set_like(inf, 0, inf->in[Y_ZERO]->dtype, x);
+    if (inf->n_out > 1)
+        infer_set_like(inf, 1, x->dtype, x);
+    return GRT_OK;
+}
+
 static const op_attr layer_attrs[] = {{"axis", GRT_ATTR_INT, false},
                                       {"epsilon", GRT_ATTR_FLOAT, false},
                                       {"stash_type", GRT_ATTR_INT, false},
                                       {0}};
 
+static const op_attr quantised_attrs[] = {{"axis", GRT_ATTR_INT, false},
+                                          {"epsilon", GRT_ATTR_FLOAT, false},
+                                          {"stash_type", GRT_ATTR_INT, false},
+                                          {"rms", GRT_ATTR_INT, false},
+                                          {0}};
+
 static const op_row rows[] = {
+    {.domain = "graphrt",
+     .name = "QLayerNormalization",
+     .since = 1,
+     .min_in = 5,
+     .max_in = 5,
+     .min_out = 1,
+     .max_out = 2,
+     .attrs = quantised_attrs,
+     .cost = OP_COST_COMPUTE,
+     .infer = infer_quantised_norm},
     {.domain = "",
      .name = "LayerNormalization",
      .since = 17,

@@ -94,6 +94,7 @@ typedef struct pass_context {
     X(epilogue, 2, DROPS, "let convolutions and products add bias and residual and apply the activation") \
     X(merge_projections, 2, KEEPS, "make one product of the three in front of an attention")              \
     X(precision, 0, KEEPS, "narrow what gains by it to the precision that was asked for")                 \
+    X(quantised_norms, 2, KEEPS, "let layer normalisations quantise their results")                       \
     X(merge_products, 2, KEEPS, "make one product of those of one row that have the same input")          \
     X(networks, 2, DROPS, "compute chains of small batched products in one go")                           \
     X(weight_rows, 2, KEEPS, "store constant weights of TF32 products as tensor cores read them")         \

@@ -22,6 +22,8 @@ bool quantised_read_single(const ir_value *value, quantity *out);
 /* A QuantizeLinear to 8 bits from float32 with one scale: data is its input, and `zero` is made if it was
  * omitted. */
 bool quantised_read_target(ir_node *node, quantity *out);
+/* The same from any float type. */
+bool quantised_read_rounding(ir_node *node, quantity *out);
 /* True if scale and zero point of both are known, equal and of one dtype. */
 bool quantised_same(const quantity *a, const quantity *b);
 /* The only scale, if it is constant and greater than zero; else 0. */

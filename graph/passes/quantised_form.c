@@ -54,11 +54,10 @@ bool quantised_read_single(const ir_value *value, quantity *out)
     return quantised_read(value, out) && out->axis < 0;
 }
 
-bool quantised_read_target(ir_node *node, quantity *out)
+bool quantised_read_rounding(ir_node *node, quantity *out)
 {
-    if (!rewrite_is(node, "QuantizeLinear") || !quantised_form_is_float(ir_in(node, 0)) ||
-        !quantised_form_is_float(ir_in(node, 1)) || !is_byte(node->out[0]) ||
-        grt_attr_int(&node->desc, "block_size", 0) ||
+    if (!rewrite_is(node, "QuantizeLinear") || !quantised_form_is_float(ir_in(node, 1)) ||
+        !is_byte(node->out[0]) || grt_attr_int(&node->desc, "block_size", 0) ||
         grt_attr_int(&node->desc, "precision", GRT_DTYPE_FLOAT) != GRT_DTYPE_FLOAT)
         return false;
     *out = (quantity){ir_in(node, 0), ir_in(node, 1), ir_in(node, 2), -1};
@@ -68,6 +67,11 @@ bool quantised_read_target(ir_node *node, quantity *out)
     if (!out->zero)
         out->zero = quantised_zero(node->graph, node->out[0]->type.dtype);
     return out->zero != NULL;
+}
+
+bool quantised_read_target(ir_node *node, quantity *out)
+{
+    return quantised_form_is_float(ir_in(node, 0)) && quantised_read_rounding(node, out);
 }
 
 float quantised_scale(const quantity *q)

@@ -14,6 +14,8 @@ static const char *reason_of_factor(const ir_node *node, int32_t i)
         return i == 0 ? "its input is not quantised" : "its weights are not quantised";
     if (grt_attr_int(&dequantise->desc, "block_size", 0))
         return i == 0 ? "its input has scales for blocks" : "its weights have scales for blocks";
+    if (i == 0 && grt_dtype_in(ir_in(dequantise, 0)->type.dtype, GRT_SET_FLOAT8))
+        return "its input is of float8, of which products are computed as those of wider floats";
     if (!quantised_read(value, &q))
         return i == 0 ? "its input is not of 8 bits with float32 scales"
                       : "its weights are not of 8 bits with float32 scales";

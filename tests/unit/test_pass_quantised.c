@@ -639,6 +639,15 @@ START_TEST(what_stays_in_float_says_why)
     check_reasons("in x f32 2,16\n"
                   "in w f32 16,4\n" X_QUANTISED "r = MatMul xd w\n" Y_QUANTISED,
                   "MatMul: stays in float32: its weights are not quantised; ");
+    check_reasons(
+        "in x e4m3 2,16\n"
+        "in w f32 16,4\n"
+        "const s f32 - 0.5\n"
+        "xd = DequantizeLinear x s\n"
+        "y = MatMul xd w\n"
+        "out y\n",
+        "MatMul: stays in float32: its input is of float8, of which products are computed as those of wider "
+        "floats; ");
     check_reasons("in x f32 2,16\n" X_QUANTISED "r = LogSoftmax xd\n" Y_QUANTISED,
                   "LogSoftmax: stays in float32: there is no step of 8-bit numbers for this op; ");
     check_reasons("in x f32 2,16\n" X_QUANTISED "y = Tanh xd\nout y\n",
@@ -654,13 +663,14 @@ START_TEST(what_stays_in_float_says_why)
 }
 END_TEST
 
-/* A target with steps that the CPU has not: residuals, and rounding behind any activation. */
+/* A target with steps that the CPU has not: residuals, rounding behind any activation, quantised norms. */
 static bool takes_products(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
                            int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why)
 {
     const grt_target plain = ir_text_target();
     (void)target;
     return grt_op_is(desc, "graphrt", "QConv") || grt_op_is(desc, "graphrt", "QMatMul") ||
+           grt_op_is(desc, "graphrt", "QLayerNormalization") ||
            plain.supports(&plain, desc, in, n_in, out, n_out, why);
 }
 
@@ -748,6 +758,35 @@ START_TEST(float_products_add_residuals_and_are_narrow)
 }
 END_TEST
 
+START_TEST(norms_quantise_their_results)
+{
+#define NORM                 \
+    "in x f32 2,16\n"        \
+    "const t f32 - 0.5\n"    \
+    "const z u8 - 128\n"     \
+    "const g f32 16 1 2 3\n" \
+    "const b f32 16 5 4\n"   \
+    "e = Relu x\n"           \
+    "r = LayerNormalization e g b\n" Y_QUANTISED
+    ir_module *module = compile_for_other(NORM, GRT_PRECISION_FLOAT16);
+    const ir_node *norm = ir_text_node(module, "QLayerNormalization", 0);
+    ck_assert_int_eq(norm->n_out, 1);
+    ck_assert_int_eq(ir_in(norm, 0)->type.dtype, GRT_DTYPE_FLOAT16);
+    ck_assert_ptr_null(strstr(ir_text_ops(module), "QuantizeLinear"));
+    ir_module_release(module);
+    /* Others read the float result. */
+    module = compile_for_other(NORM "o = Tanh r\nout o\n", GRT_PRECISION_MODEL);
+    ck_assert_int_eq(ir_text_node(module, "QLayerNormalization", 0)->n_out, 2);
+    ir_module_release(module);
+    /* The CPU's step does not quantise. */
+    module = ir_text(NORM);
+    ir_text_pass(module, "");
+    ck_assert_ptr_nonnull(strstr(ir_text_ops(module), "QuantizeLinear"));
+    ir_module_release(module);
+#undef NORM
+}
+END_TEST
+
 START_TEST(quantisation_stays_behind_float_products)
 {
     ir_text_check("in x f32 2,3,4,8\n"
@@ -773,5 +812,5 @@ UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_s
            weights_with_scales_of_e8m0_stay_small, equal_zero_points_are_one, drawn_weights_are_never_widened,
            weights_of_float_steps_are_folded, what_stays_in_float_says_why,
            sums_join_products_that_are_rounded, activations_join_what_is_rounded_behind_them,
-           float_products_add_residuals_and_are_narrow, quantisation_stays_behind_float_products,
-           zero_points_may_be_omitted)
+           float_products_add_residuals_and_are_narrow, norms_quantise_their_results,
+           quantisation_stays_behind_float_products, zero_points_may_be_omitted)

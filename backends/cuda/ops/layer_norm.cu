@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LayerNormalization and RMSNormalization. Statistics are float32 (double for double), in two passes;
- * half-precision results are rounded where the definitions have a value of the inputs' type. */
+/* LayerNormalization and RMSNormalization, and graphrt::QLayerNormalization, which quantises the result.
+ * Statistics are float32 (double for double), in two passes; half-precision results are rounded where the
+ * definitions have a value of the inputs' type. */
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/quantiser.cuh"
 #include "backends/shared/norm.h"
 
 #include <stdlib.h>
@@ -23,9 +25,26 @@ typedef struct layer_shape {
     layer_factor scale, bias;
 } layer_shape;
 
+/* The result as 8-bit numbers. */
+typedef struct layer_levels {
+    uint8_t *to; /* NULL: none are wanted */
+    const float *scale;
+    const void *zero;
+    bool is_signed;
+
+    __device__ __forceinline__ cuda_quantiser quantiser() const
+    {
+        if (!to)
+            return cuda_quantiser(1.0f, 0, 8, false);
+        return cuda_quantiser(*scale, is_signed ? *(const int8_t *)zero : *(const uint8_t *)zero, 8,
+                              is_signed);
+    }
+} layer_levels;
+
 typedef struct layer_outputs {
     void *y, *mean, *inverse;
     int mean_dtype, inverse_dtype;
+    layer_levels levels;
 } layer_outputs;
 
 template <class W>
@@ -50,6 +69,7 @@ __global__ void __launch_bounds__(THREADS)
     using W = typename cuda_wide<T>::type;
     const int lane = threadIdx.x % PER_ROW;
     const int64_t per_block = THREADS / PER_ROW;
+    const cuda_quantiser quantises = out.levels.quantiser();
     for (int64_t row = blockIdx.x * per_block + threadIdx.x / PER_ROW; row < s.rows;
          row += gridDim.x * per_block) {
         const T *from = x + row * s.size;
@@ -65,12 +85,15 @@ __global__ void __launch_bounds__(THREADS)
         }
         squares = cuda_row_reduce<PER_ROW, cuda_sum, W>(squares, 0);
         const W inverse = 1 / sqrt(squares / (W)s.size + (W)s.epsilon);
-        for (int64_t i = lane; out.y && i < s.size; i += PER_ROW) {
+        for (int64_t i = lane; (out.y || out.levels.to) && i < s.size; i += PER_ROW) {
             W v = rounded<T, W>((cuda_widen(from[i]) - mean) * inverse);
             v *= factor_at<W>(s, s.scale, shape.scale, row, i);
             if (shape.bias.data)
                 v = rounded<T, W>(v) + factor_at<W>(s, s.bias, shape.bias, row, i);
-            ((T *)out.y)[row * s.size + i] = cuda_narrow<T, W>(v);
+            if (out.y)
+                ((T *)out.y)[row * s.size + i] = cuda_narrow<T, W>(v);
+            if (out.levels.to)
+                out.levels.to[row * s.size + i] = (uint8_t)quantises((float)rounded<T, W>(v));
         }
         if (lane == 0 && out.mean)
             cuda_store<W>(out.mean, out.mean_dtype, row, mean);
@@ -93,16 +116,21 @@ template <int PER_ROW> __device__ __forceinline__ float layer_row_sum(float v)
     }
 }
 
+template <int N> struct alignas(N) cuda_vector_bytes {
+    uint8_t v[N];
+};
+
 /* The same with rows in registers, read once, 16 bytes a time; scale and bias are as the rows. VECTORS: of
  * each thread. */
 template <class T, int PER_ROW, int VECTORS>
 __global__ void __launch_bounds__(PER_ROW <= 32 ? 128 : PER_ROW)
     layer_vectors(int64_t rows, int size, bool rms, float epsilon, const T *x, const T *scale, const T *bias,
-                  T *y)
+                  T *y, const __grid_constant__ layer_levels levels)
 {
     using V = cuda_vector<T>;
     enum { N = V::N };
     const int lane = threadIdx.x % PER_ROW, per_block = blockDim.x / PER_ROW;
+    const cuda_quantiser quantises = levels.quantiser();
     /* Short rows: factors are loaded together with the row; long rows leave no registers for that. */
     constexpr bool EARLY = VECTORS <= 4;
     V early_scale[EARLY ? VECTORS : 1], early_bias[EARLY ? VECTORS : 1];
@@ -160,7 +188,15 @@ __global__ void __launch_bounds__(PER_ROW <= 32 ? 128 : PER_ROW)
                     r = rounded<T, float>(r) + cuda_widen(shift.v[j]);
                 result.v[j] = cuda_narrow<T, float>(r);
             }
-            *(V *)(y + row * size + at) = result;
+            if (y)
+                *(V *)(y + row * size + at) = result;
+            if (!levels.to)
+                continue;
+            cuda_vector_bytes<N> bytes;
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                bytes.v[j] = (uint8_t)quantises(cuda_widen(result.v[j]));
+            *(cuda_vector_bytes<N> *)(levels.to + row * size + at) = bytes;
         }
     }
 }
@@ -185,38 +221,41 @@ static grt_status cuda_layer_norm_reshape(grt_reshape *r)
 enum { WIDE_ROW = 256, MOST_VECTORS = 8, MANY_ROWS = 1024 };
 
 template <class T, int PER_ROW, int VECTORS>
-static void cuda_layer_norm_launch_vectors(const layer_shape *s, const void *x, void *y, cudaStream_t stream)
+static void cuda_layer_norm_launch_vectors(const layer_shape *s, const void *x, const layer_outputs &out,
+                                           cudaStream_t stream)
 {
     /* With few rows, one warp per block, to use all multiprocessors. */
     const int threads = PER_ROW > 32 ? PER_ROW : s->norm.rows < MANY_ROWS ? 32 : 128;
     layer_vectors<T, PER_ROW, VECTORS><<<cuda_blocks(s->norm.rows, threads / PER_ROW), threads, 0, stream>>>(
         s->norm.rows, (int)s->norm.size, s->norm.rms, (float)s->norm.epsilon, (const T *)x,
-        (const T *)s->scale.data, (const T *)s->bias.data, (T *)y);
+        (const T *)s->scale.data, (const T *)s->bias.data, (T *)out.y, out.levels);
 }
 
 template <class T, int PER_ROW>
-static void launch_as_wide(const layer_shape *s, int vectors, const void *x, void *y, cudaStream_t stream)
+static void launch_as_wide(const layer_shape *s, int vectors, const void *x, const layer_outputs &out,
+                           cudaStream_t stream)
 {
     if (vectors <= 1)
-        cuda_layer_norm_launch_vectors<T, PER_ROW, 1>(s, x, y, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, 1>(s, x, out, stream);
     else if (vectors <= 2)
-        cuda_layer_norm_launch_vectors<T, PER_ROW, 2>(s, x, y, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, 2>(s, x, out, stream);
     else if (vectors <= 4)
-        cuda_layer_norm_launch_vectors<T, PER_ROW, 4>(s, x, y, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, 4>(s, x, out, stream);
     else
-        cuda_layer_norm_launch_vectors<T, PER_ROW, MOST_VECTORS>(s, x, y, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, MOST_VECTORS>(s, x, out, stream);
 }
 
 /* One vector a lane, as many lanes a row as it has vectors. */
 template <class T>
-static void launch_short(const layer_shape *s, int vectors, const void *x, void *y, cudaStream_t stream)
+static void launch_short(const layer_shape *s, int vectors, const void *x, const layer_outputs &out,
+                         cudaStream_t stream)
 {
     if (vectors <= 4)
-        cuda_layer_norm_launch_vectors<T, 4, 1>(s, x, y, stream);
+        cuda_layer_norm_launch_vectors<T, 4, 1>(s, x, out, stream);
     else if (vectors <= 8)
-        cuda_layer_norm_launch_vectors<T, 8, 1>(s, x, y, stream);
+        cuda_layer_norm_launch_vectors<T, 8, 1>(s, x, out, stream);
     else
-        cuda_layer_norm_launch_vectors<T, 16, 1>(s, x, y, stream);
+        cuda_layer_norm_launch_vectors<T, 16, 1>(s, x, out, stream);
 }
 
 /* False if the rows, their factors or outputs are not what the kernel for vectors takes. */
@@ -227,18 +266,19 @@ static bool launch_fast(const layer_shape *s, int dtype, const void *x, const la
     const int64_t n = cuda_vector<T>::N, vectors = s->norm.size / n;
     const bool fits =
         sizeof(T) <= 4 && s->norm.size > 0 && s->norm.size % n == 0 && vectors <= WIDE_ROW * MOST_VECTORS &&
-        out.y && !out.mean && !out.inverse && s->norm.scale.is_row && s->scale.dtype == dtype &&
+        (out.y || out.levels.to) && !out.mean && !out.inverse && cuda_is_vector(out.levels.to) &&
+        s->norm.scale.is_row && s->scale.dtype == dtype &&
         (!s->bias.data || (s->norm.bias.is_row && s->bias.dtype == dtype)) && cuda_is_vector(x) &&
         cuda_is_vector(out.y) && cuda_is_vector(s->scale.data) && cuda_is_vector(s->bias.data);
     if (!fits)
         return false;
     if constexpr (sizeof(T) <= 4) {
         if (vectors <= 16 && s->norm.rows >= MANY_ROWS) /* several rows a warp */
-            launch_short<T>(s, (int)vectors, x, out.y, stream);
+            launch_short<T>(s, (int)vectors, x, out, stream);
         else if (vectors <= 32 * 4 || (vectors <= 32 * MOST_VECTORS && s->norm.rows >= MANY_ROWS))
-            launch_as_wide<T, 32>(s, (int)((vectors + 31) / 32), x, out.y, stream);
+            launch_as_wide<T, 32>(s, (int)((vectors + 31) / 32), x, out, stream);
         else
-            launch_as_wide<T, WIDE_ROW>(s, (int)((vectors + WIDE_ROW - 1) / WIDE_ROW), x, out.y, stream);
+            launch_as_wide<T, WIDE_ROW>(s, (int)((vectors + WIDE_ROW - 1) / WIDE_ROW), x, out, stream);
     }
     return true;
 }
@@ -257,16 +297,25 @@ static void launch_layer(const layer_shape *s, int dtype, const void *x, layer_o
         layer_rows<T, THREADS><<<cuda_blocks(s->norm.rows, 1), THREADS, 0, stream>>>(*s, (const T *)x, out);
 }
 
-static grt_status cuda_layer_norm_run(const grt_run *r)
+static grt_status cuda_layer_norm_enqueue(const grt_run *r, const layer_outputs &out)
 {
     layer_shape s = *(const layer_shape *)r->shape;
     const grt_tensor *bias = grt_run_in(r, GRT_NORM_BIAS);
-    layer_outputs out = {0};
     if (s.norm.rows == 0)
         return GRT_OK;
     s.scale.data = r->in[GRT_NORM_SCALE]->data;
     s.bias.data = bias ? bias->data : NULL;
-    out.y = r->out[0] && s.norm.size ? r->out[0]->data : NULL;
+    CUDA_FOR_FLOATS(r->in[0]->dtype, T,
+                    launch_layer<T>(&s, r->in[0]->dtype, r->in[0]->data, out, (cudaStream_t)r->stream));
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+static grt_status cuda_layer_norm_run(const grt_run *r)
+{
+    const bool some = ((const layer_shape *)r->shape)->norm.size > 0;
+    layer_outputs out = {0};
+    out.y = r->out[0] && some ? r->out[0]->data : NULL;
     if (r->n_out > 1 && r->out[1]) {
         out.mean = r->out[1]->data;
         out.mean_dtype = r->out[1]->dtype;
@@ -275,10 +324,29 @@ static grt_status cuda_layer_norm_run(const grt_run *r)
         out.inverse = r->out[2]->data;
         out.inverse_dtype = r->out[2]->dtype;
     }
-    CUDA_FOR_FLOATS(r->in[0]->dtype, T,
-                    launch_layer<T>(&s, r->in[0]->dtype, r->in[0]->data, out, (cudaStream_t)r->stream));
-    CUDA_LAUNCHED();
-    return GRT_OK;
+    return cuda_layer_norm_enqueue(r, out);
+}
+
+enum { Y_SCALE = 3, Y_ZERO = 4 };
+
+static bool cuda_layer_norm_supports_levels(const grt_kernel_node *node, grt_text *why)
+{
+    const bool fits =
+        node->in[Y_SCALE].dtype == GRT_DTYPE_FLOAT && grt_dtype_in(node->in[Y_ZERO].dtype, GRT_SET_BYTES);
+    if (!fits && why)
+        grt_text_add(why, "a float32 scale and results of 8 bits are needed");
+    return fits;
+}
+
+static grt_status cuda_run_quantised_norm(const grt_run *r)
+{
+    layer_outputs out = {0};
+    if (grt_tensor_elements(r->out[0]) == 0)
+        return GRT_OK;
+    out.levels = {(uint8_t *)r->out[0]->data, (const float *)r->in[Y_SCALE]->data, r->in[Y_ZERO]->data,
+                  r->out[0]->dtype == GRT_DTYPE_INT8};
+    out.y = r->n_out > 1 && r->out[1] ? r->out[1]->data : NULL;
+    return cuda_layer_norm_enqueue(r, out);
 }
 
 #define LAYER(name)                                                                           \
@@ -287,5 +355,17 @@ static grt_status cuda_layer_norm_run(const grt_run *r)
         .reshape = cuda_layer_norm_reshape, .release_shape = free, .run = cuda_layer_norm_run \
     }
 
-static const grt_kernel_row rows[] = {LAYER("LayerNormalization"), LAYER("RMSNormalization")};
+#define NARROW (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
+
+static const grt_kernel_row rows[] = {
+    LAYER("LayerNormalization"),
+    LAYER("RMSNormalization"),
+    {.domain = "graphrt",
+     .op = "QLayerNormalization",
+     .types = {NARROW, NARROW, NARROW, GRT_BIT(FLOAT) | GRT_SET_BYTES},
+     .supports = cuda_layer_norm_supports_levels,
+     .reshape = cuda_layer_norm_reshape,
+     .release_shape = free,
+     .run = cuda_run_quantised_norm},
+};
 CUDA_KERNELS(layer_norm, rows);

@@ -21,7 +21,7 @@ namespace
 enum { ALIGNMENT = 256 };
 
 struct qconv_state {
-    bool last, depthwise, has_zeros;
+    bool last, depthwise, has_zeros, outside_is_zero;
     bool unfolds;                             /* the taps of a line are one */
     int64_t columns;                          /* taps of a line, if it does; else 1 */
     int64_t groups, filters, per_group, taps; /* per_group: input channels of a filter */
@@ -182,6 +182,8 @@ grt_status create_qconv(const grt_kernel_node *node, void **out_state)
     state->columns = state->unfolds ? columns : 1;
     const cuda_qsource source = source_of_node(state, node);
     state->has_zeros = !state->depthwise && cuda_qproduct_has_zeros(&source);
+    state->outside_is_zero =
+        !grt_node_has(node, QP_X_ZERO) || (node->in[QP_X_ZERO].data && byte_at(&node->in[QP_X_ZERO], 0) == 0);
     const grt_status status = cuda_is_described(node->device) ? GRT_OK : upload_filters(node, state);
     if (status != GRT_OK) {
         destroy_qconv(state);
@@ -285,9 +287,8 @@ void cuda_qconv_describe_product(const grt_reshape *r, const cpu_window *w, qcon
     g->dims[0] = state->groups;
     g->x_strides[0] = g->w_strides[0] = 1;
     g->sums_rows = state->has_zeros;
-    const struct cudaDeviceProp *device = &((const cuda_device *)r->device)->prop;
-    g->multiprocessors = device->multiProcessorCount;
-    g->has_warpgroups = device->major == 9 && device->minor == 0;
+    cuda_qgemm_set_device(g, (const cuda_device *)r->device);
+    g->outside_is_zero = state->outside_is_zero;
     s->copied = !state->unfolds && (!state->last || row != state->per_group);
     s->rows = {{images, w->in_pixels, state->groups},
                state->per_group,

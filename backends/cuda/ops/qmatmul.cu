@@ -207,9 +207,7 @@ grt_status describe_qmatmul(grt_reshape *r, qmatmul_shape *s)
     g->in[0] = g->out[0] = 1;
     for (int i = 0; i < 2; i++)
         g->kernel[i] = g->stride[i] = g->dilation[i] = 1;
-    const struct cudaDeviceProp *device = &((const cuda_device *)r->device)->prop;
-    g->multiprocessors = device->multiProcessorCount;
-    g->has_warpgroups = device->major == 9 && device->minor == 0;
+    cuda_qgemm_set_device(g, (const cuda_device *)r->device);
     GRT_TRY(fit_matrices(r, s));
     s->copied = s->k % CUDA_QCHUNK != 0;
     if (!cuda_qgemm_fits(g))

@@ -2,6 +2,7 @@
 /* QuantizeLinear and DequantizeLinear between floats and 8- or 16-bit integers, with one scale or one per
  * step of an axis. */
 #include "backends/cuda/pointwise_eval.h"
+#include "backends/cuda/quantiser.cuh"
 #include "backends/cuda/walk.h"
 
 namespace
@@ -36,32 +37,6 @@ template <typename S, typename Q> __device__ __forceinline__ Q quantized(float x
     return (Q)(q < high ? q : high);
 }
 
-/* The same to 8 or 16 bits with a float32 scale, whose inverse is taken once: with what is left of a product
- * by it, the quotient is rounded as a division's. */
-template <typename Q> struct quantiser {
-    float scale, inverse, low, high;
-    int32_t zero;
-    bool divides; /* the inverse is not accurate, or none */
-
-    __device__ __forceinline__ quantiser(float of, int32_t zero_point)
-        : scale(of), inverse(1.0f / of), zero(zero_point), divides(!(fabsf(of) > 1e-30f && fabsf(of) < 1e30f))
-    {
-        const int32_t least = std::is_signed<Q>::value ? -(1 << (8 * sizeof(Q) - 1)) : 0;
-        low = (float)(least - zero);
-        high = (float)(least + (1 << (8 * sizeof(Q))) - 1 - zero);
-    }
-    __device__ __forceinline__ Q operator()(float x) const
-    {
-        float q = __fmul_rn(x, inverse);
-        if (divides)
-            q = x / scale;
-        else if (fabsf(q) < 1e6f) /* others are limited; NaN stays */
-            q = __fmaf_rn(__fmaf_rn(-q, scale, x), inverse, q);
-        q = fminf(fmaxf(q, low), high);                               /* NaN becomes the least */
-        return (Q)(__float_as_int(__fadd_rn(q, 12582912.0f)) + zero); /* the sum's low bits are the integer */
-    }
-};
-
 template <typename X, typename S, typename Q>
 __global__ void __launch_bounds__(CUDA_BLOCK) quantize_kernel(quantize_operands o)
 {
@@ -78,14 +53,14 @@ template <typename X, typename S, typename Q>
 __global__ void __launch_bounds__(CUDA_BLOCK) quantize_packs(quantize_operands o)
 {
     const float scale = pw_widen<S>(*(const S *)o.scale), zero = o.zero ? (float)*(const Q *)o.zero : 0.0f;
-    const quantiser<Q> rounds(scale, (int32_t)zero);
+    const cuda_quantiser rounds(scale, (int32_t)zero, 8 * sizeof(Q), std::is_signed<Q>::value);
     CUDA_ITEMS (i, o.n / PACK) {
         const cuda_pack<X, PACK> x = ((const cuda_pack<X, PACK> *)o.in)[i];
         cuda_pack<Q, PACK> y;
 #pragma unroll
         for (int k = 0; k < PACK; k++) {
             if constexpr (sizeof(S) == 4)
-                y.v[k] = rounds(pw_widen<X>(x.v[k]));
+                y.v[k] = (Q)rounds(pw_widen<X>(x.v[k]));
             else
                 y.v[k] = quantized<S, Q>(pw_widen<X>(x.v[k]), scale, zero);
         }

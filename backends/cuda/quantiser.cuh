@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* QuantizeLinear of one number, to 8 or 16 bits with a float32 scale. */
+#ifndef GRT_BACKENDS_CUDA_QUANTISER_CUH
+#define GRT_BACKENDS_CUDA_QUANTISER_CUH
+
+#include <stdint.h>
+
+/* The scale's inverse is taken once: with what is left of a product by it, the quotient is rounded as a
+ * division's. */
+struct cuda_quantiser {
+    float scale, inverse, low, high;
+    int32_t zero;
+    bool divides; /* the inverse is not accurate, or none */
+
+    __device__ __forceinline__ cuda_quantiser(float of, int32_t zero_point, int bits, bool is_signed)
+        : scale(of), inverse(1.0f / of), zero(zero_point), divides(!(fabsf(of) > 1e-30f && fabsf(of) < 1e30f))
+    {
+        const int32_t least = is_signed ? -(1 << (bits - 1)) : 0;
+        low = (float)(least - zero);
+        high = (float)(least + (1 << bits) - 1 - zero);
+    }
+    /* In the low bits; what is above means nothing. */
+    __device__ __forceinline__ int32_t operator()(float x) const
+    {
+        float q = __fmul_rn(x, inverse);
+        if (divides)
+            q = x / scale;
+        else if (fabsf(q) < 1e6f) /* others are limited; NaN stays */
+            q = __fmaf_rn(__fmaf_rn(-q, scale, x), inverse, q);
+        q = fminf(fmaxf(q, low), high);                          /* NaN becomes the least */
+        return __float_as_int(__fadd_rn(q, 12582912.0f)) + zero; /* the sum's low bits are the integer */
+    }
+};
+
+#endif
