@@ -20,6 +20,7 @@ from pathlib import Path
 import catalogue_vision  # noqa: F401
 import catalogue_language  # noqa: F401
 import catalogue_torch  # noqa: F401
+import catalogue_families  # noqa: F401
 from catalogue import CATALOGUE, installed, names
 
 EXPORTERS = {"dynamo": {"dynamo": True, "external_data": False, "verbose": False}, "script": {"dynamo": False, "opset_version": 18}}

@@ -129,6 +129,7 @@ unit_SOURCES += tests/unit/test_weight_pack.c
 unit_SOURCES += tests/unit/test_pass_quantised.c
 unit_SOURCES += tests/unit/test_quantize.c tests/unit/test_quantize_model.c
 unit_SOURCES += tests/unit/test_conv.c
+unit_SOURCES += tests/unit/test_float_paths.c
 unit_SOURCES += tests/unit/test_winograd.c
 unit_SOURCES += tests/unit/test_matmul.c
 unit_SOURCES += tests/unit/test_norm.c

@@ -46,7 +46,11 @@ static const grt_kernel_row *cpu_find_kernel(const grt_kernel_node *node, grt_te
 
 const grt_backend grt_backend_cpu = {
     .name = "cpu",
-    .traits = {.channels_last = true, .dilated_lines_last = true, .batch_limit = 1 << 20},
+    .traits = {.channels_last = true,
+               .volumes_last = true,
+               .transposed_last = true,
+               .dilated_lines_last = true,
+               .batch_limit = 1 << 20},
     .device_count = cpu_device_count,
     .device_open = cpu_open_device,
     .api = &api,

@@ -24,8 +24,8 @@ typedef struct layout {
 int32_t layout_from_last(int32_t i, int32_t rank);
 /* Where is dim i of the usual layout with channels last? */
 int32_t layout_to_last(int32_t i, int32_t rank);
-/* A tensor of batch, channels and one or two spatial dims? */
-bool layout_is_spatial(const ir_value *value);
+/* A tensor of batch, channels and as many spatial dims as the target has with channels last? */
+bool layout_is_spatial(const layout *l, const ir_value *value);
 
 bool layout_has_twin(const ir_value *value);
 /* From now on `last` is the twin of `value`, which node `old` still defines (NULL: no node was replaced). */

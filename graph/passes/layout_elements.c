@@ -28,14 +28,14 @@ static ir_value *at_full_rank(layout *l, ir_value *value, int32_t rank)
 }
 
 /* Switching pays if at least as many of the large inputs have twins as have none. */
-static bool pays(const ir_node *node)
+static bool pays(const layout *l, const ir_node *node)
 {
     int32_t with = 0, without = 0;
     for (int32_t i = 0; i < node->n_in; i++) {
         const ir_value *value = node->in[i].value;
         if (layout_has_twin(value))
             with++;
-        else if (value && !value->type.data && layout_is_spatial(value))
+        else if (value && !value->type.data && layout_is_spatial(l, value))
             without++;
     }
     return with && with >= without;
@@ -46,7 +46,7 @@ bool layout_switch_pointwise(layout *l, ir_node *node)
     enum { MOST = 8 };
     ir_value *in[MOST] = {NULL};
     int32_t rank = node->out[0]->type.rank;
-    if (node->n_in > MOST || !layout_is_spatial(node->out[0]) || !pays(node))
+    if (node->n_in > MOST || !layout_is_spatial(l, node->out[0]) || !pays(l, node))
         return false;
     for (int32_t i = 0; i < node->n_in; i++) { /* look first, so that nothing is made in vain */
         const ir_value *value = node->in[i].value;
@@ -73,7 +73,7 @@ bool layout_switch_scaled(layout *l, ir_node *node)
 {
     for (int32_t i = 0; i < node->n_in; i++) {
         const ir_value *value = node->in[i].value;
-        if (value && !is_one_element(node, value) && !layout_is_spatial(value))
+        if (value && !is_one_element(node, value) && !layout_is_spatial(l, value))
             return false;
     }
     return layout_switch_pointwise(l, node);
@@ -91,12 +91,12 @@ bool layout_switch_first(layout *l, ir_node *node)
 bool layout_switch_concat(layout *l, ir_node *node)
 {
     int32_t rank = node->out[0]->type.rank;
-    if (!layout_is_spatial(node->out[0]) || !pays(node))
+    if (!layout_is_spatial(l, node->out[0]) || !pays(l, node))
         return false;
     int64_t axis = grt_axis(grt_attr_int(&node->desc, "axis", 0), rank);
     ir_value **in = GRT_ARENA_ARRAY(l->context->module->arena, ir_value *, node->n_in);
     for (int32_t i = 0; in && i < node->n_in; i++)
-        if (!layout_is_spatial(node->in[i].value) || !(in[i] = layout_twin_of(l, node->in[i].value, node)))
+        if (!layout_is_spatial(l, node->in[i].value) || !(in[i] = layout_twin_of(l, node->in[i].value, node)))
             return false;
     if (!in || axis < 0)
         return false;

@@ -12,7 +12,7 @@ bool layout_switch_transpose(layout *l, ir_node *node)
     size_t n;
     const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
     int32_t rank = x ? x->type.rank : -1;
-    if (!perm || !layout_is_spatial(x) || n != (size_t)rank)
+    if (!perm || !layout_is_spatial(l, x) || n != (size_t)rank)
         return false;
     if (layout_has_twin(x)) {
         int64_t moved[GRT_MAX_RANK];
@@ -124,7 +124,7 @@ static bool switch_grid(layout *l, ir_node *node, ir_value *x)
 {
     const ir_type *y = &node->out[0]->type;
     grt_dim dims[GRT_MAX_RANK];
-    if (!layout_is_spatial(x) || !layout_is_spatial(node->out[0]) || y->dims[0] != x->type.dims[0] ||
+    if (!layout_is_spatial(l, x) || !layout_is_spatial(l, node->out[0]) || y->dims[0] != x->type.dims[0] ||
         y->dims[1] != x->type.dims[1])
         return false;
     for (int32_t i = 0; i < y->rank; i++)

@@ -5,11 +5,6 @@
 
 /* ---- permutations ---- */
 
-static bool is_spatial_rank(int32_t rank)
-{
-    return rank == 3 || rank == 4;
-}
-
 int32_t layout_from_last(int32_t i, int32_t rank)
 {
     return i == 0 ? 0 : i == rank - 1 ? 1 : i + 1;
@@ -57,9 +52,10 @@ bool layout_has_twin(const ir_value *value)
     return value && value->mark > 0;
 }
 
-bool layout_is_spatial(const ir_value *value)
+bool layout_is_spatial(const layout *l, const ir_value *value)
 {
-    return value && value->type.kind == GRT_KIND_TENSOR && is_spatial_rank(value->type.rank);
+    const int32_t most = l->context->target->traits->volumes_last ? 5 : 4;
+    return value && value->type.kind == GRT_KIND_TENSOR && value->type.rank >= 3 && value->type.rank <= most;
 }
 
 ir_value *layout_twin_of(layout *l, ir_value *value, ir_node *before)
@@ -101,10 +97,10 @@ ir_node *layout_clone(const ir_node *node, const char *domain, int32_t n_in, ir_
 }
 
 /* Is what was made, with channels last, of the shape that the old value has? */
-static bool is_twin_shape(const ir_value *value, const ir_value *last)
+static bool is_twin_shape(const layout *l, const ir_value *value, const ir_value *last)
 {
     int32_t rank = value->type.rank;
-    if (!layout_is_spatial(value) || last->type.rank != rank || last->type.dtype != value->type.dtype)
+    if (!layout_is_spatial(l, value) || last->type.rank != rank || last->type.dtype != value->type.dtype)
         return false;
     for (int32_t i = 0; i < rank; i++)
         if (last->type.dims[i] != value->type.dims[layout_from_last(i, rank)])
@@ -116,7 +112,7 @@ bool layout_adopt(layout *l, ir_node *node, ir_node *made)
 {
     bool fine = made && op_infer_node(made) == GRT_OK && rewrite_supported(l->context, made, NULL);
     for (int32_t i = 0; fine && i < node->n_out; i++)
-        fine = !node->out[i] || is_twin_shape(node->out[i], made->out[i]);
+        fine = !node->out[i] || is_twin_shape(l, node->out[i], made->out[i]);
     if (!fine) {
         if (made)
             ir_node_remove(made);

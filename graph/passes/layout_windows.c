@@ -42,13 +42,13 @@ static bool switch_window(layout *l, ir_node *node, int32_t residual)
 {
     enum { MOST = 14 };
     ir_value *in[MOST] = {NULL};
-    if (!layout_is_spatial(ir_in(node, 0)) || !layout_is_spatial(node->out[0]) || node->n_in > MOST)
+    if (!layout_is_spatial(l, ir_in(node, 0)) || !layout_is_spatial(l, node->out[0]) || node->n_in > MOST)
         return false;
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = ir_in(node, i);
     in[0] = layout_twin_of(l, in[0], node);
     if (in[residual])
-        in[residual] = layout_is_spatial(in[residual]) ? layout_twin_of(l, in[residual], node) : NULL;
+        in[residual] = layout_is_spatial(l, in[residual]) ? layout_twin_of(l, in[residual], node) : NULL;
     if (!in[0] || (ir_in(node, residual) && !in[residual]))
         return false;
     ir_node *made = layout_clone(node, "graphrt", node->n_in, in);
@@ -69,12 +69,36 @@ bool layout_switch_qconv(layout *l, ir_node *node)
     return switch_window(l, node, RESIDUAL);
 }
 
-/* Ops whose form with channels last has the same parameters: pools, normalisations, transposed
- * convolutions. */
+/* A transposed convolution pays for the moves around it: each result is a sum of many products, and they
+ * fill a vector. */
+static bool sums_much(const ir_node *node)
+{
+    enum { MUCH = 512, FILTERS = 8 };
+    const ir_value *w = ir_in(node, 1);
+    size_t n;
+    const int64_t *strides = grt_attr_ints(&node->desc, "strides", &n);
+    double products = 1.0 / (double)grt_attr_int(&node->desc, "group", 1);
+    for (int32_t i = 0; w && i < w->type.rank; i++) {
+        int64_t dim;
+        if (!grt_dim_is_const(node->graph->module->dims, w->type.dims[i], &dim) || (i == 1 && dim < FILTERS))
+            return false;
+        if (i == 1)
+            continue;
+        const bool apart = strides && i >= 2 && (size_t)(i - 2) < n;
+        products *= (double)dim / (apart ? (double)strides[i - 2] : 1.0);
+    }
+    return w && products >= MUCH;
+}
+
+/* Ops whose form with channels last has the same parameters: pools, normalisations, transposed convolutions,
+ * which may switch without need. */
 bool layout_switch_form(layout *l, ir_node *node)
 {
     enum { MOST = 5 };
     ir_value *in[MOST] = {NULL};
+    if ((node->row->flags & OP_FILTERS) && l->context->target->traits->transposed_last && sums_much(node) &&
+        layout_switch_conv(l, node))
+        return true;
     if (node->n_out != 1 || !layout_take_inputs(l, node, in, MOST))
         return false;
     ir_node *made = layout_clone(node, "graphrt", node->n_in, in);

@@ -12,6 +12,8 @@ typedef struct grt_device_traits {
                        explicitly */
     bool channels_last;    /* convolution regions run better in NHWC */
     bool long_groups_last; /* so do one-dimensional convolutions in groups of many channels, with many taps */
+    bool volumes_last;     /* so do those with three dims */
+    bool transposed_last;  /* so do transposed ones whose input does not have it yet */
     bool dilated_lines_last; /* so do dilated convolutions along one dim with channels enough */
     bool merges_products;    /* one product of one row is faster than several with the same input and as many
                                columns in all */

@@ -364,6 +364,30 @@ START_TEST(images_match_their_definition)
 }
 END_TEST
 
+/* Volumes whose windows look along some dims only, in every order, with channels enough for products. */
+START_TEST(flat_windows_match_their_definition)
+{
+    for (uint32_t seed = 0; seed < 24; seed++) {
+        state = seed * 2654435761u + 1;
+        window w = {.spatial = 3,
+                    .batch = pick(1, 2),
+                    .channels = pick(14, 20),
+                    .filters = pick(28, 40),
+                    .groups = 1};
+        for (int32_t i = 0; i < w.spatial; i++) {
+            const bool seen = (seed + 1) >> i & 1;
+            w.kernel[i] = seen ? pick(2, 3) : 1;
+            w.stride[i] = seen && !pick(0, 3) ? 2 : 1;
+            w.dilation[i] = pick(1, 2);
+            w.pads[i] = seen ? pick(0, 2) : 0;
+            w.pads[w.spatial + i] = seen ? pick(0, 2) : !pick(0, 5);
+            w.in[i] = pick(5, 9);
+        }
+        check_channels_last(&w, seed);
+    }
+}
+END_TEST
+
 START_TEST(convolutions_match_their_definition)
 {
     for (uint32_t seed = 0; seed < 60; seed++) {
@@ -445,6 +469,28 @@ START_TEST(transposed_convolutions_are_adjoint)
         const window w = random_window(seed);
         for (int variant = 0; variant < 4; variant++)
             check_transpose(&w, seed, variant & 1, variant & 2);
+    }
+}
+END_TEST
+
+/* One dim, channels enough for products, more and less padding than the kernel has, every rest of a stride.
+ */
+START_TEST(transposed_lines_are_adjoint)
+{
+    for (uint32_t seed = 0; seed < 24; seed++) {
+        state = seed * 2654435761u + 1;
+        const int64_t stride = pick(2, 5), taps = stride + pick(0, 9);
+        const window w = {.spatial = 1,
+                          .batch = pick(1, 2),
+                          .channels = pick(8, 40),
+                          .filters = pick(16, 24),
+                          .groups = 1,
+                          .in = {pick(taps, seed % 4 ? 60 : 900)},
+                          .kernel = {taps},
+                          .stride = {stride},
+                          .dilation = {1},
+                          .pads = {pick(0, taps - 1), pick(0, taps - 1)}};
+        check_transpose(&w, seed, true, true);
     }
 }
 END_TEST
@@ -599,8 +645,10 @@ Suite *suite_test_conv(void)
     tcase_add_loop_test(tc, wide_transposed_convolutions_are_adjoint, 0, N_WIDE);
     tcase_add_test(tc, memory_is_bounded_for_wide_convolutions);
     tcase_add_test(tc, images_match_their_definition);
+    tcase_add_test(tc, flat_windows_match_their_definition);
     tcase_add_test(tc, small_groups_match_their_definition);
     tcase_add_test(tc, transposed_convolutions_are_adjoint);
+    tcase_add_test(tc, transposed_lines_are_adjoint);
     tcase_add_test(tc, pools_match_their_definition);
     tcase_add_test(tc, wrong_shapes_are_named);
     suite_add_tcase(suite, tc);

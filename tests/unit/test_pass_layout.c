@@ -16,6 +16,32 @@ START_TEST(a_conv_alone)
 }
 END_TEST
 
+START_TEST(volumes)
+{
+    ir_text_check("in x f32 1,8,6,6,6\n"
+                  "const w f32 8,8,3,3,3\n"
+                  "a = graphrt::Conv x w activation=Relu\n"
+                  "b = MaxPool a kernel_shape=2,2,2\n"
+                  "out b\n",
+                  "layout", "Transpose graphrt::Conv graphrt::MaxPool Transpose");
+}
+END_TEST
+
+START_TEST(a_transposed_conv_alone)
+{
+    ir_text_check("in x f32 2,128,6\n"
+                  "const w f32 128,8,8\n"
+                  "y = ConvTranspose x w strides=2\n"
+                  "out y\n",
+                  "layout", "Transpose graphrt::ConvTranspose Transpose");
+    ir_text_check("in x f32 2,128,6\n"
+                  "const w f32 128,8,8\n"
+                  "y = ConvTranspose x w strides=4\n"
+                  "out y\n",
+                  "layout", "ConvTranspose");
+}
+END_TEST
+
 START_TEST(a_region)
 {
     ir_text_check("in x f32 2,8,6,6\n"
@@ -195,6 +221,8 @@ Suite *suite_test_pass_layout(void)
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, a_conv_alone);
     tcase_add_test(tc, a_region);
+    tcase_add_test(tc, volumes);
+    tcase_add_test(tc, a_transposed_conv_alone);
     tcase_add_test(tc, forms_with_channels_last);
     tcase_add_test(tc, normalisations_alone_stay);
     tcase_add_test(tc, concat_and_split);

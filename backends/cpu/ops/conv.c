@@ -9,6 +9,7 @@
 #include "backends/cpu/conv_columns.h"
 #include "backends/cpu/conv_depthwise.h"
 #include "backends/cpu/conv_group.h"
+#include "backends/cpu/conv_phases.h"
 #include "backends/cpu/conv_taps.h"
 #include "backends/cpu/conv_winograd.h"
 #include "backends/cpu/cpu.h"
@@ -34,6 +35,8 @@ static const own_kernel depthwise = {cpu_depthwise_floats, cpu_depthwise_pack, c
                                      cpu_depthwise_run};
 static const own_kernel by_taps = {cpu_conv_taps_floats, cpu_conv_taps_pack, cpu_conv_taps_bytes,
                                    cpu_conv_taps_run};
+static const own_kernel by_phases = {cpu_conv_phases_floats, cpu_conv_phases_pack, cpu_conv_phases_bytes,
+                                     cpu_conv_phases_run};
 static const own_kernel grouped = {cpu_conv_group_floats, cpu_conv_group_pack, cpu_conv_group_bytes,
                                    cpu_conv_group_run};
 
@@ -84,6 +87,56 @@ static void conv_describe(const grt_op_desc *desc, const conv_state *state, cons
     c->in_channels = x->dims[state->last ? x->rank - 1 : 1];
     c->out_channels = y->dims[state->last ? y->rank - 1 : 1];
     cpu_window_read(desc, spatial, x->dims + at, y->dims + at, w->dims + 2, state->transposed, &c->w);
+}
+
+/* The window looks at one place along dim i, its own. */
+static bool is_blind(const cpu_window *w, int32_t i)
+{
+    return w->kernel[i] == 1 && w->stride[i] == 1 && w->begin[i] == 0 && w->end[i] == 0 &&
+           w->in[i] == w->out[i] && w->in[i] > 0;
+}
+
+static void drop_first_dim(cpu_window *w)
+{
+    w->in_pixels /= w->in[0];
+    w->out_pixels /= w->out[0];
+    w->spatial--;
+    for (int32_t i = 0; i < w->spatial; i++) {
+        w->in[i] = w->in[i + 1];
+        w->out[i] = w->out[i + 1];
+        w->kernel[i] = w->kernel[i + 1];
+        w->stride[i] = w->stride[i + 1];
+        w->dilation[i] = w->dilation[i + 1];
+        w->begin[i] = w->begin[i + 1];
+        w->end[i] = w->end[i + 1];
+    }
+}
+
+/* Volumes with channels last: along a first dim that the window does not look along are more images, and a
+ * window along the first dim only is one along a line, whose taps are as far apart as the other dims are
+ * large. */
+static void conv_drop_dims(cpu_conv *c)
+{
+    enum { VOLUME = 3, MOST_STEP = 1 << 20 };
+    cpu_window *w = &c->w;
+    if (!c->last || w->spatial != VOLUME)
+        return;
+    for (; w->spatial > 1 && is_blind(w, 0); drop_first_dim(w))
+        c->batch *= w->in[0];
+    cpu_conv line = *c;
+    line.w.spatial = 1;
+    if (w->spatial != VOLUME || w->stride[0] != 1 || !is_blind(w, 1) || !is_blind(w, 2) ||
+        !cpu_conv_taps_fits(&line))
+        return;
+    const int64_t rest = w->in[1] * w->in[2];
+    if (w->dilation[0] > MOST_STEP || w->begin[0] > MOST_STEP || w->end[0] > MOST_STEP || rest > INT32_MAX)
+        return;
+    w->spatial = 1;
+    w->in[0] *= rest;
+    w->out[0] *= rest;
+    w->dilation[0] *= rest;
+    w->begin[0] *= rest;
+    w->end[0] *= rest;
 }
 
 static bool fits_dnnl(const cpu_conv *c)
@@ -222,7 +275,10 @@ static bool guess_shape(const grt_kernel_node *node, const conv_state *state, cp
     }
     c->w.in_pixels = grt_dims_product(c->w.in, 0, c->w.spatial);
     c->w.out_pixels = grt_dims_product(c->w.out, 0, c->w.spatial);
-    return fits_dnnl(c);
+    const bool fits = fits_dnnl(c);
+    if (fits && !state->transposed)
+        conv_drop_dims(c);
+    return fits;
 }
 
 /* ONNX's order or a format of the plan's. */
@@ -303,9 +359,12 @@ static const own_kernel *fallback_kernel(const grt_kernel_node *node, const conv
 {
     cpu_conv guess;
     const char *impl = op ? grt_dnnl_op_impl(op) : "ref";
-    if (state->transposed || !can_guess(node, state) || (!strstr(impl, "gemm") && !strstr(impl, "ref")))
+    const bool unfolds = strstr(impl, "gemm") || strstr(impl, "ref");
+    if (state->transposed || !can_guess(node, state))
         return NULL;
     guess_shape(node, state, &guess);
+    if (!unfolds) /* groups of one channel as of any number, most of their lanes idle */
+        return cpu_depthwise_fits(&guess) && !strstr(impl, "dw") ? &depthwise : NULL;
     return cpu_depthwise_fits(&guess)    ? &depthwise
            : cpu_conv_group_fits(&guess) ? &grouped
            : cpu_conv_taps_fits(&guess)  ? &by_taps
@@ -316,9 +375,21 @@ static const own_kernel *fallback_kernel(const grt_kernel_node *node, const conv
 static const own_kernel *faster_kernel(const grt_kernel_node *node, const conv_state *state)
 {
     cpu_conv guess;
-    if (state->transposed || !can_guess(node, state) || !guess_shape(node, state, &guess))
+    if (!can_guess(node, state) || !guess_shape(node, state, &guess))
         return NULL;
+    if (state->transposed)
+        return cpu_conv_phases_fits(&guess) ? &by_phases : NULL;
+    const bool line_of_planes = guess.w.spatial == 1 && node->in[1].rank == 5 && guess.w.dilation[0] > 1;
+    if (line_of_planes && cpu_conv_taps_fits(&guess))
+        return &by_taps;
     return cpu_winograd_fits(&guess) ? &winograd : NULL;
+}
+
+static bool drops_dims(const grt_kernel_node *node, const conv_state *state)
+{
+    cpu_conv guess;
+    return can_guess(node, state) && guess_shape(node, state, &guess) &&
+           guess.w.spatial != node->in[1].rank - 2;
 }
 
 static grt_status pack_for(const own_kernel *kernel, const grt_kernel_node *node, conv_state *state)
@@ -341,7 +412,7 @@ static grt_status conv_pack(const grt_kernel_node *node, int32_t i, grt_packing 
         return GRT_OK;
     read_attributes(node, &state);
     state.weights = node->in[1].data;
-    if (faster_kernel(node, &state))
+    if (faster_kernel(node, &state) || drops_dims(node, &state))
         return GRT_OK; /* packed when the kernel is created: that is fast, or has no exact way back */
     grt_dnnl_op *op;
     grt_status status = likely_op(node, &state, &op);
@@ -588,10 +659,11 @@ static grt_status conv_check_inputs(const grt_reshape *r)
 static grt_status size_own_kernel(grt_reshape *r, const cpu_conv *c)
 {
     const conv_state *state = r->state;
-    if (c->in_channels != r->in[1]->dims[1] * state->groups)
+    const int64_t wanted = state->transposed ? r->in[1]->dims[0] : r->in[1]->dims[1] * state->groups;
+    if (c->in_channels != wanted)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "the input has %lld channels; the weights are for %lld", (long long)c->in_channels,
-                           (long long)(r->in[1]->dims[1] * state->groups));
+                           (long long)wanted);
     return state->kernel->bytes(c, r->threads, &r->workspace_bytes) ? GRT_OK : grt_fail_memory(SIZE_MAX);
 }
 
@@ -603,6 +675,8 @@ static grt_status cpu_conv_reshape(grt_reshape *r)
     if (!s)
         return grt_fail_memory(sizeof *s);
     conv_describe(r->desc, state, r->in[0], r->in[1], r->out[0], &s->conv);
+    if (!state->transposed)
+        conv_drop_dims(&s->conv);
     grt_status status = GRT_OK;
     if (state->kernel)
         status = size_own_kernel(r, &s->conv);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CumSum and CumProd, LpNormalization, MeanVarianceNormalization, Det. */
+#include "backends/cpu/dispatch.h"
 #include "backends/cpu/move.h"
 #include "backends/cpu/threads.h"
 #include "backends/shared/cumulate.h"
@@ -44,6 +45,42 @@ static void cumulate_ints(const grt_cumulate *s, grt_tensor *out, const grt_tens
     }
 }
 
+enum { CUMULATE_COLUMNS = 64 }; /* whose sums are made together */
+
+/* Neighbouring columns of floats, whose elements are `step` apart, in double as cumulate_reals. */
+CPU_BODY cumulate_floats_body(const grt_cumulate *s, float *y, const float *x, int64_t n, int64_t step,
+                              int64_t columns)
+{
+    double acc[CUMULATE_COLUMNS];
+    for (int64_t c = 0; c < columns; c++)
+        acc[c] = s->product ? 1 : 0;
+    for (int64_t i = 0; i < n; i++, x += step, y += step)
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++) {
+            const double v = (double)x[c], next = s->product ? acc[c] * v : acc[c] + v;
+            y[c] = (float)(s->exclusive ? acc[c] : next);
+            acc[c] = next;
+        }
+}
+CPU_DISPATCH(cumulate_floats,
+             (const grt_cumulate *s, float *y, const float *x, int64_t n, int64_t step, int64_t columns),
+             (s, y, x, n, step, columns))
+
+static void cumulate_all_floats(const grt_cumulate *s, const grt_run *run, int64_t outer, int64_t n,
+                                int64_t inner)
+{
+    const int64_t blocks = (inner + CUMULATE_COLUMNS - 1) / CUMULATE_COLUMNS;
+    const float *x = run->in[0]->data;
+    float *y = run->out[0]->data;
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
+    for (int64_t i = 0; i < outer * blocks; i++) {
+        const int64_t column = i % blocks * CUMULATE_COLUMNS, left = inner - column,
+                      at = (i / blocks * n + (s->reverse ? n - 1 : 0)) * inner + column;
+        cumulate_floats(s, y + at, x + at, n, s->reverse ? -inner : inner,
+                        left < CUMULATE_COLUMNS ? left : CUMULATE_COLUMNS);
+    }
+}
+
 static grt_status run_cumulate(const grt_run *run)
 {
     const grt_cumulate *s = run->state;
@@ -54,6 +91,10 @@ static grt_status run_cumulate(const grt_run *run)
     int64_t n = in->dims[axis], outer = grt_dims_product(in->dims, 0, axis);
     int64_t inner = grt_dims_product(in->dims, axis + 1, in->rank);
     bool ints = grt_dtype_in(in->dtype, GRT_SET_INTS);
+    if (in->dtype == GRT_DTYPE_FLOAT && outer * n * inner > 0) {
+        cumulate_all_floats(s, run, outer, n, inner);
+        return GRT_OK;
+    }
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
     for (int64_t row = 0; row < outer * inner; row++) {
         int64_t at = row / inner * n * inner + row % inner + (s->reverse ? (n - 1) * inner : 0);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GridSample and AffineGrid. */
+#include "backends/cpu/dispatch.h"
 #include "backends/cpu/move.h"
 #include "backends/shared/grid_sample.h"
 #include "src/base/element.h"
+#include "src/base/int64.h"
+
+#include <string.h>
 
 /* ---- GridSample ---- */
 
@@ -21,19 +25,97 @@ static double sample(const grt_tensor *in, const grt_grid_taps *all, const int64
     return sum;
 }
 
+/* The taps of all axes of point p. */
+static void find_all_taps(const grt_grid *s, const grt_tensor *in, const grt_tensor *grid, int64_t p,
+                          grt_grid_taps *all)
+{
+    const int32_t n = in->rank - 2;
+    for (int32_t k = 0; k < n; k++) /* the grid names the last axis first */
+        grt_grid_find_taps(s, grt_element_get(grid, p * n + n - 1 - k), in->dims[k + 2], &all[k]);
+}
+
+/* Points beside each other with the combinations of their axes' taps, of which every channel is a weighted
+ * sum. Those outside have no weight. */
+enum { GRID_POINTS = 32, GRID_TAPS = 64 };
+typedef struct grid_block {
+    int32_t at[GRID_TAPS][GRID_POINTS];
+    float weight[GRID_TAPS][GRID_POINTS];
+    int32_t taps;
+} grid_block;
+
+static void combine_taps(const grt_grid_taps *all, const int64_t *strides, int32_t n, int64_t p,
+                         grid_block *b)
+{
+    b->taps = 1;
+    for (int32_t k = 0; k < n; k++)
+        b->taps *= all[k].n;
+    for (int32_t t = 0; t < b->taps; t++) {
+        int64_t at = 0;
+        double weight = 1;
+        for (int32_t k = n - 1, rest = t; k >= 0; rest /= all[k--].n) {
+            const int32_t i = rest % all[k].n;
+            weight *= all[k].index[i] < 0 ? 0 : all[k].weight[i];
+            at += all[k].index[i] < 0 ? 0 : all[k].index[i] * strides[k];
+        }
+        b->at[t][p] = (int32_t)at;
+        b->weight[t][p] = (float)weight;
+    }
+}
+
+CPU_BODY sum_points_body(const grid_block *b, const float *x, int64_t points, float *y)
+{
+    float sum[GRID_POINTS] = {0};
+    for (int32_t t = 0; t < b->taps; t++) {
+        const int32_t *at = b->at[t];
+        const float *weight = b->weight[t];
+#pragma omp simd
+        for (int64_t p = 0; p < GRID_POINTS; p++) {
+            const float product = weight[p] * x[at[p]];
+            sum[p] += weight[p] != 0 ? product : 0.0f; /* what no tap reads may be infinite */
+        }
+    }
+    memcpy(y, sum, (size_t)points * sizeof *y);
+}
+CPU_DISPATCH(sum_points, (const grid_block *b, const float *x, int64_t points, float *y), (b, x, points, y))
+
+static grt_status sample_floats(const grt_run *run)
+{
+    const grt_tensor *in = run->in[0], *out = run->out[0];
+    int64_t strides[GRT_MAX_RANK];
+    const int64_t points = grt_dims_product(out->dims, 2, out->rank), channels = in->dims[1],
+                  blocks = (points + GRID_POINTS - 1) / GRID_POINTS;
+    grt_dims_strides(in->dims, in->rank, strides);
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (points * channels > CPU_GRAIN / 4)
+    for (int64_t i = 0; i < in->dims[0] * blocks; i++) {
+        const int64_t image = i / blocks, first = i % blocks * GRID_POINTS,
+                      count = grt_min64(GRID_POINTS, points - first);
+        grid_block b = {.taps = 0};
+        for (int64_t p = 0; p < count; p++) {
+            grt_grid_taps all[GRT_MAX_RANK];
+            find_all_taps(run->state, in, run->in[1], image * points + first + p, all);
+            combine_taps(all, strides + 2, in->rank - 2, p, &b);
+        }
+        const float *x = (const float *)in->data + image * strides[0];
+        float *y = (float *)out->data + image * channels * points + first;
+        for (int64_t c = 0; c < channels; c++)
+            sum_points(&b, x + c * strides[1], count, y + c * points);
+    }
+    return GRT_OK;
+}
+
 static grt_status run_grid(const grt_run *run)
 {
-    const grt_grid *s = run->state;
     const grt_tensor *in = run->in[0], *grid = run->in[1];
     grt_tensor *out = run->out[0];
     int32_t n = in->rank - 2;
     int64_t strides[GRT_MAX_RANK], channels = in->dims[1], points = grt_dims_product(out->dims, 2, out->rank);
     grt_dims_strides(in->dims, in->rank, strides);
+    if (in->dtype == GRT_DTYPE_FLOAT && n <= 3 && strides[1] <= INT32_MAX && strides[1] > 0)
+        return sample_floats(run);
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (points * channels > CPU_GRAIN / 16)
     for (int64_t p = 0; p < in->dims[0] * points; p++) {
         grt_grid_taps all[GRT_MAX_RANK];
-        for (int32_t k = 0; k < n; k++) /* the grid names the last axis first */
-            grt_grid_find_taps(s, grt_element_get(grid, p * n + n - 1 - k), in->dims[k + 2], &all[k]);
+        find_all_taps(run->state, in, grid, p, all);
         for (int64_t c = 0; c < channels; c++) {
             int64_t from = p / points * strides[0] + c * strides[1];
             grt_element_put(out, (p / points * channels + c) * points + p % points,

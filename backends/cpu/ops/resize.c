@@ -44,12 +44,13 @@ static void double_words(void *dst, const void *src, int64_t n)
     }
 }
 
-static bool doubles(const int64_t *table, int64_t n)
+/* Does the table name each element `times` times, one after the other? */
+static bool repeats(const int64_t *table, int64_t n, int64_t times)
 {
     for (int64_t k = 0; k < n; k++)
-        if (table[k] != k / 2)
+        if (table[k] != k / times)
             return false;
-    return n % 2 == 0;
+    return n % times == 0;
 }
 
 /* Offset of output row `row` in the input; -1 if it is outside. */
@@ -88,7 +89,8 @@ static void run_nearest(const grt_run *run, const grt_resize_axis *plans)
     }
     int64_t n = out->dims[out->rank - 1], rows = total / n, parts = total < CPU_GRAIN ? 1 : 4 * run->threads;
     parts = parts > rows ? rows : parts;
-    bool twice = bytes == 4 && doubles(tables[out->rank - 1], n);
+    bool twice = bytes == 4 && repeats(tables[out->rank - 1], n, 2),
+         plain = repeats(tables[out->rank - 1], n, 1);
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (parts > 1)
     for (int64_t part = 0; part < parts; part++) {
         int64_t before = -2;
@@ -99,6 +101,8 @@ static void run_nearest(const grt_run *run, const grt_resize_axis *plans)
                 memcpy(dst, dst - (size_t)n * bytes, (size_t)n * bytes);
             else if (offset < 0)
                 cpu_fill(dst, outside, bytes, n, 1);
+            else if (plain) /* channels last */
+                memcpy(dst, cpu_at_const(in->data, offset, bytes), (size_t)n * bytes);
             else if (twice)
                 double_words(dst, cpu_at_const(in->data, offset, bytes), n);
             else

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops with loops of their own for float32 make what their loops for double make of the same numbers. */
+#include "tests/unit/op_runner.h"
+#include "tests/unit/suite.h"
+
+#include <math.h>
+
+enum { MOST = 12000 };
+
+static float numbers[2][MOST];
+static double wide[2][MOST];
+
+static void prepare(op_runner *r, const char *op)
+{
+    for (int k = 0; k < 2; k++) {
+        fill_floats(numbers[k], MOST, (uint32_t)k + 7);
+        for (int i = 0; i < MOST; i++)
+            wide[k][i] = (double)(numbers[k][i] *= k ? 1.3f : 1.0f); /* grids reach over the edges */
+    }
+    op_begin(r, "", op);
+}
+
+static const void *data_of(int k, bool floats)
+{
+    return floats ? (const void *)numbers[k] : (const void *)wide[k];
+}
+
+static void compare_paths(op_runner *of_floats, op_runner *of_doubles)
+{
+    const grt_tensor *y = &of_floats->out[0].t, *wanted = &of_doubles->out[0].t;
+    const int64_t n = grt_tensor_elements(wanted);
+    ck_assert_int_eq(grt_tensor_elements(y), n);
+    for (int64_t i = 0; i < n; i++) {
+        const double a = (double)((const float *)y->data)[i], b = ((const double *)wanted->data)[i];
+        ck_assert_msg(fabs(a - b) <= 2e-6 * (1 + fabs(b)), "element %lld: %g, expected %g", (long long)i, a,
+                      b);
+    }
+    op_end(of_floats);
+    op_end(of_doubles);
+}
+
+static void check_grid(const char *mode, const char *padding, int32_t spatial)
+{
+    const int64_t planes[] = {2, 3, 9, 7}, volumes[] = {2, 3, 5, 6, 4}, points[] = {2, 10, 11, 2},
+                  cells[] = {2, 3, 5, 7, 3};
+    op_runner r[2];
+    for (int floats = 0; floats < 2; floats++) {
+        const grt_dtype dtype = floats ? GRT_DTYPE_FLOAT : GRT_DTYPE_DOUBLE;
+        prepare(&r[floats], "GridSample");
+        op_string(&r[floats], "mode", mode);
+        op_string(&r[floats], "padding_mode", padding);
+        op_add(&r[floats], dtype, spatial + 2, spatial == 2 ? planes : volumes, data_of(0, floats));
+        op_add(&r[floats], dtype, spatial + 2, spatial == 2 ? points : cells, data_of(1, floats));
+        op_run_ok(&r[floats], 1);
+    }
+    compare_paths(&r[1], &r[0]);
+}
+
+START_TEST(test_grids_of_floats)
+{
+    static const char *const modes[] = {"linear", "nearest", "cubic"}, *const paddings[] = {"zeros", "border",
+                                                                                            "reflection"};
+    for (int m = 0; m < 3; m++)
+        for (int p = 0; p < 3; p++) {
+            check_grid(modes[m], paddings[p], 2);
+            if (m < 2)
+                check_grid(modes[m], paddings[p], 3);
+        }
+}
+END_TEST
+
+/* What a point outside would read has no part in it. */
+START_TEST(test_grid_beside_infinity)
+{
+    const float x[] = {INFINITY, 1, 2, 3}, grid[] = {-5, -5, 1, 1};
+    const int64_t dims[] = {1, 1, 2, 2}, points[] = {1, 1, 2, 2};
+    op_runner r;
+    op_begin(&r, "", "GridSample");
+    op_int(&r, "align_corners", 1);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, dims, x);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, points, grid);
+    op_run_ok(&r, 1);
+    ck_assert(((const float *)r.out[0].t.data)[0] == 0.0f && ((const float *)r.out[0].t.data)[1] == 3.0f);
+    op_end(&r);
+}
+END_TEST
+
+START_TEST(test_sums_of_floats)
+{
+    const int64_t dims[] = {2, 5, 3, 67}, none = 1;
+    for (int32_t axis = 0; axis < 4; axis++)
+        for (int flags = 0; flags < 4; flags++) {
+            const int64_t at = axis;
+            op_runner r[2];
+            for (int floats = 0; floats < 2; floats++) {
+                prepare(&r[floats], "CumSum");
+                op_int(&r[floats], "exclusive", flags & 1);
+                op_int(&r[floats], "reverse", flags >> 1);
+                op_add(&r[floats], floats ? GRT_DTYPE_FLOAT : GRT_DTYPE_DOUBLE, 4, dims, data_of(0, floats));
+                op_add(&r[floats], GRT_DTYPE_INT64, 0, &none, &at);
+                op_run_ok(&r[floats], 1);
+            }
+            compare_paths(&r[1], &r[0]);
+        }
+}
+END_TEST
+
+/* Rows, columns and channels of what is enlarged, or mirrored in size, with channels last and first. */
+START_TEST(test_nearest_repeats_pixels)
+{
+    const int64_t dims[] = {1, 4, 5, 19}, sizes[2][4] = {{1, 8, 15, 19}, {1, 4, 10, 38}};
+    for (int last = 0; last < 2; last++) {
+        const int64_t *to = sizes[!last], n = 4;
+        op_runner r;
+        prepare(&r, "Resize");
+        op_string(&r, "coordinate_transformation_mode", "asymmetric");
+        op_string(&r, "nearest_mode", "floor");
+        op_add(&r, GRT_DTYPE_FLOAT, 4, dims, numbers[0]);
+        op_omit(&r);
+        op_omit(&r);
+        op_add(&r, GRT_DTYPE_INT64, 1, &n, to);
+        op_run_ok(&r, 1);
+        for (int64_t i = 0; i < to[1] * to[2] * to[3]; i++) {
+            const int64_t c = i % to[3] * dims[3] / to[3], x = i / to[3] % to[2] * dims[2] / to[2],
+                          y = i / to[3] / to[2] * dims[1] / to[1];
+            ck_assert(((const float *)r.out[0].t.data)[i] == numbers[0][(y * dims[2] + x) * dims[3] + c]);
+        }
+        op_end(&r);
+    }
+}
+END_TEST
+
+UNIT_SUITE(test_float_paths, NULL, NULL, test_grids_of_floats, test_grid_beside_infinity, test_sums_of_floats,
+           test_nearest_repeats_pixels)
