@@ -221,6 +221,7 @@ cuda_files += backends/cuda/lt_start.h backends/cuda/lt_start.c
 cuda_files += backends/cuda/weight_pack.h backends/cuda/weight_pack.c
 cuda_files += backends/cuda/weight_product.h backends/cuda/weight_choice.c
 cuda_files += backends/cuda/weight_number.cuh backends/cuda/weight_tile.cuh
+cuda_files += backends/cuda/overlap.cuh
 cuda_files += backends/cuda/weight_finish.cuh backends/cuda/weight_few.cuh
 cuda_files += backends/cuda/weight_few_half.cu
 cuda_files += backends/cuda/weight_few_bfloat.cu

@@ -105,8 +105,10 @@ static cuda_weight_choice choose_wide(const cuda_weight_task *task)
                 best_splits = splits;
             }
     const int64_t each = (task->tiles_k - 1) / best_splits + 1;
-    return (cuda_weight_choice){
-        .spread = best->spread, .splits = (int)((task->tiles_k - 1) / each + 1), .split_tiles = (int)each};
+    return (cuda_weight_choice){.spread = best->spread,
+                                .splits = (int)((task->tiles_k - 1) / each + 1),
+                                .split_tiles = (int)each,
+                                .overlaps = task->overlaps};
 }
 
 /* Fewer blocks of 16 columns than two for each processor. */

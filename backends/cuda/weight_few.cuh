@@ -6,6 +6,7 @@
 #ifndef GRT_BACKENDS_CUDA_WEIGHT_FEW_CUH
 #define GRT_BACKENDS_CUDA_WEIGHT_FEW_CUH
 
+#include "backends/cuda/overlap.cuh"
 #include "backends/cuda/weight_finish.cuh"
 #include "backends/cuda/weight_number.cuh"
 #include "backends/cuda/weight_pack.h"
@@ -140,20 +141,6 @@ __device__ __forceinline__ void few_fetch_pieces(const cuda_weight_product &p,
         }
 }
 
-/* What the kernel before has written is there; without the launch attribute it always is. */
-__device__ __forceinline__ void few_wait_for_kernel_before()
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void few_let_next_kernel_begin()
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
-
 /* One of a pair's tiles. */
 template <class F>
 __device__ __forceinline__ void
@@ -285,11 +272,11 @@ __global__ void __launch_bounds__(F::THREADS, F::ROWS == 1 && F::THREADS == 256 
     for (int i = 0; i < F::TURNS; i++)
         pieces[i] = few_piece_of<F>(p, i * 32 + lane, first_tile);
     float sum[F::TILES][F::EIGHTS][4] = {};
-    few_let_next_kernel_begin();
+    overlap_let_next_begin();
     for (int i = 0; i < F::STAGES - 1; i++)
         if (warp + i * F::WARPS < pairs)
             few_fetch_weights<F>(p, w, warp + i * F::WARPS, ring + i * F::STAGE_BYTES, lane);
-    few_wait_for_kernel_before();
+    overlap_wait();
     for (int i = 0; i < F::STAGES - 1; i++) {
         if (warp + i * F::WARPS < pairs)
             few_fetch_pieces<F>(p, pieces, warp + i * F::WARPS, ring + i * F::STAGE_BYTES, lane);
@@ -324,17 +311,9 @@ grt_status few_launch(const cuda_weight_product *p, const cuda_weight_choice *ch
                                       F::SHARED_BYTES));
         return GRT_OK;
     }
-    cudaLaunchAttribute overlap = {};
-    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)((p->tiles_n + F::TILES - 1) / F::TILES));
-    config.blockDim = dim3(F::THREADS);
-    config.dynamicSmemBytes = F::SHARED_BYTES;
-    config.stream = stream;
-    config.attrs = &overlap;
-    config.numAttrs = choice->overlaps ? 1 : 0;
-    CUDA_TRY(cudaLaunchKernelEx(&config, weight_few_kernel<F>, *p));
+    const unsigned blocks = (unsigned)((p->tiles_n + F::TILES - 1) / F::TILES);
+    CUDA_TRY(overlap_launch(choice->overlaps, weight_few_kernel<F>, dim3(blocks), F::THREADS, F::SHARED_BYTES,
+                            stream, *p));
     return GRT_OK;
 }
 

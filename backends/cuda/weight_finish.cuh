@@ -5,6 +5,7 @@
 
 #include "backends/cuda/activate.cuh"
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/overlap.cuh"
 #include "backends/cuda/weight_product.h"
 
 template <class T>
@@ -32,6 +33,8 @@ namespace
 template <class T>
 __global__ void weight_add_kernel(const __grid_constant__ cuda_weight_product p, int splits)
 {
+    overlap_let_next_begin();
+    overlap_wait();
     const size_t all = (size_t)p.m * p.n;
     const int column = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     for (int row = (int)blockIdx.y; column < p.n && row < p.m; row += (int)gridDim.y) {
@@ -43,12 +46,12 @@ __global__ void weight_add_kernel(const __grid_constant__ cuda_weight_product p,
 }
 
 /* Adds the sums of all parts of k. */
-template <class T> grt_status weight_add(const cuda_weight_product *p, int splits, cudaStream_t stream)
+template <class T>
+grt_status weight_add(const cuda_weight_product *p, int splits, bool overlaps, cudaStream_t stream)
 {
     enum { THREADS_OF_SUMS = 256 };
     const dim3 sums((unsigned)((p->n - 1) / THREADS_OF_SUMS + 1), (unsigned)(p->m < 1024 ? p->m : 1024));
-    weight_add_kernel<T><<<sums, THREADS_OF_SUMS, 0, stream>>>(*p, splits);
-    CUDA_LAUNCHED();
+    CUDA_TRY(overlap_launch(overlaps, weight_add_kernel<T>, sums, THREADS_OF_SUMS, 0, stream, *p, splits));
     return GRT_OK;
 }
 

@@ -348,7 +348,7 @@ grt_status cuda_weight_tile_launch_form(const cuda_weight_product *p, int splits
                     (unsigned)((p->m + F::ROWS - 1) / F::ROWS), (unsigned)splits);
     weight_kernel<F><<<grid, THREADS, F::SHARED_BYTES, stream>>>(*p);
     CUDA_LAUNCHED();
-    return splits > 1 ? weight_add<typename F::number>(p, splits, stream) : GRT_OK;
+    return splits > 1 ? weight_add<typename F::number>(p, splits, false, stream) : GRT_OK;
 }
 
 /* Launches the product; without one, asks for the shared memory that its kernel wants. */

@@ -88,22 +88,62 @@ __device__ __forceinline__ wide_piece wide_piece_of(const cuda_weight_product &p
             i * 16};
 }
 
-/* By the four warps that do not multiply: x by the bulk copy engine, all else, which is small, by threads. */
+/* Where a thread's pieces of a tile of k come from. */
+struct wide_source {
+    const char *w;
+    int columns;
+    wide_piece scale, zero;
+};
+
+template <class F>
+__device__ __forceinline__ wide_source wide_source_of(const cuda_weight_product &p, const wide_part &part,
+                                                      int thread)
+{
+    using T = typename F::number;
+    wide_source from;
+    from.w = (const char *)p.w + ((size_t)part.tile_n * p.tiles_k) * F::TILE_BYTES +
+             thread % (F::TILE_BYTES / 16) * 16;
+    from.columns = min(p.tiles_n - part.tile_n, (int)F::TILES);
+    from.scale =
+        wide_piece_of<F::SCALE_BYTES>(p, p.scales, (int)sizeof(T), part.tile_n, from.columns, thread);
+    from.zero = wide_piece_of<F::ZERO_BYTES>(p, p.zeros, 1, part.tile_n, from.columns, 127 - thread);
+    return from;
+}
+
+template <class F>
+__device__ __forceinline__ void wide_fetch_weights(const cuda_weight_product &p, const wide_source &from,
+                                                   int tile, char *stage, uint64_t *full, int thread)
+{
+    enum { PIECES = F::TILES * F::TILE_BYTES / 16 / 128, OF_TILE = F::TILE_BYTES / 16 };
+    const int block = F::BLOCKS == 1 ? tile >> (p.block_log - 6) : tile;
+#pragma unroll
+    for (int i = 0; i < PIECES; i++) {
+        const int column = (i * 128 + thread) / OF_TILE;
+        if (column < from.columns)
+            fetch(stage + F::W_AT + (i * 128 + thread) * 16,
+                  from.w + ((size_t)column * p.tiles_k + tile) * F::TILE_BYTES, true);
+    }
+    if (from.scale.from)
+        fetch(stage + F::SCALES_AT + from.scale.to, from.scale.from + (size_t)block * F::SCALE_BYTES, true);
+    if (from.zero.from)
+        fetch(stage + F::ZEROS_AT + from.zero.to, from.zero.from + (size_t)block * F::ZERO_BYTES, true);
+    arrive_with_copies(full);
+}
+
+/* By the four warps that do not multiply: x by the bulk copy engine, all else, which is small and does not
+ * depend on the kernel in front, by threads. */
 template <class F>
 __device__ __forceinline__ void wide_fetch(const cuda_weight_product &p, const CUtensorMap *map,
                                            const wide_part &part, char *stages, uint64_t *full,
                                            uint64_t *empty, int thread)
 {
-    using T = typename F::number;
-    enum { PIECES = F::TILES * F::TILE_BYTES / 16 / 128, OF_TILE = F::TILE_BYTES / 16 };
-    const int columns = min(p.tiles_n - part.tile_n, (int)F::TILES),
-              shift = F::BLOCKS == 1 ? p.block_log - 6 : 0;
-    const wide_piece scale = wide_piece_of<F::SCALE_BYTES>(p, p.scales, (int)sizeof(T), part.tile_n, columns,
-                                                           thread),
-                     zero = wide_piece_of<F::ZERO_BYTES>(p, p.zeros, 1, part.tile_n, columns, 127 - thread);
-    const char *const w =
-        (const char *)p.w + ((size_t)part.tile_n * p.tiles_k) * F::TILE_BYTES + thread % OF_TILE * 16;
+    const wide_source from = wide_source_of<F>(p, part, thread);
+    const int room = min(part.tile + (int)F::STAGES, part.end);
     ring place = {0, 0};
+    for (int tile = part.tile; tile < room; tile++)
+        wide_fetch_weights<F>(p, from, tile, stages + (tile - part.tile) * F::STAGE_BYTES,
+                              &full[tile - part.tile], thread);
+    overlap_wait();
     for (int tile = part.tile; tile < part.end; tile++, place.next(F::STAGES)) {
         char *const stage = stages + place.at * F::STAGE_BYTES;
         barrier_wait(&empty[place.at], place.phase ^ 1);
@@ -111,19 +151,8 @@ __device__ __forceinline__ void wide_fetch(const cuda_weight_product &p, const C
             barrier_expect(&full[place.at], F::X_BYTES);
             bulk_fetch(stage, map, tile * 64, part.row, 0, 0, &full[place.at]);
         }
-#pragma unroll
-        for (int i = 0; i < PIECES; i++) {
-            const int column = (i * 128 + thread) / OF_TILE;
-            if (column < columns)
-                fetch(stage + F::W_AT + (i * 128 + thread) * 16,
-                      w + ((size_t)column * p.tiles_k + tile) * F::TILE_BYTES, true);
-        }
-        if (scale.from)
-            fetch(stage + F::SCALES_AT + scale.to, scale.from + (size_t)(tile >> shift) * F::SCALE_BYTES,
-                  true);
-        if (zero.from)
-            fetch(stage + F::ZEROS_AT + zero.to, zero.from + (size_t)(tile >> shift) * F::ZERO_BYTES, true);
-        arrive_with_copies(&full[place.at]);
+        if (tile >= room)
+            wide_fetch_weights<F>(p, from, tile, stage, &full[place.at], thread);
     }
     wait_for<0>();
 }
@@ -327,6 +356,7 @@ __global__ void __launch_bounds__(F::THREADS, F::BLOCKS_AT_ONCE)
         barrier_init_done();
     }
     __syncthreads();
+    overlap_let_next_begin();
     if (warp >= F::GROUPS * 4) {
         warpgroup_leave_registers<F::FETCH_REGISTERS>();
         wide_fetch<F>(p, &map, part, stages, full, empty, (int)threadIdx.x - F::GROUPS * 128);
@@ -335,6 +365,7 @@ __global__ void __launch_bounds__(F::THREADS, F::BLOCKS_AT_ONCE)
     warpgroup_take_registers<F::MULTIPLY_REGISTERS>();
     float sum[F::ROWS / 8][4] = {};
     wide_multiply<F>(p, part, stages, full, empty, warp, lane, sum);
+    overlap_wait();
     if (p.partial) {
         wide_store_partial<F>(p, part, warp, lane, sum);
         return;
@@ -364,9 +395,9 @@ grt_status wide_launch(const cuda_weight_product *p, const cuda_weight_choice *c
     CUDA_TRY(cuda_tensor_map_encode(choice->encode, &x, p->x, F::ROWS, &map));
     const dim3 grid((unsigned)((p->tiles_n + F::TILES - 1) / F::TILES),
                     (unsigned)((p->m + F::ROWS - 1) / F::ROWS), (unsigned)choice->splits);
-    weight_wide_kernel<F><<<grid, F::THREADS, F::SHARED_BYTES, stream>>>(*p, map);
-    CUDA_LAUNCHED();
-    return choice->splits > 1 ? weight_add<T>(p, choice->splits, stream) : GRT_OK;
+    CUDA_TRY(overlap_launch(choice->overlaps, weight_wide_kernel<F>, grid, F::THREADS, F::SHARED_BYTES,
+                            stream, *p, map));
+    return choice->splits > 1 ? weight_add<T>(p, choice->splits, choice->overlaps, stream) : GRT_OK;
 }
 
 template <class T, cuda_weight_numbers F, int BLOCKS>
