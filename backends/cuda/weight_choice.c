@@ -79,7 +79,7 @@ static const wide_size wide_sizes[] = {{CUDA_WEIGHT_WIDE_32, 32, 0.33, 0.55},
                                        {CUDA_WEIGHT_WIDE_128, 128, 0.45, 0},
                                        {CUDA_WEIGHT_WIDE_256, 256, 0.74, 0}};
 
-enum { WIDE_TILES = 8 /* of columns, that a block of threads has */ };
+enum { FEW = 8 /* rows */, WIDE_TILES = 8 /* of columns, that a block of threads has */ };
 
 static double wide_time_of(const cuda_weight_task *task, const wide_size *s, int64_t splits)
 {
@@ -92,9 +92,11 @@ static double wide_time_of(const cuda_weight_task *task, const wide_size *s, int
     return (double)((blocks - 1) / task->processors + 1) * each * s->alone + sums;
 }
 
+/* Blocks that begin early share the processors that the kernel in front leaves first, and leave others idle:
+ * of products that take longer than WORTH_OVERLAPPING microseconds that costs more than it brings. */
 static cuda_weight_choice choose_wide(const cuda_weight_task *task)
 {
-    enum { FEWEST_TILES = 4, MOST = 16 };
+    enum { FEWEST_TILES = 4, MOST = 16, WORTH_OVERLAPPING = 3 };
     const wide_size *best = wide_sizes;
     int64_t best_splits = 1;
     for (size_t i = 0; i < sizeof wide_sizes / sizeof *wide_sizes; i++)
@@ -108,7 +110,8 @@ static cuda_weight_choice choose_wide(const cuda_weight_task *task)
     return (cuda_weight_choice){.spread = best->spread,
                                 .splits = (int)((task->tiles_k - 1) / each + 1),
                                 .split_tiles = (int)each,
-                                .overlaps = task->overlaps};
+                                .overlaps = task->overlaps &&
+                                            wide_time_of(task, best, best_splits) < WORTH_OVERLAPPING};
 }
 
 /* Fewer blocks of 16 columns than two for each processor. */
@@ -121,21 +124,27 @@ static bool has_few_columns(const cuda_weight_task *task)
  * and large blocks that begin early take the place of those in front. */
 static cuda_weight_choice choose_few(const cuda_weight_task *task)
 {
-    return (cuda_weight_choice){.spread = task->m > 1             ? CUDA_WEIGHT_FEW_8
-                                          : has_few_columns(task) ? CUDA_WEIGHT_FEW_1_DEEP
-                                                                  : CUDA_WEIGHT_FEW_1,
+    const bool deep = has_few_columns(task) && task->shared >= CUDA_WEIGHT_FEW_BYTES;
+    return (cuda_weight_choice){.spread = task->m > 1 ? CUDA_WEIGHT_FEW_8
+                                          : deep      ? CUDA_WEIGHT_FEW_1_DEEP
+                                                      : CUDA_WEIGHT_FEW_1,
                                 .splits = 1,
                                 .split_tiles = (int)task->tiles_k,
                                 .overlaps = task->overlaps && !(task->m > 1 && has_few_columns(task))};
 }
 
+static bool takes_few(const cuda_weight_task *task)
+{
+    return task->m <= FEW && task->shared >= (task->m == 1 ? CUDA_WEIGHT_FEW_1_BYTES : CUDA_WEIGHT_FEW_BYTES);
+}
+
 cuda_weight_choice cuda_weight_choose(const cuda_weight_task *task)
 {
-    enum { FEW = 8, MOST_SPLITS = 16 };
+    enum { MOST_SPLITS = 16 };
     const bool regular = task->blocks != CUDA_WEIGHT_IRREGULAR && !task->wide;
-    cuda_weight_choice choice = regular && task->m <= FEW ? choose_few(task)
-                                : regular && task->encode ? choose_wide(task)
-                                                          : choose_tile(task, MOST_SPLITS);
+    cuda_weight_choice choice = regular && takes_few(task) ? choose_few(task)
+                                : regular && task->encode  ? choose_wide(task)
+                                                           : choose_tile(task, MOST_SPLITS);
     choice.blocks = task->blocks;
     choice.encode = task->encode;
     if (choice.splits > 1)

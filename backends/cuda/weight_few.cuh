@@ -237,7 +237,7 @@ __device__ __forceinline__ void few_store(const cuda_weight_product &p, int firs
                         sum[n][m][i];
     __syncthreads();
     for (int i = (int)threadIdx.x; i < F::ROWS * F::COLUMNS; i += F::THREADS) {
-        const int row = i / F::COLUMNS, of = i % F::COLUMNS, column = first_tile * 16 + of;
+        const int row = i / F::COLUMNS, column = first_tile * 16 + i % F::COLUMNS;
         if (row >= p.m || column >= p.n)
             continue;
         float all = 0.0f;
@@ -249,7 +249,7 @@ __device__ __forceinline__ void few_store(const cuda_weight_product &p, int firs
 }
 
 template <class F>
-__global__ void __launch_bounds__(F::THREADS, F::ROWS == 1 && F::THREADS == 256 ? 4 : 2)
+__global__ void __launch_bounds__(F::THREADS, F::ROWS == 1 && F::THREADS == 256 ? 5 : 2)
     weight_few_kernel(const __grid_constant__ cuda_weight_product p)
 {
     extern __shared__ __align__(128) char shared[];
@@ -303,16 +303,17 @@ __global__ void __launch_bounds__(F::THREADS, F::ROWS == 1 && F::THREADS == 256 
 
 /* ---- launches ---- */
 
-template <class F>
+template <class F, int MOST_BYTES>
 grt_status few_launch(const cuda_weight_product *p, const cuda_weight_choice *choice, cudaStream_t stream)
 {
+    static_assert(F::SHARED_BYTES <= MOST_BYTES, "");
     if (!p) {
         CUDA_TRY(cudaFuncSetAttribute(weight_few_kernel<F>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       F::SHARED_BYTES));
         return GRT_OK;
     }
-    const unsigned blocks = (unsigned)((p->tiles_n + F::TILES - 1) / F::TILES);
-    CUDA_TRY(overlap_launch(choice->overlaps, weight_few_kernel<F>, dim3(blocks), F::THREADS, F::SHARED_BYTES,
+    const dim3 blocks((unsigned)((p->tiles_n + F::TILES - 1) / F::TILES));
+    CUDA_TRY(overlap_launch(choice->overlaps, weight_few_kernel<F>, blocks, F::THREADS, F::SHARED_BYTES,
                             stream, *p));
     return GRT_OK;
 }
@@ -322,11 +323,11 @@ grt_status few_use_rows(const cuda_weight_product *p, const cuda_weight_choice *
 {
     switch (choice->spread) {
     case CUDA_WEIGHT_FEW_1:
-        return few_launch<few_form<T, F, BLOCKS, 1, 1, 8, 4>>(p, choice, stream);
+        return few_launch<few_form<T, F, BLOCKS, 1, 1, 8, 3>, CUDA_WEIGHT_FEW_1_BYTES>(p, choice, stream);
     case CUDA_WEIGHT_FEW_1_DEEP:
-        return few_launch<few_form<T, F, BLOCKS, 1, 1, 16, 3>>(p, choice, stream);
+        return few_launch<few_form<T, F, BLOCKS, 1, 1, 16, 4>, CUDA_WEIGHT_FEW_BYTES>(p, choice, stream);
     default:
-        return few_launch<few_form<T, F, BLOCKS, 8, 2, 8, 3>>(p, choice, stream);
+        return few_launch<few_form<T, F, BLOCKS, 8, 2, 8, 3>, CUDA_WEIGHT_FEW_BYTES>(p, choice, stream);
     }
 }
 

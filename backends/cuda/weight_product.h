@@ -53,6 +53,9 @@ typedef enum cuda_weight_spread {
 
 enum { CUDA_WEIGHT_IRREGULAR = -1 };
 
+/* Bytes of shared memory that the forms for few rows take at most: of one row, and others. */
+enum { CUDA_WEIGHT_FEW_1_BYTES = 96 << 10, CUDA_WEIGHT_FEW_BYTES = 160 << 10 };
+
 /* What is known of a product before it runs. */
 typedef struct cuda_weight_task {
     int64_t m, tiles_n, tiles_k;
@@ -63,6 +66,7 @@ typedef struct cuda_weight_task {
     bool overlaps; /* kernels may begin before the one in front of them ends (Hopper and newer) */
     cuda_tensor_map_encoder encode; /* NULL: a device without wgmma */
     int processors;
+    size_t shared; /* bytes of shared memory that a block may have */
 } cuda_weight_task;
 
 typedef struct cuda_weight_choice {

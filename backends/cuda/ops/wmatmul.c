@@ -264,7 +264,8 @@ static cuda_weight_task task_of(const wmatmul_state *state, const cuda_device *d
                               .blocks = regular_blocks(state, x),
                               .overlaps = device->prop.major >= 9,
                               .encode = warpgroups ? cuda_tensor_map_find() : NULL,
-                              .processors = device->prop.multiProcessorCount};
+                              .processors = device->prop.multiProcessorCount,
+                              .shared = device->prop.sharedMemPerBlockOptin};
 }
 
 static grt_status prepare_products(const wmatmul_state *state, grt_dtype dtype, const wmatmul_shape *shape)
