@@ -120,22 +120,33 @@ static bool has_few_columns(const cuda_weight_task *task)
     return task->tiles_n < 2 * (int64_t)task->processors;
 }
 
+/* Small weights are multiplied sooner where warps divide k than where each warp has all of it. */
+static bool is_small(const cuda_weight_task *task)
+{
+    enum { MOST_TILES = 16, MOST_BLOCKS = 2 /* of a multiprocessor */ };
+    return task->shared >= CUDA_WEIGHT_FEW_32_BYTES && task->tiles_k <= MOST_TILES &&
+           task->tiles_n * ((task->m - 1) / 32 + 1) <= MOST_BLOCKS * task->processors;
+}
+
 /* Where columns are few, more warps of a block divide k, so that enough of memory's answers are under way;
  * and large blocks that begin early take the place of those in front. */
 static cuda_weight_choice choose_few(const cuda_weight_task *task)
 {
     const bool deep = has_few_columns(task) && task->shared >= CUDA_WEIGHT_FEW_BYTES;
-    return (cuda_weight_choice){.spread = task->m > 1 ? CUDA_WEIGHT_FEW_8
-                                          : deep      ? CUDA_WEIGHT_FEW_1_DEEP
-                                                      : CUDA_WEIGHT_FEW_1,
+    return (cuda_weight_choice){.spread = task->m > FEW ? CUDA_WEIGHT_FEW_32
+                                          : task->m > 1 ? CUDA_WEIGHT_FEW_8
+                                          : deep        ? CUDA_WEIGHT_FEW_1_DEEP
+                                                        : CUDA_WEIGHT_FEW_1,
                                 .splits = 1,
                                 .split_tiles = (int)task->tiles_k,
-                                .overlaps = task->overlaps && !(task->m > 1 && has_few_columns(task))};
+                                .overlaps = task->overlaps &&
+                                            !(task->m > 1 && has_few_columns(task) && !is_small(task))};
 }
 
 static bool takes_few(const cuda_weight_task *task)
 {
-    return task->m <= FEW && task->shared >= (task->m == 1 ? CUDA_WEIGHT_FEW_1_BYTES : CUDA_WEIGHT_FEW_BYTES);
+    return is_small(task) || (task->m <= FEW && task->shared >= (task->m == 1 ? CUDA_WEIGHT_FEW_1_BYTES
+                                                                              : CUDA_WEIGHT_FEW_BYTES));
 }
 
 cuda_weight_choice cuda_weight_choose(const cuda_weight_task *task)

@@ -49,6 +49,12 @@ struct few_form {
     };
 };
 
+/* The first of a block's rows of x. */
+template <class F> __device__ __forceinline__ int few_row()
+{
+    return (int)blockIdx.y * F::ROWS;
+}
+
 /* What a lane copies of scales and zero points for each pair, and of a single row of x: 16 bytes, or nothing.
  */
 struct few_piece {
@@ -101,12 +107,13 @@ template <class F>
 __device__ __forceinline__ void few_fetch_x(const cuda_weight_product &p, int pair, char *stage, int lane)
 {
     using T = typename F::number;
-    const int first = lane / F::X_PIECES, at = lane % F::X_PIECES, k = pair * 128 + at * 8;
-    const T *from = (const T *)p.x + (size_t)first * p.k + k;
+    const int first = lane / F::X_PIECES, rows = p.m - few_row<F>(), at = lane % F::X_PIECES,
+              k = pair * 128 + at * 8;
+    const T *from = (const T *)p.x + (size_t)(few_row<F>() + first) * p.k + k;
     char *const to = stage + F::X_AT + first * F::X_STRIDE + at * F::PIECE;
 #pragma unroll
     for (int row = 0; row < F::ROWS; row += 2)
-        if (first + row < p.m)
+        if (first + row < rows)
             fetch(to + row * F::X_STRIDE, k < p.k ? from + (size_t)row * p.k : (const T *)p.x, k < p.k);
 }
 
@@ -237,7 +244,7 @@ __device__ __forceinline__ void few_store(const cuda_weight_product &p, int firs
                         sum[n][m][i];
     __syncthreads();
     for (int i = (int)threadIdx.x; i < F::ROWS * F::COLUMNS; i += F::THREADS) {
-        const int row = i / F::COLUMNS, column = first_tile * 16 + i % F::COLUMNS;
+        const int row = few_row<F>() + i / F::COLUMNS, column = first_tile * 16 + i % F::COLUMNS;
         if (row >= p.m || column >= p.n)
             continue;
         float all = 0.0f;
@@ -312,7 +319,8 @@ grt_status few_launch(const cuda_weight_product *p, const cuda_weight_choice *ch
                                       F::SHARED_BYTES));
         return GRT_OK;
     }
-    const dim3 blocks((unsigned)((p->tiles_n + F::TILES - 1) / F::TILES));
+    const dim3 blocks((unsigned)((p->tiles_n + F::TILES - 1) / F::TILES),
+                      (unsigned)((p->m + F::ROWS - 1) / F::ROWS));
     CUDA_TRY(overlap_launch(choice->overlaps, weight_few_kernel<F>, blocks, F::THREADS, F::SHARED_BYTES,
                             stream, *p));
     return GRT_OK;
@@ -326,6 +334,8 @@ grt_status few_use_rows(const cuda_weight_product *p, const cuda_weight_choice *
         return few_launch<few_form<T, F, BLOCKS, 1, 1, 8, 3>, CUDA_WEIGHT_FEW_1_BYTES>(p, choice, stream);
     case CUDA_WEIGHT_FEW_1_DEEP:
         return few_launch<few_form<T, F, BLOCKS, 1, 1, 16, 4>, CUDA_WEIGHT_FEW_BYTES>(p, choice, stream);
+    case CUDA_WEIGHT_FEW_32:
+        return few_launch<few_form<T, F, BLOCKS, 32, 1, 8, 2>, CUDA_WEIGHT_FEW_32_BYTES>(p, choice, stream);
     default:
         return few_launch<few_form<T, F, BLOCKS, 8, 2, 8, 3>, CUDA_WEIGHT_FEW_BYTES>(p, choice, stream);
     }

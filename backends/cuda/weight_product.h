@@ -45,6 +45,7 @@ typedef enum cuda_weight_spread {
     CUDA_WEIGHT_FEW_1,       /* 16 */
     CUDA_WEIGHT_FEW_1_DEEP,  /* 16, by twice as many warps */
     CUDA_WEIGHT_FEW_8,       /* 32 */
+    CUDA_WEIGHT_FEW_32,      /* 16 */
     CUDA_WEIGHT_WIDE_32,     /* 128 */
     CUDA_WEIGHT_WIDE_64,     /* 128 */
     CUDA_WEIGHT_WIDE_128,    /* 128 */
@@ -53,8 +54,12 @@ typedef enum cuda_weight_spread {
 
 enum { CUDA_WEIGHT_IRREGULAR = -1 };
 
-/* Bytes of shared memory that the forms for few rows take at most: of one row, and others. */
-enum { CUDA_WEIGHT_FEW_1_BYTES = 96 << 10, CUDA_WEIGHT_FEW_BYTES = 160 << 10 };
+/* Bytes of shared memory that the forms for few rows take at most: of one row, others, and of 32. */
+enum {
+    CUDA_WEIGHT_FEW_1_BYTES = 96 << 10,
+    CUDA_WEIGHT_FEW_BYTES = 160 << 10,
+    CUDA_WEIGHT_FEW_32_BYTES = 176 << 10
+};
 
 /* What is known of a product before it runs. */
 typedef struct cuda_weight_task {
