@@ -121,7 +121,7 @@ static bool has_few_columns(const cuda_weight_task *task)
 }
 
 /* Small weights are multiplied sooner where warps divide k than where each warp has all of it. */
-static bool is_small(const cuda_weight_task *task)
+static bool is_small_weight(const cuda_weight_task *task)
 {
     enum { MOST_TILES = 16, MOST_BLOCKS = 2 /* of a multiprocessor */ };
     return task->shared >= CUDA_WEIGHT_FEW_32_BYTES && task->tiles_k <= MOST_TILES &&
@@ -133,20 +133,21 @@ static bool is_small(const cuda_weight_task *task)
 static cuda_weight_choice choose_few(const cuda_weight_task *task)
 {
     const bool deep = has_few_columns(task) && task->shared >= CUDA_WEIGHT_FEW_BYTES;
-    return (cuda_weight_choice){.spread = task->m > FEW ? CUDA_WEIGHT_FEW_32
-                                          : task->m > 1 ? CUDA_WEIGHT_FEW_8
-                                          : deep        ? CUDA_WEIGHT_FEW_1_DEEP
-                                                        : CUDA_WEIGHT_FEW_1,
-                                .splits = 1,
-                                .split_tiles = (int)task->tiles_k,
-                                .overlaps = task->overlaps &&
-                                            !(task->m > 1 && has_few_columns(task) && !is_small(task))};
+    return (cuda_weight_choice){
+        .spread = task->m > FEW ? CUDA_WEIGHT_FEW_32
+                  : task->m > 1 ? CUDA_WEIGHT_FEW_8
+                  : deep        ? CUDA_WEIGHT_FEW_1_DEEP
+                                : CUDA_WEIGHT_FEW_1,
+        .splits = 1,
+        .split_tiles = (int)task->tiles_k,
+        .overlaps = task->overlaps && !(task->m > 1 && has_few_columns(task) && !is_small_weight(task))};
 }
 
 static bool takes_few(const cuda_weight_task *task)
 {
-    return is_small(task) || (task->m <= FEW && task->shared >= (task->m == 1 ? CUDA_WEIGHT_FEW_1_BYTES
-                                                                              : CUDA_WEIGHT_FEW_BYTES));
+    return is_small_weight(task) ||
+           (task->m <= FEW &&
+            task->shared >= (task->m == 1 ? CUDA_WEIGHT_FEW_1_BYTES : CUDA_WEIGHT_FEW_BYTES));
 }
 
 cuda_weight_choice cuda_weight_choose(const cuda_weight_task *task)
