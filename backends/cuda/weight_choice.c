@@ -120,12 +120,20 @@ static bool has_few_columns(const cuda_weight_task *task)
     return task->tiles_n < 2 * (int64_t)task->processors;
 }
 
-/* Small weights are multiplied sooner where warps divide k than where each warp has all of it. */
 static bool is_small_weight(const cuda_weight_task *task)
 {
-    enum { MOST_TILES = 16, MOST_BLOCKS = 2 /* of a multiprocessor */ };
-    return task->shared >= CUDA_WEIGHT_FEW_32_BYTES && task->tiles_k <= MOST_TILES &&
-           task->tiles_n * ((task->m - 1) / 32 + 1) <= MOST_BLOCKS * task->processors;
+    enum { MOST_TILES = 16 };
+    return task->tiles_k <= MOST_TILES && task->tiles_n <= task->processors;
+}
+
+/* Small weights are multiplied sooner where warps divide k, as long as all blocks, of which one fits a
+ * processor, run at a time; with less of k there is too little to divide. */
+static bool takes_32_rows(const cuda_weight_task *task)
+{
+    const int64_t fewest_tiles = task->m <= 16 ? 4 : 8;
+    return is_small_weight(task) && task->m > FEW && task->tiles_k >= fewest_tiles &&
+           task->shared >= CUDA_WEIGHT_FEW_32_BYTES &&
+           task->tiles_n * ((task->m - 1) / 32 + 1) <= task->processors;
 }
 
 /* Where columns are few, more warps of a block divide k, so that enough of memory's answers are under way;
@@ -145,9 +153,8 @@ static cuda_weight_choice choose_few(const cuda_weight_task *task)
 
 static bool takes_few(const cuda_weight_task *task)
 {
-    return is_small_weight(task) ||
-           (task->m <= FEW &&
-            task->shared >= (task->m == 1 ? CUDA_WEIGHT_FEW_1_BYTES : CUDA_WEIGHT_FEW_BYTES));
+    return takes_32_rows(task) || (task->m <= FEW && task->shared >= (task->m == 1 ? CUDA_WEIGHT_FEW_1_BYTES
+                                                                                   : CUDA_WEIGHT_FEW_BYTES));
 }
 
 cuda_weight_choice cuda_weight_choose(const cuda_weight_task *task)
