@@ -2,6 +2,8 @@
 /* See host_copy.h. */
 #include "backends/cuda/host_copy.h"
 
+#include "backends/cuda/overlap.cuh"
+
 namespace
 {
 
@@ -11,15 +13,22 @@ template <class T>
 __global__ void __launch_bounds__(THREADS) cuda_host_copy_copy_host(T *dst, const T *src, unsigned n)
 {
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    overlap_let_next_begin();
+    overlap_wait();
     if (i < n)
         dst[i] = src[i];
 }
 
-template <class T> void cuda_host_copy_launch(void *dst, const void *src, size_t bytes, cudaStream_t stream)
+template <class T>
+cudaError_t cuda_host_copy_launch(void *dst, const void *src, size_t bytes, cudaStream_t stream)
 {
     const unsigned n = (unsigned)(bytes / sizeof(T));
-    cuda_host_copy_copy_host<T>
-        <<<(n + THREADS - 1) / THREADS, THREADS, 0, stream>>>((T *)dst, (const T *)src, n);
+    int device = 0, major = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess)
+        return cudaGetLastError();
+    return overlap_launch(major >= 9, cuda_host_copy_copy_host<T>, dim3((n + THREADS - 1) / THREADS),
+                          dim3(THREADS), 0, stream, (T *)dst, (const T *)src, n);
 }
 
 } // namespace
@@ -41,11 +50,7 @@ bool cuda_host_copy_fits(const void *host, size_t bytes, cudaStream_t stream)
 cudaError_t cuda_host_copy(void *dst, const void *src, size_t bytes, cudaStream_t stream)
 {
     const size_t all = (uintptr_t)dst | (uintptr_t)src | bytes;
-    if (all % 16 == 0)
-        cuda_host_copy_launch<uint4>(dst, src, bytes, stream);
-    else if (all % 4 == 0)
-        cuda_host_copy_launch<unsigned>(dst, src, bytes, stream);
-    else
-        cuda_host_copy_launch<unsigned char>(dst, src, bytes, stream);
-    return cudaGetLastError();
+    return all % 16 == 0  ? cuda_host_copy_launch<uint4>(dst, src, bytes, stream)
+           : all % 4 == 0 ? cuda_host_copy_launch<unsigned>(dst, src, bytes, stream)
+                          : cuda_host_copy_launch<unsigned char>(dst, src, bytes, stream);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* Change it when the same key would give other code. */
-enum { GENERATOR = 2 };
+enum { GENERATOR = 3 };
 
 enum {
     FEW_ROWS = 8,
@@ -17,11 +17,16 @@ enum {
     MOST_SUMS = 128,        /* of a thread, in registers */
     MOST_WARPS = 8,         /* of a block */
     MOST_SHARED = 48 << 10, /* bytes of a block */
-    MOST_STAGED = 40 << 10, /* bytes of weights that a block keeps in shared memory */
-    SYSTEM_SHARED = 1024,   /* bytes of shared memory that a block takes beside its own */
-    PIECE = 16,             /* bytes that are copied at once */
-    REGISTERS = 65536,      /* of a multiprocessor */
-    OTHER_REGISTERS = 28    /* of a thread, beside the weights that it has read ahead */
+    MOST_STAGED = 40 << 10, /* bytes of weights that each of two blocks keeps in shared memory */
+    MOST_ALONE = 130 << 10, /* the same, of a block that has a multiprocessor to itself */
+    MOST_KEPT = 112,        /* weights of a thread, in registers */
+    KEPT_ROWS = 16,         /* most, of a thread that keeps its weights */
+    KEPT_WARPS = 4,
+    KEPT_BLOCKS = 2,      /* of a multiprocessor */
+    SYSTEM_SHARED = 1024, /* bytes of shared memory that a block takes beside its own */
+    PIECE = 16,           /* bytes that are copied at once */
+    REGISTERS = 65536,    /* of a multiprocessor */
+    OTHER_REGISTERS = 28  /* of a thread, beside the weights that it has read ahead */
 };
 
 static int32_t widest_result(const grt_networks *n, int32_t layers)
@@ -47,13 +52,21 @@ static int32_t pitch_of(const cuda_networks_form *form)
     return bytes % PIECE || bytes / PIECE % 2 ? width : width + PIECE / cuda_networks_source_element_of(form);
 }
 
+/* Networks of a warp. */
+static int32_t networks_of(const cuda_networks_form *form)
+{
+    return form->kept ? CUDA_NETWORKS_LANES / 2 : CUDA_NETWORKS_LANES;
+}
+
 /* Bytes of shared memory of one row of a warp. */
 static int32_t shared_of(const cuda_networks_form *form)
 {
     const grt_networks *n = form->networks;
     const int32_t inputs = pitch_of(form) * cuda_networks_source_element_of(form),
-                  between = n->n_layers > 1 ? widest_result(n, n->n_layers - 1) * (int32_t)sizeof(float) : 0;
-    return CUDA_NETWORKS_LANES * (inputs > between ? inputs : between);
+                  between = n->n_layers > 1 && !form->kept
+                                ? widest_result(n, n->n_layers - 1) * (int32_t)sizeof(float)
+                                : 0;
+    return networks_of(form) * (inputs > between ? inputs : between);
 }
 
 /* Bytes of all weights and biases of a block's networks. */
@@ -66,25 +79,60 @@ static int32_t cuda_networks_source_weights_of(const cuda_networks_form *form)
     return elements * CUDA_NETWORKS_LANES * cuda_networks_source_element_of(form);
 }
 
+/* Half of the hidden features, with all that leads to and from them, is a lane's. A warp reads weights for
+ * all of its rows at once, so that it pays only where all blocks run at a time. */
+static bool keep_weights(cuda_networks_form *form, int64_t rows, int64_t count,
+                         const cuda_networks_limits *limits)
+{
+    const grt_networks *n = form->networks;
+    const int32_t half = n->width[1] / 2;
+    if (!form->whole || n->n_layers != 2 || n->width[1] % 2 ||
+        half * (n->width[0] + 1 + n->width[2]) + n->width[2] > MOST_KEPT)
+        return false;
+    form->kept = true;
+    for (form->rows = 4; form->rows <= KEPT_ROWS; form->rows *= 2) {
+        const int64_t across = (count - 1) / networks_of(form) + 1,
+                      down = (rows - 1) / (KEPT_WARPS * form->rows) + 1;
+        const size_t shared = (size_t)(KEPT_WARPS * form->rows * shared_of(form)) + SYSTEM_SHARED;
+        if (across <= KEPT_BLOCKS * limits->multiprocessors / down &&
+            KEPT_BLOCKS * shared <= limits->shared_of_multiprocessor)
+            return true;
+    }
+    form->kept = false;
+    form->rows = 1;
+    return false;
+}
+
 /* Smaller elements cannot be copied there asynchronously one by one. */
-static void size_many(cuda_networks_form *form)
+static bool can_stage(const cuda_networks_form *form, const cuda_networks_limits *limits)
+{
+    const int32_t bytes = cuda_networks_source_weights_of(form);
+    return form->dtype == GRT_DTYPE_FLOAT &&
+           (bytes <= MOST_STAGED ||
+            (bytes <= MOST_ALONE && (size_t)bytes + MOST_SHARED <= limits->shared_of_block));
+}
+
+static void size_many(cuda_networks_form *form, int64_t rows, int64_t count,
+                      const cuda_networks_limits *limits)
 {
     const int32_t sums = widest_result(form->networks, form->networks->n_layers);
-    form->staged = form->dtype == GRT_DTYPE_FLOAT && cuda_networks_source_weights_of(form) <= MOST_STAGED;
+    if (keep_weights(form, rows, count, limits))
+        return;
+    form->staged = can_stage(form, limits);
     const int32_t most = form->staged ? MOST_STAGED_ROWS : MOST_ROWS;
     while (2 * form->rows <= most && 2 * form->rows * sums <= MOST_SUMS)
         form->rows *= 2;
 }
 
 void cuda_networks_form_of(const grt_networks *networks, grt_dtype dtype, int64_t rows, int64_t count,
-                           cuda_networks_form *out_form)
+                           const cuda_networks_limits *limits, cuda_networks_form *out_form)
 {
     *out_form =
         (cuda_networks_form){.networks = networks, .dtype = dtype, .few = rows <= FEW_ROWS, .rows = 1};
     out_form->whole =
         count % PIECE * networks->width[0] * cuda_networks_source_element_of(out_form) % PIECE == 0;
     if (!out_form->few)
-        size_many(out_form);
+        size_many(out_form, rows, count, limits);
 }
 
 /* Of a block. The compiler gives a thread registers by it: wide layers of many rows want as many as there
@@ -94,6 +142,8 @@ static int32_t most_warps(const cuda_networks_form *form)
     int32_t warps = 1;
     if (form->few)
         return widest_result(form->networks, form->networks->n_layers);
+    if (form->kept)
+        return KEPT_WARPS;
     if (form->staged)
         return MOST_WARPS;
     while (2 * warps <= MOST_WARPS && 2 * warps * form->rows * shared_of(form) <= MOST_SHARED)
@@ -102,11 +152,14 @@ static int32_t most_warps(const cuda_networks_form *form)
 }
 
 /* Blocks that keep their weights are as large as two of them fit a multiprocessor: one computes while the
- * other waits for its inputs. Others are small, so that many run at a time. */
+ * other waits for its inputs; with many weights, as one fits. Others are small, so that many run at a time.
+ */
 static size_t most_shared(const cuda_networks_form *form, const cuda_networks_limits *limits)
 {
     const size_t half = limits->shared_of_multiprocessor / 2;
-    if (!form->staged || half < MOST_SHARED + SYSTEM_SHARED)
+    if (form->staged && cuda_networks_source_weights_of(form) > MOST_STAGED)
+        return limits->shared_of_block;
+    if ((!form->staged && !form->kept) || half < MOST_SHARED + SYSTEM_SHARED)
         return MOST_SHARED;
     return half - SYSTEM_SHARED < limits->shared_of_block ? half - SYSTEM_SHARED : limits->shared_of_block;
 }
@@ -114,7 +167,7 @@ static size_t most_shared(const cuda_networks_form *form, const cuda_networks_li
 void cuda_networks_grid_of(const cuda_networks_form *form, int64_t rows, const cuda_networks_limits *limits,
                            cuda_networks_grid *out_grid)
 {
-    *out_grid = (cuda_networks_grid){.warps = most_warps(form), .rows = 1};
+    *out_grid = (cuda_networks_grid){.warps = most_warps(form), .networks = networks_of(form), .rows = 1};
     if (form->few)
         return;
     const size_t most = most_shared(form, limits),
@@ -148,7 +201,11 @@ void cuda_networks_key(const cuda_networks_form *form, grt_text *key)
                  form->few     ? "few"
                  : form->whole ? "many"
                                : "many, odd",
-                 form->rows, form->staged ? " staged" : "", n->width[0]);
+                 form->rows,
+                 form->staged ? " staged"
+                 : form->kept ? " kept"
+                              : "",
+                 n->width[0]);
     for (int32_t l = 0; l < n->n_layers; l++) {
         const int32_t function = grt_act_function(n->act[l].kind);
         grt_text_add(key, ",%d%s %s", n->width[l + 1], n->bias[l] ? " bias" : "",
@@ -185,6 +242,19 @@ static void add_beginning(const cuda_networks_form *form, grt_text *s)
             l, cuda_bits_of(n->act[l].a), cuda_bits_of(n->act[l].b),
             function < 0 ? "a" : grt_pointwise_expression(function));
     }
+}
+
+/* See overlap.cuh: weights are constants, and may be read before what comes ahead of the kernel has ended. */
+static void add_early_start(grt_text *s)
+{
+    grt_text_add(s, "#if __CUDA_ARCH__ >= 900\n    asm volatile(\"griddepcontrol.launch_dependents;\" ::: "
+                    "\"memory\");\n#endif\n");
+}
+
+static void add_wait(grt_text *s)
+{
+    grt_text_add(
+        s, "#if __CUDA_ARCH__ >= 900\n    asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n#endif\n");
 }
 
 /* Weight or bias i of layer l, of a lane's network. */
@@ -230,7 +300,8 @@ static void add_staging(const cuda_networks_form *form, grt_text *s)
 static void add_copy(const cuda_networks_form *form, grt_text *s)
 {
     const int32_t width = form->networks->width[0], element = cuda_networks_source_element_of(form),
-                  pitch = pitch_of(form), step = form->whole ? PIECE / element : 1;
+                  pitch = pitch_of(form), step = form->whole ? PIECE / element : 1,
+                  networks = networks_of(form);
     grt_text_add(s,
                  "    const unsigned end = min(%du, a.count - first) * %d;\n#pragma unroll\n    for (int r = "
                  "0; r < R; r++) {\n"
@@ -239,13 +310,12 @@ static void add_copy(const cuda_networks_form *form, grt_text *s)
                  "#pragma unroll\n        for (unsigned c = 0; c < %d; c += %d) {\n"
                  "            const unsigned i = c + threadIdx.x * %d;\n            if (i >= end)\n          "
                  "      break;\n",
-                 CUDA_NETWORKS_LANES, width, width, CUDA_NETWORKS_LANES * width, CUDA_NETWORKS_LANES * step,
-                 step);
+                 networks, width, width, networks * width, CUDA_NETWORKS_LANES * step, step);
     if (pitch == width)
-        grt_text_add(s, "            E *to = x + r * %d + i;\n", CUDA_NETWORKS_LANES * pitch);
+        grt_text_add(s, "            E *to = x + r * %d + i;\n", networks * pitch);
     else
-        grt_text_add(s, "            E *to = x + r * %d + i / %d * %d + i %% %d;\n",
-                     CUDA_NETWORKS_LANES * pitch, width, pitch, width);
+        grt_text_add(s, "            E *to = x + r * %d + i / %d * %d + i %% %d;\n", networks * pitch, width,
+                     pitch, width);
     if (form->whole)
         grt_text_add(
             s, "            asm volatile(\"cp.async.cg.shared.global [%%0], [%%1], 16;\" :: \"r\"((unsigned)"
@@ -358,8 +428,10 @@ static void add_many(const cuda_networks_form *form, grt_text *s)
         "    T *between = (T *)x;\n    (void)staged, (void)between;\n",
         form->rows, CUDA_NETWORKS_LANES * MOST_WARPS, CUDA_NETWORKS_LANES,
         form->staged ? cuda_networks_source_weights_of(form) : 0, shared);
+    add_early_start(s);
     if (form->staged)
         add_staging(form, s);
+    add_wait(s);
     add_copy(form, s);
     add_arrival(form, s);
     for (int32_t l = 0; l < form->networks->n_layers; l++) {
@@ -372,6 +444,83 @@ static void add_many(const cuda_networks_form *form, grt_text *s)
         add_results(form, l, s);
         grt_text_add(s, "    }\n");
     }
+    grt_text_add(s, "}\n");
+}
+
+/* ---- weights in registers ---- */
+
+static void add_kept_weights(const cuda_networks_form *form, grt_text *s)
+{
+    const grt_networks *n = form->networks;
+    const int32_t in = n->width[0], hidden = n->width[1], out = n->width[2];
+    grt_text_add(
+        s,
+        "    T w0[%d][H], b0[H], w1[H][%d], b1[%d];\n#pragma unroll\n    for (int i = 0; i < %d; i++)\n"
+        "#pragma unroll\n        for (int o = 0; o < H; o++)\n"
+        "            w0[i][o] = at(a.weights[0], (i * %d + half * H + o) * a.lane + n);\n",
+        in, out, out, in, hidden);
+    grt_text_add(s,
+                 "#pragma unroll\n    for (int o = 0; o < H; o++) {\n        b0[o] = %s;\n"
+                 "#pragma unroll\n        for (int k = 0; k < %d; k++)\n"
+                 "            w1[o][k] = at(a.weights[1], ((half * H + o) * %d + k) * a.lane + n);\n    }\n"
+                 "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        b1[k] = %s;\n",
+                 n->bias[0] ? "at(a.bias[0], (half * H + o) * a.lane + n)" : "0", out, out, out,
+                 n->bias[1] ? "half ? 0 : at(a.bias[1], k * a.lane + n)" : "0");
+}
+
+/* Two rows at a time; lanes of a network add up what their halves give. Warps behind the last row compute,
+ * too: where they end early the compiler keeps weights' addresses, for which there are no registers. */
+static void add_kept_layers(const cuda_networks_form *form, grt_text *s)
+{
+    const grt_networks *n = form->networks;
+    const int32_t vector = cuda_networks_source_vector_of(form), out = n->width[2];
+    const char *type = grt_dtype_name(form->dtype);
+    grt_text_add(s, "#pragma unroll 1\n    for (int r = 0; r < R; r += 2) {\n        T h[2][H];\n"
+                    "#pragma unroll\n        for (int o = 0; o < H; o++)\n            h[0][o] = h[1][o] = "
+                    "b0[o];\n");
+    grt_text_add(s,
+                 "#pragma unroll\n        for (int i = 0; i < %d; i += %d)\n#pragma unroll\n"
+                 "            for (int q = 0; q < 2; q++) {\n                const vector v = *(const vector "
+                 "*)(x + ((r + q) * %d + threadIdx.x / 2) * %d + i);\n#pragma unroll\n"
+                 "                for (int k = 0; k < %d; k++)\n#pragma unroll\n"
+                 "                    for (int o = 0; o < H; o++)\n"
+                 "                        h[q][o] += of_%s(v.v[k]) * w0[i + k][o];\n            }\n",
+                 n->width[0], vector, networks_of(form), pitch_of(form), vector, type);
+    grt_text_add(
+        s,
+        "#pragma unroll\n        for (int q = 0; q < 2; q++)\n#pragma unroll\n"
+        "            for (int k = 0; k < %d; k++) {\n                T sum = b1[k];\n#pragma unroll\n"
+        "                for (int o = 0; o < H; o++)\n"
+        "                    sum += act0(h[q][o]) * w1[o][k];\n"
+        "                sum += __shfl_xor_sync(0xffffffffu, sum, 1);\n",
+        out);
+    grt_text_add(
+        s,
+        "                if (!half && first + threadIdx.x / 2 < a.count && row + r + q < a.rows)\n"
+        "                    ((E *)a.y)[((unsigned long long)(row + r + q) * a.count + n) * %d + k] = "
+        "to_%s(act1(sum));\n            }\n    }\n",
+        out, type);
+}
+
+static void add_kept(const cuda_networks_form *form, grt_text *s)
+{
+    grt_text_add(
+        s,
+        "enum { R = %d, H = %d };\n"
+        "extern \"C\" __global__ void __launch_bounds__(%d, %d) " CUDA_NETWORKS_KERNEL
+        "(const __grid_constant__ arguments a)\n{\n    extern __shared__ __align__(16) u8 shared[];\n"
+        "    const unsigned first = blockIdx.x * %d, n = min(first + threadIdx.x / 2, a.count - 1), "
+        "half = threadIdx.x %% 2;\n"
+        "    const unsigned row = (blockIdx.y * blockDim.y + threadIdx.y) * R;\n"
+        "    E *x = (E *)(shared + threadIdx.y * %d);\n",
+        form->rows, form->networks->width[1] / 2, CUDA_NETWORKS_LANES * KEPT_WARPS, KEPT_BLOCKS,
+        networks_of(form), form->rows * shared_of(form));
+    add_early_start(s);
+    add_kept_weights(form, s);
+    add_wait(s);
+    add_copy(form, s);
+    grt_text_add(s, "    asm volatile(\"cp.async.wait_all;\" ::: \"memory\");\n    __syncwarp();\n");
+    add_kept_layers(form, s);
     grt_text_add(s, "}\n");
 }
 
@@ -437,8 +586,10 @@ static void add_few(const cuda_networks_form *form, grt_text *s)
         "threadIdx.y;\n"
         "    const E *x = (const E *)a.x + ((unsigned long long)blockIdx.y * a.count + first) * %d;\n",
         threads, n->most, CUDA_NETWORKS_LANES + 1, CUDA_NETWORKS_LANES, in);
+    add_early_start(s);
     for (int32_t l = 0; l < ahead; l++)
         add_weights(form, l, s);
+    add_wait(s);
     grt_text_add(s,
                  "    const unsigned end = min(%du, a.count - first) * %d;\n"
                  "    for (unsigned i = threadIdx.y * %d + threadIdx.x; i < end; i += %d)\n"
@@ -457,6 +608,8 @@ void cuda_networks_source(const cuda_networks_form *form, grt_text *source)
     add_beginning(form, source);
     if (form->few)
         add_few(form, source);
+    else if (form->kept)
+        add_kept(form, source);
     else
         add_many(form, source);
 }

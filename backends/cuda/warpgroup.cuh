@@ -51,12 +51,18 @@ template <int N> __device__ __forceinline__ void warpgroup_leave_registers()
 #define WARPGROUP_C32(c)   WARPGROUP_C16(c), WARPGROUP_C4(c, 2), WARPGROUP_C4(c, 3)
 #define WARPGROUP_C64(c) \
     WARPGROUP_C32(c), WARPGROUP_C4(c, 4), WARPGROUP_C4(c, 5), WARPGROUP_C4(c, 6), WARPGROUP_C4(c, 7)
-#define WARPGROUP_R16 "{%0,%1,%2,%3,%4,%5,%6,%7}"
-#define WARPGROUP_R32 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}"
+#define WARPGROUP_C128(c) WARPGROUP_C64(c), WARPGROUP_C64((c) + 8)
+#define WARPGROUP_R16     "{%0,%1,%2,%3,%4,%5,%6,%7}"
+#define WARPGROUP_R32     "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}"
 #define WARPGROUP_R64                                                                                      \
     "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%" \
     "27,%28,%29,%30,"                                                                                      \
     "%31}"
+
+#define WARPGROUP_R128                                                                         \
+    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,"          \
+    "%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43," \
+    "%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}"
 
 /* Keeps these registers as they are: the compiler does not know of products in flight. */
 template <int N> __device__ __forceinline__ void warpgroup_hold(float (*c)[4])
@@ -95,8 +101,10 @@ template <class T, int N> struct warpgroup;
 WARPGROUP_PRODUCTS(__half, "f16", 16, "8", "9", "10", "11", "12", "13", "14");
 WARPGROUP_PRODUCTS(__half, "f16", 32, "16", "17", "18", "19", "20", "21", "22");
 WARPGROUP_PRODUCTS(__half, "f16", 64, "32", "33", "34", "35", "36", "37", "38");
+WARPGROUP_PRODUCTS(__half, "f16", 128, "64", "65", "66", "67", "68", "69", "70");
 WARPGROUP_PRODUCTS(__nv_bfloat16, "bf16", 16, "8", "9", "10", "11", "12", "13", "14");
 WARPGROUP_PRODUCTS(__nv_bfloat16, "bf16", 32, "16", "17", "18", "19", "20", "21", "22");
 WARPGROUP_PRODUCTS(__nv_bfloat16, "bf16", 64, "32", "33", "34", "35", "36", "37", "38");
+WARPGROUP_PRODUCTS(__nv_bfloat16, "bf16", 128, "64", "65", "66", "67", "68", "69", "70");
 
 #endif

@@ -12,14 +12,15 @@ static const spread_size sizes[] = {
     [CUDA_WEIGHT_ROWS_16] = {16, 4, 4, 2},  [CUDA_WEIGHT_ROWS_32] = {32, 16, 1, 1},
     [CUDA_WEIGHT_ROWS_64] = {64, 16, 1, 1}, [CUDA_WEIGHT_ROWS_128] = {128, 8, 1, 1}};
 
-static cuda_weight_spread spread_of(int64_t m)
+/* Wide tiles read x less often, and narrow ones leave no processor without one. */
+static cuda_weight_spread spread_of(int64_t m, int64_t tiles_n, int processors)
 {
-    return m <= 2    ? CUDA_WEIGHT_ROWS_8
-           : m <= 8  ? CUDA_WEIGHT_ROWS_8_WIDE
-           : m <= 16 ? CUDA_WEIGHT_ROWS_16
-           : m <= 32 ? CUDA_WEIGHT_ROWS_32
-           : m <= 64 ? CUDA_WEIGHT_ROWS_64
-                     : CUDA_WEIGHT_ROWS_128;
+    return m <= 2 && tiles_n / 4 < processors ? CUDA_WEIGHT_ROWS_8
+           : m <= 8                           ? CUDA_WEIGHT_ROWS_8_WIDE
+           : m <= 16                          ? CUDA_WEIGHT_ROWS_16
+           : m <= 32                          ? CUDA_WEIGHT_ROWS_32
+           : m <= 64                          ? CUDA_WEIGHT_ROWS_64
+                                              : CUDA_WEIGHT_ROWS_128;
 }
 
 /* Microseconds on one processor of an H100: whichever takes longer, weights from memory or products. */
@@ -40,25 +41,138 @@ static double time_of(const spread_size *s, int bits, int64_t m, int64_t n, int6
     return (double)(waves * each) * stage_time(s, bits) * share + sums;
 }
 
-cuda_weight_choice cuda_weight_choose(int64_t m, int64_t tiles_n, int64_t tiles_k, int bits, bool wide,
-                                      int processors)
+static int bits_of(const cuda_weight_task *task)
 {
-    enum { MOST = 16 };
-    cuda_weight_choice choice = {.spread = spread_of(m)};
+    return task->numbers == CUDA_WEIGHT_4 ? 4 : 8;
+}
+
+static cuda_weight_choice choose_tile(const cuda_weight_task *task, int64_t most_splits)
+{
+    cuda_weight_choice choice = {.spread = spread_of(task->m, task->tiles_n, task->processors)};
     spread_size s = sizes[choice.spread];
-    if (wide && s.rows > 32)
+    if (task->wide && s.rows > 32)
         s.rows /= 2;
-    const int64_t blocks = ((tiles_n - 1) / s.tiles + 1) * ((m - 1) / s.rows + 1),
-                  stages = (tiles_k - 1) / s.k_tiles + 1;
+    const int64_t blocks = ((task->tiles_n - 1) / s.tiles + 1) * ((task->m - 1) / s.rows + 1),
+                  stages = (task->tiles_k - 1) / s.k_tiles + 1;
     int64_t best = 1;
-    for (int64_t splits = 2; splits <= MOST && splits * 2 <= stages; splits++)
-        if (time_of(&s, bits, m, tiles_n * 16, blocks, stages, splits, processors) <
-            time_of(&s, bits, m, tiles_n * 16, blocks, stages, best, processors))
+    for (int64_t splits = 2; splits <= most_splits && splits * 2 <= stages; splits++)
+        if (time_of(&s, bits_of(task), task->m, task->tiles_n * 16, blocks, stages, splits,
+                    task->processors) <
+            time_of(&s, bits_of(task), task->m, task->tiles_n * 16, blocks, stages, best, task->processors))
             best = splits;
     const int64_t each = (stages - 1) / best + 1;
     choice.splits = (int)((stages - 1) / each + 1);
     choice.split_tiles = (int)(each * s.k_tiles);
-    if (choice.splits > 1)
-        choice.workspace_bytes = (size_t)choice.splits * (size_t)m * (size_t)tiles_n * 16 * sizeof(float);
     return choice;
+}
+
+/* Microseconds on an H100 that a block of threads takes for a tile of k alone on its processor, and that two
+ * take together; 0: only one fits. */
+typedef struct wide_size {
+    cuda_weight_spread spread;
+    int rows;
+    double alone, paired;
+} wide_size;
+
+static const wide_size wide_sizes[] = {{CUDA_WEIGHT_WIDE_32, 32, 0.33, 0.55},
+                                       {CUDA_WEIGHT_WIDE_64, 64, 0.38, 0.65},
+                                       {CUDA_WEIGHT_WIDE_128, 128, 0.45, 0},
+                                       {CUDA_WEIGHT_WIDE_256, 256, 0.74, 0}};
+
+enum { FEW = 8 /* rows */, WIDE_TILES = 8 /* of columns, that a block of threads has */ };
+
+static double wide_time_of(const cuda_weight_task *task, const wide_size *s, int64_t splits)
+{
+    const int64_t blocks = ((task->tiles_n - 1) / WIDE_TILES + 1) * ((task->m - 1) / s->rows + 1) * splits,
+                  pair = 2 * (int64_t)task->processors;
+    const double each = (double)((task->tiles_k - 1) / splits + 1),
+                 sums = splits > 1 ? 2.0 + 3.2e-6 * (double)(splits * task->m * task->tiles_n * 16) : 0;
+    if (blocks > task->processors && s->paired > 0)
+        return (double)((blocks - 1) / pair + 1) * each * s->paired + sums;
+    return (double)((blocks - 1) / task->processors + 1) * each * s->alone + sums;
+}
+
+/* Blocks that begin early share the processors that the kernel in front leaves first, and leave others idle:
+ * of products that take longer than WORTH_OVERLAPPING microseconds that costs more than it brings. */
+static cuda_weight_choice choose_wide(const cuda_weight_task *task)
+{
+    enum { FEWEST_TILES = 4, MOST = 16, WORTH_OVERLAPPING = 3 };
+    const wide_size *best = wide_sizes;
+    int64_t best_splits = 1;
+    for (size_t i = 0; i < sizeof wide_sizes / sizeof *wide_sizes; i++)
+        for (int64_t splits = 1; splits <= MOST && (splits == 1 || splits * FEWEST_TILES <= task->tiles_k);
+             splits++)
+            if (wide_time_of(task, &wide_sizes[i], splits) < wide_time_of(task, best, best_splits)) {
+                best = &wide_sizes[i];
+                best_splits = splits;
+            }
+    const int64_t each = (task->tiles_k - 1) / best_splits + 1;
+    return (cuda_weight_choice){.spread = best->spread,
+                                .splits = (int)((task->tiles_k - 1) / each + 1),
+                                .split_tiles = (int)each,
+                                .overlaps = task->overlaps &&
+                                            wide_time_of(task, best, best_splits) < WORTH_OVERLAPPING};
+}
+
+/* Fewer blocks of 16 columns than two for each processor. */
+static bool has_few_columns(const cuda_weight_task *task)
+{
+    return task->tiles_n < 2 * (int64_t)task->processors;
+}
+
+static bool is_small_weight(const cuda_weight_task *task)
+{
+    enum { MOST_TILES = 16 };
+    return task->tiles_k <= MOST_TILES && task->tiles_n <= task->processors;
+}
+
+/* Small weights are multiplied sooner where warps divide k, as long as all blocks, of which one fits a
+ * processor, run at a time; with less of k there is too little to divide. */
+static bool takes_32_rows(const cuda_weight_task *task)
+{
+    const int64_t fewest_tiles = task->m <= 16 ? 4 : 8;
+    return is_small_weight(task) && task->m > FEW && task->tiles_k >= fewest_tiles &&
+           task->shared >= CUDA_WEIGHT_FEW_32_BYTES &&
+           task->tiles_n * ((task->m - 1) / 32 + 1) <= task->processors;
+}
+
+/* Where columns are few, more warps of a block divide k, so that enough of memory's answers are under way;
+ * and large blocks that begin early take the place of those in front. */
+static cuda_weight_choice choose_few(const cuda_weight_task *task)
+{
+    const bool deep = has_few_columns(task) && task->shared >= CUDA_WEIGHT_FEW_BYTES;
+    return (cuda_weight_choice){
+        .spread = task->m > FEW ? CUDA_WEIGHT_FEW_32
+                  : task->m > 1 ? CUDA_WEIGHT_FEW_8
+                  : deep        ? CUDA_WEIGHT_FEW_1_DEEP
+                                : CUDA_WEIGHT_FEW_1,
+        .splits = 1,
+        .split_tiles = (int)task->tiles_k,
+        .overlaps = task->overlaps && !(task->m > 1 && has_few_columns(task) && !is_small_weight(task))};
+}
+
+static bool takes_few(const cuda_weight_task *task)
+{
+    return takes_32_rows(task) || (task->m <= FEW && task->shared >= (task->m == 1 ? CUDA_WEIGHT_FEW_1_BYTES
+                                                                                   : CUDA_WEIGHT_FEW_BYTES));
+}
+
+cuda_weight_choice cuda_weight_choose(const cuda_weight_task *task)
+{
+    enum { MOST_SPLITS = 16 };
+    const bool regular = task->blocks != CUDA_WEIGHT_IRREGULAR && !task->wide;
+    cuda_weight_choice choice = regular && takes_few(task) ? choose_few(task)
+                                : regular && task->encode  ? choose_wide(task)
+                                                           : choose_tile(task, MOST_SPLITS);
+    choice.blocks = task->blocks;
+    choice.encode = task->encode;
+    if (choice.splits > 1)
+        choice.workspace_bytes =
+            (size_t)choice.splits * (size_t)task->m * (size_t)task->tiles_n * 16 * sizeof(float);
+    return choice;
+}
+
+cuda_weight_choice cuda_weight_choose_any(const cuda_weight_task *task)
+{
+    return choose_tile(task, 1);
 }

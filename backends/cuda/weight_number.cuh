@@ -47,58 +47,118 @@ __device__ __forceinline__ uint32_t weight_minus(uint32_t a, uint32_t b, __nv_bf
     return *(const uint32_t *)&c;
 }
 
-/* The left operand of one step. zero: of columns g and g + 8. `words`: a lane's 8 numbers. */
+/* x & MASK | offset in one instruction, which has room for one constant. */
+template <uint32_t MASK> __device__ __forceinline__ uint32_t weight_masked(uint32_t x, uint32_t offset)
+{
+    uint32_t y;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(x), "n"(MASK), "r"(offset));
+    return y;
+}
+__device__ __forceinline__ uint32_t weight_constant(uint32_t x)
+{
+    asm("" : "+r"(x));
+    return x;
+}
+
+/* The left operand of one step. `words`: a lane's 8 numbers. `zero`: the zero points of columns g and g + 8
+ * as `prepare` makes them, once for each block. */
 template <class O, cuda_weight_numbers N> struct weight_reader;
 
-template <class O> struct weight_reader<O, CUDA_WEIGHT_4> {
+template <> struct weight_reader<__nv_bfloat16, CUDA_WEIGHT_4> {
     enum { WORDS = 1 };
-    static __device__ __forceinline__ void read(const uint32_t *words, const int (&zero)[2], uint32_t (&a)[4])
+    static __device__ __forceinline__ void prepare(int zero, uint32_t &out)
     {
-        const uint32_t offset = weight_offset<O>::BITS;
+        out = weight_offset<__nv_bfloat16>::BITS | (uint32_t)zero * 0x10001u;
+    }
+    static __device__ __forceinline__ void read(const uint32_t *words, const uint32_t (&zero)[2],
+                                                uint32_t (&a)[4])
+    {
+        const uint32_t offset = weight_constant(weight_offset<__nv_bfloat16>::BITS);
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            a[i] = weight_minus((words[0] >> (4 * i) & 0x000f000fu) | offset,
-                                offset | (uint32_t)zero[i % 2] * 0x10001u, O{});
+            a[i] = weight_minus(weight_masked<0x000f000fu>(words[0] >> (4 * i), offset), zero[i % 2],
+                                __nv_bfloat16{});
+    }
+};
+
+/* Columns g + 8 are 4 bits up: 1024 + 16 w, of which a sixteenth is 64 + w. Nothing of it is rounded. */
+template <> struct weight_reader<__half, CUDA_WEIGHT_4> {
+    enum { WORDS = 1 };
+    static __device__ __forceinline__ void prepare(int zero, uint32_t &out)
+    {
+        out = weight_offset<__half>::BITS | (uint32_t)zero * 0x10001u;
+    }
+    static __device__ __forceinline__ void read(const uint32_t *words, const uint32_t (&zero)[2],
+                                                uint32_t (&a)[4])
+    {
+        const uint32_t offset = weight_constant(weight_offset<__half>::BITS), sixteenth = 0x2c002c00u;
+        const uint32_t less = 0xe380e380u; /* -960: -(1024 + zero) + 960 is -(64 + zero) */
+        const uint32_t upper = weight_minus(zero[1] ^ 0x80008000u, less, __half{});
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const uint32_t word = words[0] >> (8 * i);
+            a[2 * i] = weight_minus(weight_masked<0x000f000fu>(word, offset), zero[0], __half{});
+            const uint32_t high = weight_masked<0x00f000f0u>(word, offset);
+            const __half2 y =
+                __hfma2(*(const __half2 *)&high, *(const __half2 *)&sixteenth, *(const __half2 *)&upper);
+            a[2 * i + 1] = *(const uint32_t *)&y;
+        }
     }
 };
 
 template <> struct weight_reader<__half, CUDA_WEIGHT_8> {
     enum { WORDS = 2 };
-    static __device__ __forceinline__ void read(const uint32_t *words, const int (&zero)[2], uint32_t (&a)[4])
+    static __device__ __forceinline__ void prepare(int zero, uint32_t &out)
+    {
+        out = weight_offset<__half>::BITS | (uint32_t)zero * 0x10001u;
+    }
+    static __device__ __forceinline__ void read(const uint32_t *words, const uint32_t (&zero)[2],
+                                                uint32_t (&a)[4])
     {
         const uint32_t offset = weight_offset<__half>::BITS;
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            a[i] = weight_minus(__byte_perm(words[i / 2], offset, i % 2 ? 0x5352 : 0x5150),
-                                offset | (uint32_t)zero[i % 2] * 0x10001u, __half{});
+            a[i] = weight_minus(__byte_perm(words[i / 2], offset, i % 2 ? 0x5352 : 0x5150), zero[i % 2],
+                                __half{});
     }
 };
 
 /* Eight bits do not fit below bfloat16's exponent: by float32. */
 template <> struct weight_reader<__nv_bfloat16, CUDA_WEIGHT_8> {
     enum { WORDS = 2 };
-    static __device__ __forceinline__ void read(const uint32_t *words, const int (&zero)[2], uint32_t (&a)[4])
+    enum : uint32_t { OFFSET = 0x4b000000u }; /* 2^23 */
+    static __device__ __forceinline__ void prepare(int zero, uint32_t &out)
     {
-        const uint32_t offset = 0x4b000000u; /* 2^23 */
+        out = OFFSET | (uint32_t)zero;
+    }
+    static __device__ __forceinline__ void read(const uint32_t *words, const uint32_t (&zero)[2],
+                                                uint32_t (&a)[4])
+    {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const float less = __uint_as_float(offset | (uint32_t)zero[i % 2]);
-            const float low = __uint_as_float(__byte_perm(words[i / 2], offset, i % 2 ? 0x7442 : 0x7440)),
-                        high = __uint_as_float(__byte_perm(words[i / 2], offset, i % 2 ? 0x7443 : 0x7441));
+            const float less = __uint_as_float(zero[i % 2]);
+            const float low = __uint_as_float(__byte_perm(words[i / 2], OFFSET, i % 2 ? 0x7442 : 0x7440)),
+                        high = __uint_as_float(__byte_perm(words[i / 2], OFFSET, i % 2 ? 0x7443 : 0x7441));
             a[i] = tensor_core<__nv_bfloat16>::pair(low - less, high - less);
         }
     }
 };
 
+/* There are no zero points. */
 template <class O> struct weight_reader<O, CUDA_WEIGHT_E4M3> {
     enum { WORDS = 2 };
-    static __device__ __forceinline__ void read(const uint32_t *words, const int (&)[2], uint32_t (&a)[4])
+    static __device__ __forceinline__ void prepare(int, uint32_t &out)
+    {
+        out = 0;
+    }
+    static __device__ __forceinline__ void read(const uint32_t *words, const uint32_t (&)[2],
+                                                uint32_t (&a)[4])
     {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const __half2_raw raw = __nv_cvt_fp8x2_to_halfraw2(
                 (__nv_fp8x2_storage_t)(words[i / 2] >> (i % 2 * 16) & 0xffff), __NV_E4M3);
-            if constexpr (sizeof(O) == sizeof(__half) && weight_offset<O>::BITS == 0x64006400u) {
+            if constexpr (weight_offset<O>::BITS == weight_offset<__half>::BITS) {
                 a[i] = *(const uint32_t *)&raw;
             } else {
                 const float2 both = __half22float2(__half2(raw));
@@ -108,22 +168,28 @@ template <class O> struct weight_reader<O, CUDA_WEIGHT_E4M3> {
     }
 };
 
+/* Two bytes: the zero points of columns g and g + 8 of a tile, where blocks of k have none of their own. */
+__device__ __forceinline__ uint32_t weight_column_zeros(const cuda_weight_product &p, int tile, int g)
+{
+    return p.zeros && p.blocks == 1 ? ((const uint16_t *)p.zeros)[min(tile, p.tiles_n - 1) * 8 + g]
+                                    : (uint32_t)p.zero * 0x101u;
+}
+
 /* ---- x ----
- * Four numbers of a row of x from `from` on: for each part, two registers of the right operand. */
+ * Numbers 0, 1, 8 and 9 of a row of x from `from` on: for each part, two registers of the right operand. */
 
 template <class T> __device__ __forceinline__ void weight_read_x(const T *from, uint32_t (&b)[1][2])
 {
-    const uint2 x = *(const uint2 *)from;
-    b[0][0] = x.x;
-    b[0][1] = x.y;
+    b[0][0] = *(const uint32_t *)from;
+    b[0][1] = *(const uint32_t *)(from + 8);
 }
 
 /* The upper 16 bits of a float32 are a bfloat16: what is left after cutting them off is exact, and after
  * three cuts nothing is left. */
 __device__ __forceinline__ void weight_read_x(const float *from, uint32_t (&b)[3][2])
 {
-    const float4 four = *(const float4 *)from;
-    float x[4] = {four.x, four.y, four.z, four.w};
+    const float2 low = *(const float2 *)from, high = *(const float2 *)(from + 8);
+    float x[4] = {low.x, low.y, high.x, high.y};
 #pragma unroll
     for (int part = 0; part < 3; part++) {
         uint32_t top[4];

@@ -27,12 +27,12 @@ bool cuda_weight_form_of(const grt_weights *w, cuda_weight_form *out)
 }
 
 /* A number's byte is the sum of what its row of k and its column say; of 4 bits, the column says which half.
- * Within a tile, lane 4 g + t has columns g and g + 8, and of each step the rows 4 t to 4 t + 3: a register
- * of the operand has two of them. */
+ * Within a tile, lane 4 g + t has columns g and g + 8, and of each step the rows 2 t, 2 t + 1, 2 t + 8 and
+ * 2 t + 9: a register of the operand has two of them. */
 static size_t place_of_row(const grt_weights *w, const cuda_weight_form *form, int64_t row)
 {
     const int64_t padded = row / w->block * form->padded_block + row % w->block, step = padded % 64 / 16,
-                  t = padded % 16 / 4, pair = padded % 4 / 2, second = padded % 2;
+                  t = padded % 8 / 2, pair = padded % 16 / 8, second = padded % 2;
     return (size_t)(padded / 64) * form->tile_bytes +
            (size_t)(w->bits == 8 ? step / 2 * 512 + t * 16 + step % 2 * 8 + pair * 4 + second
                                  : t * 16 + step * 4 + pair + second * 2);
@@ -59,8 +59,8 @@ static size_t *places_of_rows(const grt_weights *w, const cuda_weight_form *form
 
 static void describe(const grt_weights *w, const cuda_weight_form *form, grt_packing *out)
 {
-    snprintf(out->format, sizeof out->format, "weights %s first, blocks of %lld", w->transposed ? "n" : "k",
-             (long long)w->block);
+    snprintf(out->format, sizeof out->format, "weights %s first, in turns, blocks of %lld",
+             w->transposed ? "n" : "k", (long long)w->block);
     out->bytes = (size_t)(form->tiles_n * form->tiles_k) * form->tile_bytes;
 }
 
@@ -130,7 +130,7 @@ grt_status cuda_weight_unpack(const grt_tensor *packed, const grt_packing *packi
     long long block = 0;
     cuda_weight_form form;
     *out_known = packed->rank == 2 &&
-                 sscanf(packing->format, "weights %c first, blocks of %lld", &first, &block) == 2 &&
+                 sscanf(packing->format, "weights %c first, in turns, blocks of %lld", &first, &block) == 2 &&
                  block > 0 && (first == 'n' || first == 'k');
     if (!*out_known)
         return GRT_OK;

@@ -9,7 +9,7 @@
 #ifndef GRT_BACKENDS_CUDA_WEIGHT_PRODUCT_H
 #define GRT_BACKENDS_CUDA_WEIGHT_PRODUCT_H
 
-#include "backends/cuda/cuda.h"
+#include "backends/cuda/tensor_map.h"
 #include "src/base/activation.h"
 
 typedef enum cuda_weight_numbers { CUDA_WEIGHT_4, CUDA_WEIGHT_8, CUDA_WEIGHT_E4M3 } cuda_weight_numbers;
@@ -23,6 +23,7 @@ typedef struct cuda_weight_product {
     float *partial; /* [splits][m][n], where there are several */
     int m, n, k, block, padded_block, blocks, tiles_n, tiles_k;
     int block_shift; /* of a tile of k, 1 << block_shift steps of 16 rows share a scale: 0, 1 or 2 */
+    int block_log;   /* of padded_block, a power of two; else -1 */
     int split_tiles; /* tiles of k that a block of threads adds up */
     int zero;
     bool wide_scales; /* float32; else x's type */
@@ -31,8 +32,9 @@ typedef struct cuda_weight_product {
     grt_act act;
 } cuda_weight_product;
 
-/* How a product is spread over blocks of threads: rows of x and columns of w that each has. For few rows,
- * warps divide k. float32 has half as many rows from 64 on. */
+/* How a product is spread over blocks of threads: rows of x and columns of w that each has. The first six are
+ * forms of weight_tile.cuh, which takes every product; for few rows, warps divide k, and float32 has half as
+ * many rows from 64 on. Those of weight_few.cuh and weight_wide.cuh are faster and want regular scales. */
 typedef enum cuda_weight_spread {
     CUDA_WEIGHT_ROWS_8,      /* 16 columns */
     CUDA_WEIGHT_ROWS_8_WIDE, /* 64 */
@@ -40,21 +42,54 @@ typedef enum cuda_weight_spread {
     CUDA_WEIGHT_ROWS_32,     /* 256 */
     CUDA_WEIGHT_ROWS_64,     /* 256 */
     CUDA_WEIGHT_ROWS_128,    /* 128 */
+    CUDA_WEIGHT_FEW_1,       /* 16 */
+    CUDA_WEIGHT_FEW_1_DEEP,  /* 16, by twice as many warps */
+    CUDA_WEIGHT_FEW_8,       /* 32 */
+    CUDA_WEIGHT_FEW_32,      /* 16 */
+    CUDA_WEIGHT_WIDE_32,     /* 128 */
+    CUDA_WEIGHT_WIDE_64,     /* 128 */
+    CUDA_WEIGHT_WIDE_128,    /* 128 */
+    CUDA_WEIGHT_WIDE_256,    /* 128 */
 } cuda_weight_spread;
+
+enum { CUDA_WEIGHT_IRREGULAR = -1 };
+
+/* Bytes of shared memory that the forms for few rows take at most: of one row, others, and of 32. */
+enum {
+    CUDA_WEIGHT_FEW_1_BYTES = 96 << 10,
+    CUDA_WEIGHT_FEW_BYTES = 160 << 10,
+    CUDA_WEIGHT_FEW_32_BYTES = 176 << 10
+};
+
+/* What is known of a product before it runs. */
+typedef struct cuda_weight_task {
+    int64_t m, tiles_n, tiles_k;
+    cuda_weight_numbers numbers;
+    bool wide;     /* x is float32 */
+    int blocks;    /* scales of a column in 128 rows of k: 1, 2, 4 or 8; 0: one for the column; or
+                    * IRREGULAR */
+    bool overlaps; /* kernels may begin before the one in front of them ends (Hopper and newer) */
+    cuda_tensor_map_encoder encode; /* NULL: a device without wgmma */
+    int processors;
+    size_t shared; /* bytes of shared memory that a block may have */
+} cuda_weight_task;
 
 typedef struct cuda_weight_choice {
     cuda_weight_spread spread;
     int splits, split_tiles; /* of k, over blocks of threads whose sums a second kernel adds */
     size_t workspace_bytes;
+    int blocks; /* as the task's */
+    bool overlaps;
+    cuda_tensor_map_encoder encode;
 } cuda_weight_choice;
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* For m rows of a product of these many tiles. */
-cuda_weight_choice cuda_weight_choose(int64_t m, int64_t tiles_n, int64_t tiles_k, int bits, bool wide,
-                                      int processors);
+cuda_weight_choice cuda_weight_choose(const cuda_weight_task *task);
+/* One that every product of the task can use, wherever its x begins, and that needs no workspace. */
+cuda_weight_choice cuda_weight_choose_any(const cuda_weight_task *task);
 /* By x's type. p NULL: prepares the kernel that the choice wants. */
 grt_status cuda_weight_use_half(const cuda_weight_product *p, cuda_weight_numbers numbers,
                                 const cuda_weight_choice *choice, cudaStream_t stream);
@@ -62,6 +97,15 @@ grt_status cuda_weight_use_bfloat(const cuda_weight_product *p, cuda_weight_numb
                                   const cuda_weight_choice *choice, cudaStream_t stream);
 grt_status cuda_weight_use_float(const cuda_weight_product *p, cuda_weight_numbers numbers,
                                  const cuda_weight_choice *choice, cudaStream_t stream);
+/* For the spreads FEW and WIDE. */
+grt_status cuda_weight_few_half(const cuda_weight_product *p, cuda_weight_numbers numbers,
+                                const cuda_weight_choice *choice, cudaStream_t stream);
+grt_status cuda_weight_few_bfloat(const cuda_weight_product *p, cuda_weight_numbers numbers,
+                                  const cuda_weight_choice *choice, cudaStream_t stream);
+grt_status cuda_weight_wide_half(const cuda_weight_product *p, cuda_weight_numbers numbers,
+                                 const cuda_weight_choice *choice, cudaStream_t stream);
+grt_status cuda_weight_wide_bfloat(const cuda_weight_product *p, cuda_weight_numbers numbers,
+                                   const cuda_weight_choice *choice, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

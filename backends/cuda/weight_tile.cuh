@@ -5,7 +5,7 @@
 #ifndef GRT_BACKENDS_CUDA_WEIGHT_TILE_CUH
 #define GRT_BACKENDS_CUDA_WEIGHT_TILE_CUH
 
-#include "backends/cuda/activate.cuh"
+#include "backends/cuda/weight_finish.cuh"
 #include "backends/cuda/weight_number.cuh"
 #include "backends/cuda/weight_pack.h"
 
@@ -33,7 +33,7 @@ template <class T, cuda_weight_numbers F, int K_WARPS, int N_WARPS, int N, int M
         TILE_PIECES = reader::WORDS * 32,
         W_PIECES = K_WARPS * TILES * TILE_PIECES,
         X_PIECES = DEPTH * (int)sizeof(T) / PIECE, /* of a row */
-        X_STRIDE = DEPTH * (int)sizeof(T) + 16 * (int)sizeof(T),
+        X_STRIDE = DEPTH * (int)sizeof(T) + 8 * (int)sizeof(T),
         SCALE_BYTES = 4 * 16 * 4, /* of a tile: up to 4 blocks */
         ZERO_BYTES = 4 * 16,
         X_AT = W_PIECES * PIECE,
@@ -54,40 +54,67 @@ struct weight_part {
 
 /* ---- a stage comes in ---- */
 
+/* Where a thread's pieces of the weights come from: what does not change from stage to stage. */
+template <class F> struct weight_source {
+    enum { PIECES = F::W_PIECES / THREADS };
+    const char *from[PIECES]; /* of the first stage's tile; NULL: no such column */
+};
+
 template <class F>
-__device__ __forceinline__ void fetch_weights(const cuda_weight_product &p, const weight_part &part, int tile,
-                                              char *stage)
+__device__ __forceinline__ weight_source<F> weights_from(const cuda_weight_product &p,
+                                                         const weight_part &part)
 {
+    weight_source<F> source;
 #pragma unroll
-    for (int i = 0; i < F::W_PIECES / THREADS; i++) {
-        const int piece = i * THREADS + (int)threadIdx.x, unit = piece % F::TILE_PIECES,
+    for (int i = 0; i < weight_source<F>::PIECES; i++) {
+        const int piece = i * THREADS + (int)threadIdx.x,
                   column = part.tile_n + piece / F::TILE_PIECES % F::TILES,
-                  at = tile + piece / F::TILE_PIECES / F::TILES;
-        const bool there = column < p.tiles_n && at < part.end;
-        const size_t from =
-            there ? ((size_t)column * p.tiles_k + at) * (F::TILE_PIECES * PIECE) + unit * PIECE : 0;
-        fetch(stage + piece * PIECE, (const char *)p.w + from, there);
+                  at = part.tile + piece / F::TILE_PIECES / F::TILES;
+        const size_t tile = (size_t)column * p.tiles_k + at;
+        source.from[i] = column < p.tiles_n ? (const char *)p.w + tile * (F::TILE_PIECES * PIECE) +
+                                                  piece % F::TILE_PIECES * PIECE
+                                            : NULL;
+    }
+    return source;
+}
+
+template <class F>
+__device__ __forceinline__ void fetch_weights(const cuda_weight_product &p, const weight_part &part,
+                                              const weight_source<F> &source, int tile, char *stage)
+{
+    const size_t passed = (size_t)(tile - part.tile) * (F::TILE_PIECES * PIECE);
+#pragma unroll
+    for (int i = 0; i < weight_source<F>::PIECES; i++) {
+        const int piece = i * THREADS + (int)threadIdx.x;
+        const bool there = source.from[i] && tile + piece / F::TILE_PIECES / F::TILES < part.end;
+        fetch(stage + piece * PIECE, there ? source.from[i] + passed : (const char *)p.w, there);
     }
 }
 
-/* Scales and zero points of all blocks that the stage meets, by the last threads, who have least to do. */
+/* Scales and zero points of all blocks that the stage meets. Pieces of the same number are neighbours, so
+ * that warps whose pieces do not exist are through at once; the last threads begin, who have least of x to
+ * do. */
 template <class F>
 __device__ __forceinline__ void fetch_scales(const cuda_weight_product &p, const weight_part &part, int tile,
                                              char *stage)
 {
-    const int size = p.wide_scales ? 4 : (int)sizeof(typename F::number), pieces = size,
-              of_block = pieces + (p.zeros ? 1 : 0), subs = 4 >> p.block_shift;
-    for (int i = THREADS - 1 - (int)threadIdx.x; i < F::KW * F::TILES * subs * of_block; i += THREADS) {
-        const int piece = i % of_block, sub = i / of_block % subs, of = i / of_block / subs,
-                  at = tile + of / F::TILES, column = part.tile_n + of % F::TILES,
-                  block = (at * 64 + (sub << p.block_shift) * 16) / p.padded_block;
+    enum { ALL = F::KW * F::TILES };
+    const int size = p.wide_scales ? 4 : (int)sizeof(typename F::number), subs = 4 >> p.block_shift,
+              pieces = size + (p.zeros ? 1 : 0);
+    for (int item = THREADS - 1 - (int)threadIdx.x; item < ALL * 4 * pieces; item += THREADS) {
+        const int of = item % ALL, sub = item / ALL % 4, piece = item / ALL / 4;
+        if (sub >= subs)
+            continue;
+        const int at = tile + of / F::TILES, column = part.tile_n + of % F::TILES,
+                  row = at * 64 + (sub << p.block_shift) * 16,
+                  block = p.block_log >= 0 ? row >> p.block_log : row / p.padded_block;
         const bool there = column < p.tiles_n && at < part.end && block < p.blocks;
-        const size_t row = there ? ((size_t)column * p.blocks + block) * 16 : 0;
-        if (piece < pieces)
+        const size_t first = there ? ((size_t)column * p.blocks + block) * 16 : 0;
+        if (piece < size)
             fetch(stage + F::SCALES_AT + of * F::SCALE_BYTES + sub * 16 * size + piece * PIECE,
-                  (const char *)p.scales + row * size + (there ? piece * PIECE : 0), there);
+                  (const char *)p.scales + first * size + (there ? piece * PIECE : 0), there);
         else
-            fetch(stage + F::ZEROS_AT + of * F::ZERO_BYTES + sub * 16, p.zeros + row, there);
+            fetch(stage + F::ZEROS_AT + of * F::ZERO_BYTES + sub * 16, p.zeros + first, there);
     }
 }
 
@@ -125,10 +152,10 @@ __device__ __forceinline__ void fetch_x(const cuda_weight_product &p, const weig
 }
 
 template <class F>
-__device__ __forceinline__ void fetch_stage(const cuda_weight_product &p, const weight_part &part, int tile,
-                                            char *stage)
+__device__ __forceinline__ void fetch_stage(const cuda_weight_product &p, const weight_part &part,
+                                            const weight_source<F> &source, int tile, char *stage)
 {
-    fetch_weights<F>(p, part, tile, stage);
+    fetch_weights<F>(p, part, source, tile, stage);
     fetch_x<F>(p, part, tile, stage);
     fetch_scales<F>(p, part, tile, stage);
 }
@@ -145,21 +172,92 @@ __device__ __forceinline__ void clear_x(const cuda_weight_product &p, int row, c
 
 /* ---- a stage is multiplied ---- */
 
-/* Of columns g and g + 8. */
-template <class F>
-__device__ __forceinline__ void scales_of(const cuda_weight_product &p, const char *of_tile, int sub,
-                                          float (&s)[2])
+/* A lane's scales and zero points of columns g and g + 8, for each block that the stage meets. */
+template <class F, int BLOCKS> struct block_numbers {
+    float scale[F::TN][BLOCKS][2];
+    uint32_t zero[F::TN][BLOCKS][2];
+};
+
+template <class F, int BLOCKS>
+__device__ __forceinline__ void load_blocks(const cuda_weight_product &p, const char *stage, int first,
+                                            block_numbers<F, BLOCKS> &out)
 {
+    using T = typename F::number;
     const int g = (int)threadIdx.x % 32 / 4;
-    if (p.wide_scales) {
-        const float2 both = ((const float2 *)of_tile)[sub * 8 + g];
-        s[0] = both.x;
-        s[1] = both.y;
-    } else {
-        using T = typename F::number;
-        const T *both = (const T *)of_tile + (sub * 8 + g) * 2;
-        s[0] = cuda_widen(both[0]);
-        s[1] = cuda_widen(both[1]);
+    const char *scales = stage + F::SCALES_AT + first * F::SCALE_BYTES,
+               *zeros = stage + F::ZEROS_AT + first * F::ZERO_BYTES;
+#pragma unroll
+    for (int n = 0; n < F::TN; n++)
+#pragma unroll
+        for (int b = 0; b < BLOCKS; b++) {
+            if (p.wide_scales) {
+                const float2 both = ((const float2 *)(scales + n * F::SCALE_BYTES))[b * 8 + g];
+                out.scale[n][b][0] = both.x;
+                out.scale[n][b][1] = both.y;
+            } else {
+                const T *both = (const T *)(scales + n * F::SCALE_BYTES) + (b * 8 + g) * 2;
+                out.scale[n][b][0] = cuda_widen(both[0]);
+                out.scale[n][b][1] = cuda_widen(both[1]);
+            }
+            int low = p.zero, high = p.zero;
+            if (p.zeros) {
+                const uint32_t both = ((const uint16_t *)(zeros + n * F::ZERO_BYTES))[b * 8 + g];
+                low = (int)(both & 255);
+                high = (int)(both >> 8);
+            }
+            F::reader::prepare(low, out.zero[n][b][0]);
+            F::reader::prepare(high, out.zero[n][b][1]);
+        }
+}
+
+/* STEPS steps of 16 rows of k share a scale. Without a branch, so that loads, conversions and products of
+ * different steps overlap. */
+template <class F, int STEPS>
+__device__ __forceinline__ void multiply_blocks(const cuda_weight_product &p, const char *stage, int k_warp,
+                                                int n_warp, int m_warp, float (&sum)[F::TN][F::TM][4])
+{
+    using T = typename F::number;
+    using core = tensor_core<typename F::operand>;
+    enum { WORDS = F::reader::WORDS };
+    const int lane = (int)threadIdx.x % 32, first = k_warp * F::TILES + n_warp * F::TN;
+    const char *x = stage + F::X_AT + (m_warp * F::TM * 8 + lane / 4) * F::X_STRIDE +
+                    (k_warp * 64 + lane % 4 * 2) * (int)sizeof(T);
+    uint32_t words[F::TN][4 * WORDS];
+    block_numbers<F, 4 / STEPS> blocks;
+    float part[F::TN][F::TM][4];
+#pragma unroll
+    for (int n = 0; n < F::TN; n++)
+#pragma unroll
+        for (int i = 0; i < WORDS; i++)
+            *(uint4 *)&words[n][4 * i] =
+                *(const uint4 *)(stage + ((first + n) * F::TILE_PIECES + i * 32 + lane) * PIECE);
+    load_blocks<F, 4 / STEPS>(p, stage, first, blocks);
+#pragma unroll
+    for (int step = 0; step < 4; step++) {
+        uint32_t a[F::TN][4];
+#pragma unroll
+        for (int n = 0; n < F::TN; n++)
+            F::reader::read(&words[n][step * WORDS], blocks.zero[n][step / STEPS], a[n]);
+#pragma unroll
+        for (int m = 0; m < F::TM; m++) {
+            uint32_t b[F::PARTS][2];
+            weight_read_x((const T *)(x + m * 8 * F::X_STRIDE) + step * 16, b);
+#pragma unroll
+            for (int n = 0; n < F::TN; n++) {
+                if (step % STEPS == 0)
+#pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        part[n][m][i] = 0.0f;
+#pragma unroll
+                for (int i = 0; i < F::PARTS; i++)
+                    core::mma(part[n][m], a[n], b[i]);
+                if ((step + 1) % STEPS == 0)
+#pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        sum[n][m][i] =
+                            fmaf(part[n][m][i], blocks.scale[n][step / STEPS][i / 2], sum[n][m][i]);
+            }
+        }
     }
 }
 
@@ -167,82 +265,15 @@ template <class F>
 __device__ __forceinline__ void multiply_stage(const cuda_weight_product &p, const char *stage, int k_warp,
                                                int n_warp, int m_warp, float (&sum)[F::TN][F::TM][4])
 {
-    using T = typename F::number;
-    enum { WORDS = F::reader::WORDS };
-    const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4,
-              first = k_warp * F::TILES + n_warp * F::TN;
-    uint32_t words[F::TN][4 * WORDS];
-    int zero[F::TN][2];
-    float part[F::TN][F::TM][4];
-#pragma unroll
-    for (int n = 0; n < F::TN; n++) {
-        const char *tile = stage + (first + n) * F::TILE_PIECES * PIECE;
-#pragma unroll
-        for (int i = 0; i < WORDS; i++)
-            *(uint4 *)&words[n][4 * i] = *(const uint4 *)(tile + i * 512 + lane * PIECE);
-    }
-#pragma unroll
-    for (int step = 0; step < 4; step++) {
-        const int sub = step >> p.block_shift, last = (1 << p.block_shift) - 1;
-        if ((step & last) == 0) {
-#pragma unroll
-            for (int n = 0; n < F::TN; n++) {
-                zero[n][0] = zero[n][1] = p.zero;
-                if (p.zeros) {
-                    const uint32_t both =
-                        ((const uint16_t *)(stage + F::ZEROS_AT + (first + n) * F::ZERO_BYTES))[sub * 8 + g];
-                    zero[n][0] = (int)(both & 255);
-                    zero[n][1] = (int)(both >> 8);
-                }
-#pragma unroll
-                for (int m = 0; m < F::TM; m++)
-#pragma unroll
-                    for (int i = 0; i < 4; i++)
-                        part[n][m][i] = 0.0f;
-            }
-        }
-        uint32_t a[F::TN][4];
-#pragma unroll
-        for (int n = 0; n < F::TN; n++)
-            F::reader::read(&words[n][step * WORDS], zero[n], a[n]);
-#pragma unroll
-        for (int m = 0; m < F::TM; m++) {
-            uint32_t b[F::PARTS][2];
-            weight_read_x((const T *)(stage + F::X_AT + ((m_warp * F::TM + m) * 8 + g) * F::X_STRIDE) +
-                              k_warp * 64 + step * 16 + t * 4,
-                          b);
-#pragma unroll
-            for (int i = 0; i < F::PARTS; i++)
-#pragma unroll
-                for (int n = 0; n < F::TN; n++)
-                    tensor_core<typename F::operand>::mma(part[n][m], a[n], b[i]);
-        }
-        if ((step & last) == last) {
-#pragma unroll
-            for (int n = 0; n < F::TN; n++) {
-                float s[2];
-                scales_of<F>(p, stage + F::SCALES_AT + (first + n) * F::SCALE_BYTES, sub, s);
-#pragma unroll
-                for (int m = 0; m < F::TM; m++)
-#pragma unroll
-                    for (int i = 0; i < 4; i++)
-                        sum[n][m][i] = fmaf(part[n][m][i], s[i / 2], sum[n][m][i]);
-            }
-        }
-    }
+    if (p.block_shift == 2)
+        multiply_blocks<F, 4>(p, stage, k_warp, n_warp, m_warp, sum);
+    else if (p.block_shift == 1)
+        multiply_blocks<F, 2>(p, stage, k_warp, n_warp, m_warp, sum);
+    else
+        multiply_blocks<F, 1>(p, stage, k_warp, n_warp, m_warp, sum);
 }
 
 /* ---- results leave ---- */
-
-template <class T>
-__device__ __forceinline__ void finish(const cuda_weight_product &p, float sum, int row, int column)
-{
-    if (p.bias)
-        sum += cuda_load<float>(p.bias, p.bias_dtype, column);
-    if (p.act.kind != GRT_ACT_NONE)
-        sum = cuda_activate_rare(p.act, sum);
-    ((T *)p.y)[(size_t)row * p.n + column] = cuda_narrow<T, float>(sum);
-}
 
 /* Sums of all warps of k meet in shared memory. */
 template <class F>
@@ -270,7 +301,7 @@ __device__ __forceinline__ void store_sums(const cuda_weight_product &p, const w
         if (p.partial)
             p.partial[((size_t)blockIdx.z * p.m + row) * p.n + column] = all;
         else
-            finish<typename F::number>(p, all, row, column);
+            weight_finish<typename F::number>(p, all, row, column);
     }
 }
 
@@ -285,17 +316,19 @@ __global__ void __launch_bounds__(THREADS) weight_kernel(const __grid_constant__
                               last < p.tiles_k ? last : p.tiles_k};
     const int stages = (part.end - part.tile + F::KW - 1) / F::KW;
     float sum[F::TN][F::TM][4] = {};
+    const weight_source<F> source = weights_from<F>(p, part);
     clear_x<F>(p, part.row, shared);
     for (int i = 0; i < F::STAGES - 1; i++) {
         if (i < stages)
-            fetch_stage<F>(p, part, part.tile + i * F::KW, shared + i * F::STAGE_BYTES);
+            fetch_stage<F>(p, part, source, part.tile + i * F::KW, shared + i * F::STAGE_BYTES);
         commit();
     }
     for (int i = 0, at = 0, next = F::STAGES - 1; i < stages; i++) {
         wait_for<F::STAGES - 2>();
         __syncthreads();
         if (i + F::STAGES - 1 < stages)
-            fetch_stage<F>(p, part, part.tile + (i + F::STAGES - 1) * F::KW, shared + next * F::STAGE_BYTES);
+            fetch_stage<F>(p, part, source, part.tile + (i + F::STAGES - 1) * F::KW,
+                           shared + next * F::STAGE_BYTES);
         commit();
         multiply_stage<F>(p, shared + at * F::STAGE_BYTES, k_warp, n_warp, m_warp, sum);
         at = at + 1 == F::STAGES ? 0 : at + 1;
@@ -304,19 +337,6 @@ __global__ void __launch_bounds__(THREADS) weight_kernel(const __grid_constant__
     wait_for<0>();
     __syncthreads();
     store_sums<F>(p, part, k_warp, n_warp, m_warp, sum, (float *)shared);
-}
-
-template <class T>
-__global__ void weight_add_kernel(const __grid_constant__ cuda_weight_product p, int splits)
-{
-    const size_t all = (size_t)p.m * p.n;
-    CUDA_EACH(i, (int64_t)all)
-    {
-        float sum = 0.0f;
-        for (int k = 0; k < splits; k++)
-            sum += p.partial[(size_t)k * all + i];
-        finish<T>(p, sum, (int)(i / p.n), (int)(i % p.n));
-    }
 }
 
 /* ---- launches ---- */
@@ -328,12 +348,7 @@ grt_status cuda_weight_tile_launch_form(const cuda_weight_product *p, int splits
                     (unsigned)((p->m + F::ROWS - 1) / F::ROWS), (unsigned)splits);
     weight_kernel<F><<<grid, THREADS, F::SHARED_BYTES, stream>>>(*p);
     CUDA_LAUNCHED();
-    if (splits > 1) {
-        weight_add_kernel<typename F::number>
-            <<<cuda_blocks((int64_t)p->m * p->n, THREADS), THREADS, 0, stream>>>(*p, splits);
-        CUDA_LAUNCHED();
-    }
-    return GRT_OK;
+    return splits > 1 ? weight_add<typename F::number>(p, splits, false, stream) : GRT_OK;
 }
 
 /* Launches the product; without one, asks for the shared memory that its kernel wants. */

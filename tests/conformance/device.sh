@@ -123,6 +123,7 @@ given() { [ ! -d "$data/given" ] || (cd "$data" && "$graphrun" check --device "$
 graphc=${graphrun%run}c
 gpu=$("$graphc" devices 2>/dev/null | sed -nE "s/^${device%%:*}:0 .*, (sm_[0-9]+)$/\1/p")
 functions=$here/../data/cases/pointwise # every pointwise function
+totals_run "$work/weights.log" "$graphrun" check --device "$device" --rtol 0 --atol 0 ${gpu:+--plan "$gpu"} "$here/../data/cases/weights"
 if [ -n "$gpu" ]; then
     [ -d "$data/given" ] && totals_run "$work/given-chosen.log" given --plan "$gpu"
     for precision in "" tf32 fp16 bf16; do

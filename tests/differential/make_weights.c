@@ -151,7 +151,9 @@ void make_weights(node *n)
     n->op = draw_op();
     n->out = draw(0, 3) ? GRT_DTYPE_FLOAT : GRT_DTYPE_FLOAT16;
     const int64_t m = draw(0, 2) ? draw(1, 6) : draw(7, 70), c = draw(1, 90),
-                  k = draw(1, n->out == GRT_DTYPE_FLOAT ? 150 : 40);
+                  k = n->out == GRT_DTYPE_FLOAT ? draw(1, 150)
+                      : draw(0, 1)              ? draw(1, 40)
+                                                : 8 * draw(1, 24); /* whole pieces of 16 bytes */
     if (!strcmp(n->op, "Gather")) {
         draw_gather(n, k, c);
         return;

@@ -102,17 +102,19 @@ static void try_forms(void)
     result("form", cuda_pointwise_form_of(&in, 1, &odd, &form) ? "63 elements are no whole vectors" : NULL);
 }
 
-/* Two layers; of few rows and of many. */
-static void try_networks(grt_act_kind kind, grt_dtype dtype, int32_t width, int64_t rows, int64_t count)
+/* Two layers; of few rows and of many, with weights that are staged, that lanes keep, and neither. */
+static void try_networks(grt_act_kind kind, grt_dtype dtype, int32_t width, int32_t hidden, int64_t rows,
+                         int64_t count)
 {
+    const cuda_networks_limits limits = {232448, 233472, 132};
     const grt_networks networks = {.n_layers = 2,
                                    .most = 32,
-                                   .width = {width, 32, 3},
+                                   .width = {width, hidden, 3},
                                    .bias = {true, false},
                                    .act = {{kind, 0.5f, 1.25f}, {GRT_ACT_NONE, 0, 0}}};
     cuda_networks_form form;
     grt_text source = {0};
-    cuda_networks_form_of(&networks, dtype, rows, count, &form);
+    cuda_networks_form_of(&networks, dtype, rows, count, &limits, &form);
     cuda_networks_source(&form, &source);
     result("networks", compile("networks", grt_text_get(&source)));
     grt_text_release(&source);
@@ -127,7 +129,9 @@ static void try_all_networks(void)
     };
     static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        try_networks(kinds[i], dtypes[i % 3], i % 2 ? 7 : 20, i % 4 < 2 ? 1 : 256, i % 5 ? 1000 : 33);
+        for (int32_t hidden = 8; hidden <= 32; hidden *= 4)
+            try_networks(kinds[i], dtypes[i % 3], i % 2 ? 7 : 20, hidden, i % 4 < 2 ? 1 : 256,
+                         i % 5 ? 1000 : 33);
 }
 
 int main(void)

@@ -56,7 +56,8 @@ START_TEST(numbers_come_back)
 }
 END_TEST
 
-/* Lane 4 g + t holds, of each step of 16 rows, rows 4 t to 4 t + 3 of columns g and g + 8. */
+/* Lane 4 g + t holds, of each step of 16 rows, rows 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of columns g and g + 8.
+ */
 START_TEST(lanes_find_their_numbers)
 {
     enum { K = 64, N = 16 };
@@ -71,7 +72,7 @@ START_TEST(lanes_find_their_numbers)
     for (int lane = 0; lane < 32; lane++)
         for (int step = 0; step < 4; step++)
             for (int i = 0; i < 8; i++) {
-                const int row = step * 16 + lane % 4 * 4 + i / 4 * 2 + i % 2,
+                const int row = step * 16 + lane % 4 * 2 + i / 4 * 8 + i % 2,
                           column = lane / 4 + i / 2 % 2 * 8;
                 ck_assert_int_eq(((uint8_t *)packed)[step / 2 * 512 + lane * 16 + step % 2 * 8 + i],
                                  (uint8_t)(row * 3 + column * 5));
@@ -94,8 +95,8 @@ START_TEST(other_formats_are_unknown)
 {
     const uint8_t data[64] = {0};
     grt_tensor t = {.dtype = GRT_DTYPE_UINT8, .rank = 2, .dims = {8, 8}, .data = (void *)(uintptr_t)data};
-    const char *const formats[] = {"channels last", "weights n first, blocks of 0",
-                                   "weights n first, blocks of 8"};
+    const char *const formats[] = {"channels last", "weights n first, in turns, blocks of 0",
+                                   "weights n first, in turns, blocks of 8"};
     uint8_t out[64];
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         grt_packing packing = {.bytes = 64};

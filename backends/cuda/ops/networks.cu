@@ -7,6 +7,7 @@
 #include "backends/cuda/generated.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/networks_source.h"
+#include "backends/cuda/overlap.cuh"
 #include "backends/cuda/walk.h"
 
 #include <stdlib.h>
@@ -21,6 +22,7 @@ struct shape {
     cuda_networks_grid grid;
     cudaKernel_t generated; /* NULL: there is none */
     int64_t rows, count, lane;
+    bool overlaps;
 };
 
 /* ---- without generated code ---- */
@@ -110,9 +112,11 @@ grt_status cuda_networks_reshape(grt_reshape *r)
     sh->rows = x->dims[0];
     sh->count = x->dims[1];
     sh->lane = r->in[grt_networks_weights(0)]->dims[2];
-    cuda_networks_form_of((const grt_networks *)r->state, x->dtype, sh->rows, sh->count, &sh->form);
     const cudaDeviceProp *prop = &((const cuda_device *)r->device)->prop;
-    const cuda_networks_limits limits = {prop->sharedMemPerBlockOptin, prop->sharedMemPerMultiprocessor};
+    sh->overlaps = prop->major >= 9;
+    const cuda_networks_limits limits = {prop->sharedMemPerBlockOptin, prop->sharedMemPerMultiprocessor,
+                                         prop->multiProcessorCount};
+    cuda_networks_form_of((const grt_networks *)r->state, x->dtype, sh->rows, sh->count, &limits, &sh->form);
     cuda_networks_grid_of(&sh->form, sh->rows, &limits, &sh->grid);
     const int64_t most = (int64_t)1 << 31;
     const bool fits = sh->rows > 0 && sh->count > 0 && sh->rows < 65535 * (int64_t)sh->grid.rows &&
@@ -139,12 +143,12 @@ grt_status cuda_networks_launch_generated(const grt_run *r, const shape *sh)
         args.bias[l] = grt_run_data(r, grt_networks_bias(l));
     }
     void *list[] = {&args};
-    const int32_t rows = sh->grid.rows;
-    const dim3 grid((args.count + CUDA_NETWORKS_LANES - 1) / CUDA_NETWORKS_LANES,
+    const int32_t rows = sh->grid.rows, networks = sh->grid.networks;
+    const dim3 grid((uint32_t)((sh->count + networks - 1) / networks),
                     (uint32_t)((sh->rows + rows - 1) / rows)),
         block(CUDA_NETWORKS_LANES, (uint32_t)sh->grid.warps);
-    CUDA_TRY(cudaLaunchKernel((const void *)sh->generated, grid, block, list, sh->grid.shared,
-                              (cudaStream_t)r->stream));
+    CUDA_TRY(overlap_launch_code(sh->overlaps, sh->generated, grid, block, sh->grid.shared,
+                                 (cudaStream_t)r->stream, list));
     return GRT_OK;
 }
 

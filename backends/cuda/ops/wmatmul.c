@@ -209,18 +209,74 @@ static grt_status create_wmatmul(const grt_kernel_node *node, void **out_state)
 
 /* ---- reshape and run ---- */
 
-static grt_status use_product(grt_dtype dtype, const cuda_weight_product *p, cuda_weight_numbers numbers,
-                              const cuda_weight_choice *choice, cudaStream_t stream)
+typedef grt_status weight_use(const cuda_weight_product *, cuda_weight_numbers, const cuda_weight_choice *,
+                              cudaStream_t);
+
+static weight_use *use_of(grt_dtype dtype, cuda_weight_spread spread)
 {
-    return dtype == GRT_DTYPE_FLOAT16    ? cuda_weight_use_half(p, numbers, choice, stream)
-           : dtype == GRT_DTYPE_BFLOAT16 ? cuda_weight_use_bfloat(p, numbers, choice, stream)
-                                         : cuda_weight_use_float(p, numbers, choice, stream);
+    const bool half = dtype == GRT_DTYPE_FLOAT16;
+    if (spread >= CUDA_WEIGHT_WIDE_32)
+        return half ? cuda_weight_wide_half : cuda_weight_wide_bfloat;
+    if (spread >= CUDA_WEIGHT_FEW_1)
+        return half ? cuda_weight_few_half : cuda_weight_few_bfloat;
+    return half                          ? cuda_weight_use_half
+           : dtype == GRT_DTYPE_BFLOAT16 ? cuda_weight_use_bfloat
+                                         : cuda_weight_use_float;
+}
+
+/* `any` is for an x that begins at no multiple of 16 bytes. */
+typedef struct wmatmul_shape {
+    cuda_weight_choice choice, any;
+} wmatmul_shape;
+
+static bool has_whole_pieces(const wmatmul_state *state, size_t size)
+{
+    const grt_weights *w = &state->w;
+    return (w->blocks == 1 || w->block == state->form.padded_block) && !state->row_scales && !w->by_row &&
+           (size_t)w->k * size % 16 == 0;
+}
+
+/* See cuda_weight_task. Blocks of 128 rows and more share one scale in 128; other numbers than those of 4
+ * bits have no kernel for blocks of 16 and 64. */
+static int regular_blocks(const wmatmul_state *state, const grt_tensor *x)
+{
+    const grt_weights *w = &state->w;
+    const int64_t block = w->block;
+    if (x->dtype == GRT_DTYPE_FLOAT || !has_whole_pieces(state, grt_dtype_size(x->dtype)))
+        return CUDA_WEIGHT_IRREGULAR;
+    if (w->blocks == 1)
+        return 0;
+    if (state->wide_scales || block < 16 || (block & (block - 1)) ||
+        (block < CUDA_WEIGHT_ROWS && state->form.tiles_k * CUDA_WEIGHT_ROWS != w->blocks * block))
+        return CUDA_WEIGHT_IRREGULAR;
+    const int blocks = block >= 128 ? 1 : (int)(128 / block);
+    return state->numbers == CUDA_WEIGHT_4 || blocks == 1 || blocks == 4 ? blocks : CUDA_WEIGHT_IRREGULAR;
+}
+
+static cuda_weight_task task_of(const wmatmul_state *state, const cuda_device *device, const grt_tensor *x)
+{
+    const bool warpgroups = device->prop.major == 9 && device->prop.minor == 0;
+    return (cuda_weight_task){.m = grt_tensor_elements(x) / state->w.k,
+                              .tiles_n = state->form.tiles_n,
+                              .tiles_k = state->form.tiles_k,
+                              .numbers = state->numbers,
+                              .wide = x->dtype == GRT_DTYPE_FLOAT,
+                              .blocks = regular_blocks(state, x),
+                              .overlaps = device->prop.major >= 9,
+                              .encode = warpgroups ? cuda_tensor_map_find() : NULL,
+                              .processors = device->prop.multiProcessorCount,
+                              .shared = device->prop.sharedMemPerBlockOptin};
+}
+
+static grt_status prepare_products(const wmatmul_state *state, grt_dtype dtype, const wmatmul_shape *shape)
+{
+    GRT_TRY(use_of(dtype, shape->choice.spread)(NULL, state->numbers, &shape->choice, NULL));
+    return use_of(dtype, shape->any.spread)(NULL, state->numbers, &shape->any, NULL);
 }
 
 static grt_status reshape_wmatmul(grt_reshape *r)
 {
     const wmatmul_state *state = r->state;
-    const cuda_device *device = (const cuda_device *)r->device;
     const grt_tensor *x = r->in[X];
     const int64_t inner = x->rank ? x->dims[x->rank - 1] : 0, m = grt_tensor_elements(x) / state->w.k;
     if (inner != state->w.k || m > INT32_MAX / 2)
@@ -228,25 +284,39 @@ static grt_status reshape_wmatmul(grt_reshape *r)
                            "the input has %lld rows of %lld; the weights have %lld rows, and up to %d of the "
                            "input are supported",
                            (long long)m, (long long)inner, (long long)state->w.k, INT32_MAX / 2);
-    cuda_weight_choice *choice = calloc(1, sizeof *choice);
-    if (!choice)
-        return grt_fail_memory(sizeof *choice);
-    r->shape = choice;
+    wmatmul_shape *shape = calloc(1, sizeof *shape);
+    if (!shape)
+        return grt_fail_memory(sizeof *shape);
+    r->shape = shape;
     if (m == 0)
         return GRT_OK;
-    *choice = cuda_weight_choose(m, state->form.tiles_n, state->form.tiles_k, state->w.bits,
-                                 x->dtype == GRT_DTYPE_FLOAT, device->prop.multiProcessorCount);
-    r->workspace_bytes = choice->workspace_bytes;
-    return use_product(x->dtype, NULL, state->numbers, choice, NULL);
+    const cuda_weight_task task = task_of(state, (const cuda_device *)r->device, x);
+    shape->choice = cuda_weight_choose(&task);
+    shape->any = cuda_weight_choose_any(&task);
+    r->workspace_bytes = shape->choice.workspace_bytes;
+    return prepare_products(state, x->dtype, shape);
+}
+
+static void describe_blocks(const wmatmul_state *state, cuda_weight_product *p)
+{
+    const grt_weights *w = &state->w;
+    p->block = (int)(w->by_block ? w->block : w->k);
+    p->padded_block = (int)state->form.padded_block;
+    p->blocks = (int)w->blocks;
+    p->block_shift = p->blocks == 1 || p->padded_block % 64 == 0 ? 2 : p->padded_block % 32 == 0 ? 1 : 0;
+    p->block_log =
+        (p->padded_block & (p->padded_block - 1)) == 0 ? __builtin_ctz((unsigned)p->padded_block) : -1;
 }
 
 static grt_status run_wmatmul(const grt_run *r)
 {
     const wmatmul_state *state = r->state;
-    const cuda_weight_choice *choice = r->shape;
+    const wmatmul_shape *shape = r->shape;
     const grt_weights *w = &state->w;
     const grt_tensor *x = r->in[X], *bias = grt_run_in(r, BIAS);
-    const int64_t block = w->by_block ? w->block : w->k;
+    const bool aligned = ((uintptr_t)x->data & 15) == 0;
+    const cuda_weight_choice *choice =
+        aligned || shape->choice.spread < CUDA_WEIGHT_FEW_1 ? &shape->choice : &shape->any;
     cuda_weight_product p = {
         .x = x->data,
         .w = state->packed ? state->packed : r->in[W]->data,
@@ -259,23 +329,19 @@ static grt_status run_wmatmul(const grt_run *r)
         .m = (int)(grt_tensor_elements(x) / w->k),
         .n = (int)w->n,
         .k = (int)w->k,
-        .block = (int)block,
-        .padded_block = (int)state->form.padded_block,
-        .blocks = (int)w->blocks,
         .tiles_n = (int)state->form.tiles_n,
         .tiles_k = (int)state->form.tiles_k,
         .split_tiles = choice->split_tiles,
         .zero = state->zero,
         .wide_scales = state->wide_scales,
-        .bias_dtype = bias ? bias->dtype : GRT_DTYPE_NONE,
+        .in_pieces = aligned && has_whole_pieces(state, grt_dtype_size(x->dtype)),
+        .bias_dtype = (int)(bias ? bias->dtype : GRT_DTYPE_NONE),
         .act = state->act,
     };
     if (p.m == 0)
         return GRT_OK;
-    p.block_shift = p.blocks == 1 || p.padded_block % 64 == 0 ? 2 : p.padded_block % 32 == 0 ? 1 : 0;
-    p.in_pieces = (p.blocks == 1 || p.block == p.padded_block) && !p.row_scale &&
-                  (size_t)p.k * grt_dtype_size(x->dtype) % 16 == 0 && ((uintptr_t)p.x & 15) == 0;
-    return use_product(x->dtype, &p, state->numbers, choice, r->stream);
+    describe_blocks(state, &p);
+    return use_of(x->dtype, choice->spread)(&p, state->numbers, choice, r->stream);
 }
 
 static const grt_kernel_row rows[] = {
