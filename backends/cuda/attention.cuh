@@ -28,6 +28,7 @@ struct attention_shape : grt_attention_dims {
     bool limited;  /* some keys are masked by position; nonpad may mask more */
     bool padded;   /* nonpad is given: padded keys may be NaN and are not read */
     int splits;    /* tasks that share the keys of one row */
+    int columns;   /* of tiles in shared memory: the sizes of heads, filled up with zeros */
     int64_t fold;  /* query heads of one key head that a block takes together, as rows; 1: none */
     int64_t heads; /* of folded heads */
     int64_t group; /* query heads of one key head */

@@ -52,8 +52,8 @@ __device__ __forceinline__ void add_values(float (*result)[4], const float (*wei
     }
 }
 
-/* Keys per tile: two blocks fit in 100 KiB of shared memory. */
-template <class T, int SIZE> constexpr int tile_size = sizeof(T) == 4 && SIZE > 64 ? 32 : 64;
+/* Keys per tile: up to 128 columns, two blocks fit in 100 KiB of shared memory. */
+template <class T, int SIZE> constexpr int tile_size = sizeof(T) * SIZE > 256 ? 32 : 64;
 
 /* A warp's rows with their queries. */
 template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
@@ -77,10 +77,10 @@ template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
             attention_rows<SIZE>::template begin<GENERAL>(s, d, t.batch, row, there, r);
             const T *at = (const T *)d.q + attention_at(s.q, t.batch, row) + 4 / sizeof(T) * (lane & 3);
 #pragma unroll
-            for (int step = 0; step < STEPS; step++) {
-                q[step][r] = there ? tensor_core<T>::operand(*(const uint32_t *)(at + step * DEPTH)) : 0;
-                q[step][2 + r] =
-                    there ? tensor_core<T>::operand(*(const uint32_t *)(at + step * DEPTH + DEPTH / 2)) : 0;
+            for (int i = 0; i < 2 * STEPS; i++) {
+                const int column = i * (DEPTH / 2);
+                q[i / 2][i % 2 * 2 + r] =
+                    there && column < s.size ? tensor_core<T>::operand(*(const uint32_t *)(at + column)) : 0;
             }
         }
     }
@@ -116,7 +116,8 @@ template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
 
 /* Many rows: each warp has its own rows; tiles are double-buffered. */
 template <class T, int SIZE, bool GENERAL>
-__global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64                   ? 2
+__global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 128                  ? 1
+                                                   : SIZE > 64                 ? 2
                                                    : sizeof(T) == 4 || GENERAL ? 3
                                                                                : 4)
     many(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
@@ -169,8 +170,9 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64                   ?
             T *y = (T *)d.y + attention_at(s.y, t.batch, attention_row_at(s, t, i)) + 2 * quad;
 #pragma unroll
             for (int c = 0; c < rows::COLUMNS; c++)
-                tensor_core<T>::store(y + c * 8, w.result[c][2 * r] * inverse,
-                                      w.result[c][2 * r + 1] * inverse);
+                if (c * 8 + 2 * quad < s.v_size)
+                    tensor_core<T>::store(y + c * 8, w.result[c][2 * r] * inverse,
+                                          w.result[c][2 * r + 1] * inverse);
         }
     }
 }
@@ -235,6 +237,8 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
             const int r = i / (SIZE / 2), c = i % (SIZE / 2) * 2;
             if (t.first + r >= t.rows)
                 break;
+            if (c >= s.v_size)
+                continue;
             float top = -CUDART_INF_F, sum = 0, a = 0, b = 0;
 #pragma unroll
             for (int k = 0; k < FEW_WARPS; k++)
@@ -253,7 +257,7 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
                 float *y = attention_partial_at(s, d.partial, t.batch, row, t.split);
                 *(float2 *)(y + c) = make_float2(a, b);
                 if (c == 0)
-                    *(float2 *)(y + SIZE) = make_float2(top, sum);
+                    *(float2 *)(y + s.v_size) = make_float2(top, sum);
             } else {
                 const float inverse = sum > 0 ? 1 / sum : sum == 0 ? 0.0f : sum; /* NaN stays */
                 tensor_core<T>::store((T *)d.y + attention_at(s.y, t.batch, row) + c, a * inverse,
@@ -275,8 +279,7 @@ template <class T, int SIZE> constexpr size_t few_bytes()
     return tiles > results ? tiles : results;
 }
 
-template <class T>
-void *cuda_attention_flash_kernel_of(int64_t size, bool is_few, bool general, size_t *bytes)
+template <class T> void *cuda_attention_flash_kernel_of(int columns, bool is_few, bool general, size_t *bytes)
 {
 #define PICK(SIZE)                                                                            \
     case SIZE:                                                                                \
@@ -284,12 +287,13 @@ void *cuda_attention_flash_kernel_of(int64_t size, bool is_few, bool general, si
         return is_few    ? general ? (void *)few<T, SIZE, true> : (void *)few<T, SIZE, false> \
                   : general ? (void *)many<T, SIZE, true>                                     \
                          : (void *)many<T, SIZE, false>
-    switch (size) {
+    switch (columns) {
         PICK(32);
         PICK(64);
         PICK(96);
-    default:
         PICK(128);
+    default:
+        PICK(256);
     }
 #undef PICK
 }
@@ -298,10 +302,10 @@ void *cuda_attention_flash_kernel_for(const attention_shape *s, grt_dtype dtype,
                                       size_t *bytes)
 {
     return dtype == GRT_DTYPE_FLOAT16
-               ? cuda_attention_flash_kernel_of<__half>(s->size, is_few, general, bytes)
+               ? cuda_attention_flash_kernel_of<__half>(s->columns, is_few, general, bytes)
            : dtype == GRT_DTYPE_BFLOAT16
-               ? cuda_attention_flash_kernel_of<__nv_bfloat16>(s->size, is_few, general, bytes)
-               : cuda_attention_flash_kernel_of<float>(s->size, is_few, general, bytes);
+               ? cuda_attention_flash_kernel_of<__nv_bfloat16>(s->columns, is_few, general, bytes)
+               : cuda_attention_flash_kernel_of<float>(s->columns, is_few, general, bytes);
 }
 
 } // namespace

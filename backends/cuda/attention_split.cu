@@ -19,18 +19,28 @@ static bool divides(const attention_view &view, int64_t by)
     return view.batch % by == 0 && view.head % by == 0 && view.row % by == 0;
 }
 
-/* A size that all tiled kernels have. wgmma's takes those between, too: bulk copies fill up with zeros. */
-static bool is_whole(int64_t size)
+/* The columns of tiles that hold a head's queries and values; 0: there are no such tiles. */
+static int columns_for(const attention_shape *s)
 {
-    return size == 32 || size == 64 || size == 96 || size == 128;
+    static const int sizes[] = {32, 64, 96, 128, 256};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (s->size <= sizes[i] && s->v_size <= sizes[i])
+            return sizes[i];
+    return 0;
 }
 
 static bool fits_tiles(const attention_shape *s, grt_dtype dtype)
 {
     const int64_t vector = 16 / (int64_t)grt_dtype_size(dtype);
-    return dtype != GRT_DTYPE_DOUBLE && s->size == s->v_size && s->size > 0 && s->size <= 128 &&
-           s->size % vector == 0 && divides(s->q, vector) && divides(s->k, vector) && divides(s->v, vector) &&
-           divides(s->y, vector);
+    return dtype != GRT_DTYPE_DOUBLE && s->size > 0 && s->v_size > 0 && s->columns > 0 &&
+           s->size % vector == 0 && s->v_size % vector == 0 && divides(s->q, vector) &&
+           divides(s->k, vector) && divides(s->v, vector) && divides(s->y, vector);
+}
+
+/* attention_float.cu has whole tiles alone, and a row of results in registers. */
+static bool fits_float(const attention_shape *s)
+{
+    return s->size == s->columns && s->v_size == s->columns && s->columns <= 128;
 }
 
 bool attention_tiles_aligned(const attention_data *d)
@@ -45,15 +55,17 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     s->kernel = ATTENTION_PLAIN;
     s->splits = 1;
     s->fold = 1;
+    s->columns = columns_for(s);
     if (!fits_tiles(s, dtype) || s->q_heads == 0 || s->q_len == 0 || s->batch == 0)
         return;
     int64_t rows;
     if (!grt_mul_i64(s->batch, s->q_heads, &rows) || !grt_mul_i64(rows, s->q_len, &rows) ||
         rows > INT32_MAX || s->total > INT32_MAX)
         return;
-    if (!is_whole(s->size) && s->q_len <= FOLD_QUERIES)
-        return; /* a warpgroup's 64 rows would be mostly empty, and the plain kernel rounds less */
-    s->kernel = dtype != GRT_DTYPE_FLOAT || tf32 ? ATTENTION_FLASH : ATTENTION_FLOAT;
+    const bool strict = dtype == GRT_DTYPE_FLOAT && !tf32;
+    if (strict && !fits_float(s))
+        return;
+    s->kernel = strict ? ATTENTION_FLOAT : ATTENTION_FLASH;
     const int64_t enough = 2 * (int64_t)device->multiProcessorCount;
     s->limited = s->causal || s->left >= 0 || s->right >= 0 || s->mask_len < s->total;
     s->group = s->q_heads / s->kv_heads;
@@ -64,10 +76,6 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     if (s->kernel == ATTENTION_FLASH && (!s->few || s->total <= WARPGROUP_KEYS) &&
         attention_warpgroup_takes(s, dtype, device) && (s->encode = cuda_tensor_map_find())) {
         s->kernel = ATTENTION_WARPGROUP;
-        return;
-    }
-    if (!is_whole(s->size)) {
-        s->kernel = ATTENTION_PLAIN;
         return;
     }
     if (s->kernel == ATTENTION_FLASH && !s->few)

@@ -141,26 +141,26 @@ template <class T, int SIZE> struct padded_rows {
     }
 };
 
-/* Keys tile .. tile + TILE of a head, those from `to` on as zeros. */
+/* Keys tile .. tile + TILE of a head, those from `to` on and columns from `size` on as zeros. */
 template <class T, int SIZE, int TILE, int THREADS, class Place>
 __device__ __forceinline__ void fetch_tile(const attention_shape &s, const void *now, const void *past,
-                                           const attention_view &view, const attention_task &t, int64_t tile,
-                                           Place place)
+                                           const attention_view &view, int size, const attention_task &t,
+                                           int64_t tile, Place place)
 {
     enum { EACH = 16 / sizeof(T), CHUNKS = SIZE / EACH };
     const int left = t.to - tile < TILE ? (int)(t.to - tile) : TILE;
-    const T *first = key_row<T>(s, now, past, view, SIZE, t.batch, t.kv_head, tile);
+    const T *first = key_row<T>(s, now, past, view, size, t.batch, t.kv_head, tile);
     const bool crosses = tile < s.past && tile + TILE > s.past; /* out of the past */
-    const int64_t step = tile < s.past ? SIZE : view.row;
+    const int64_t step = tile < s.past ? size : view.row;
     /* Little unrolling: with one tile per block, fetching code takes as long as running it. */
 #pragma unroll 2
     for (int at = threadIdx.x; at < TILE * CHUNKS; at += THREADS) {
         const int row = at / CHUNKS, chunk = at % CHUNKS;
-        const bool there = row < left;
+        const bool there = row < left && chunk * EACH < size;
         const T *from = first + (there ? row : 0) * step;
         if (crosses && there)
-            from = key_row<T>(s, now, past, view, SIZE, t.batch, t.kv_head, tile + row);
-        fetch(place(row, chunk), from + chunk * EACH, there);
+            from = key_row<T>(s, now, past, view, size, t.batch, t.kv_head, tile + row);
+        fetch(place(row, chunk), from + (there ? chunk : 0) * EACH, there);
     }
 }
 
@@ -168,14 +168,14 @@ template <class T, int SIZE, int TILE, int THREADS, class Place>
 __device__ __forceinline__ void fetch_keys(const attention_shape &s, const attention_data &d,
                                            const attention_task &t, int64_t tile, Place place)
 {
-    fetch_tile<T, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, t, tile, place);
+    fetch_tile<T, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, (int)s.size, t, tile, place);
 }
 
 template <class T, int SIZE, int TILE, int THREADS, class Place>
 __device__ __forceinline__ void fetch_values(const attention_shape &s, const attention_data &d,
                                              const attention_task &t, int64_t tile, Place place)
 {
-    fetch_tile<T, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, t, tile, place);
+    fetch_tile<T, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, (int)s.v_size, t, tile, place);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention by wgmma, for head sizes up to 128 and float16 and bfloat16 on Hopper where there are many rows:
+/* Attention by wgmma, for head sizes up to 256 and float16 and bfloat16 on Hopper where there are many rows:
  * as attention_flash.cu, but a warpgroup has 64 rows, and tensor cores read keys and values once for all of
  * them. Blocks stay for several tasks. */
 #include "backends/cuda/attention_rows.cuh"
@@ -10,12 +10,20 @@
 namespace
 {
 
-enum { ROWS = 64, TILE = 64, TASKS = 2, PANEL = ROWS * PANEL_ROW };
+enum { ROWS = 64, TILE = 64, PANEL = ROWS * PANEL_ROW };
 
 /* Limited by registers and shared memory. With few rows a block has one group, for more blocks; two where a
  * head has no rows for more. Four leave no registers for masks in pairs. */
-template <int SIZE> constexpr int most_groups = SIZE > 64 ? 3 : 4;
-template <int SIZE> constexpr int stages = SIZE > 64 ? 3 : 6;
+template <int SIZE> constexpr int most_groups = SIZE > 128 ? 2 : SIZE > 64 ? 3 : 4;
+template <int SIZE> constexpr int stages = SIZE > 128 ? 2 : SIZE > 64 ? 3 : 6;
+template <int SIZE> constexpr int tasks_ahead = SIZE > 128 ? 1 : 2;
+/* Registers that a thread takes for its rows, of what is launched and what the copying warps leave; 0: the
+ * launched ones are enough. */
+template <int SIZE, int GROUPS>
+constexpr int row_registers = GROUPS == 4                 ? 112
+                              : GROUPS == 3               ? 160
+                              : GROUPS == 2 && SIZE > 128 ? 232
+                                                          : 0;
 template <int SIZE> constexpr int panels = (SIZE + 63) / 64;
 
 template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE, GROUPS <= 3> {
@@ -107,7 +115,7 @@ template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE
 /* Tasks of a block are GROUPS x 64 rows of a head, and TILE of its keys and values after the other. A further
  * warpgroup issues the copies, as far ahead as there is room, across tasks. */
 template <int SIZE, int GROUPS> struct block_memory {
-    enum { STAGES = stages<SIZE>, MATRIX = panels<SIZE> * PANEL };
+    enum { STAGES = stages<SIZE>, TASKS = tasks_ahead<SIZE>, MATRIX = panels<SIZE> * PANEL };
     char q[TASKS][GROUPS][MATRIX];
     char keys[STAGES][MATRIX], values[STAGES][MATRIX];
     uint64_t tile_full[STAGES], tile_empty[STAGES], q_full[TASKS], q_empty[TASKS];
@@ -148,7 +156,7 @@ __device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int6
     using memory = block_memory<SIZE, GROUPS>;
     enum { MATRIX = memory::MATRIX, PANELS = panels<SIZE> };
     ring place = {0, 0}, q = {0, 0};
-    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x, q.next(TASKS)) {
+    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x, q.next(memory::TASKS)) {
         const block_task t = task_at(s, nonpad, task, GROUPS * ROWS);
         barrier_wait(&m.q_empty[q.at], q.phase ^ 1);
         barrier_expect(&m.q_full[q.at], GROUPS * MATRIX);
@@ -177,7 +185,7 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
     enum { CHUNKS = SIZE / 8 };
     const int lane = threadIdx.x & 31, warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5 & 3, 0);
     ring place = {0, 0}, queries = {0, 0};
-    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x, queries.next(TASKS)) {
+    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x, queries.next(memory::TASKS)) {
         const block_task t = task_at(s, d.nonpad, task, GROUPS * ROWS);
         const int first = t.first + group * ROWS, mine = first + warp * WARP_ROWS, rows = (int)s.q_len;
         const bool idle = mine >= rows;
@@ -208,7 +216,7 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
         }
         if (lane == 0)
             barrier_arrive(&m.q_empty[queries.at]);
-        w.store((T *)d.y + attention_at(s.y, t.batch, {t.head, mine}), s.y.row, rows - mine, (int)s.size,
+        w.store((T *)d.y + attention_at(s.y, t.batch, {t.head, mine}), s.y.row, rows - mine, (int)s.v_size,
                 lane);
     }
 }
@@ -219,7 +227,7 @@ __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
                                     const __grid_constant__ attention_data d,
                                     const __grid_constant__ attention_maps maps, uint32_t tasks)
 {
-    enum { WARPS = GROUPS * 4 };
+    enum { WARPS = GROUPS * 4, TAKES = row_registers<SIZE, GROUPS> };
     extern __shared__ char raw[];
     block_memory<SIZE, GROUPS> &m = *(block_memory<SIZE, GROUPS> *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) /
                                                                     PANEL_ALIGNMENT * PANEL_ALIGNMENT);
@@ -229,7 +237,7 @@ __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
             barrier_init(&m.tile_full[i], 1);
             barrier_init(&m.tile_empty[i], WARPS);
         }
-        for (int i = 0; i < TASKS; i++) {
+        for (int i = 0; i < tasks_ahead<SIZE>; i++) {
             barrier_init(&m.q_full[i], 1);
             barrier_init(&m.q_empty[i], WARPS);
         }
@@ -237,11 +245,11 @@ __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
     }
     __syncthreads();
     if (warp < WARPS) {
-        if constexpr (GROUPS > 2)
-            warpgroup_take_registers<GROUPS == 4 ? 112 : 160>();
+        if constexpr (TAKES > 0)
+            warpgroup_take_registers<TAKES>();
         attend_tasks<T, SIZE, GROUPS, GENERAL>(s, d, tasks, m, warp >> 2);
     } else {
-        if constexpr (GROUPS > 2)
+        if constexpr (TAKES > 0)
             warpgroup_leave_registers<32>();
         if (threadIdx.x == WARPS * 32)
             fetch_tasks<SIZE, GROUPS>(s, d.nonpad, maps, tasks, m);
@@ -270,10 +278,18 @@ template <class T, int SIZE> choice choose_groups(const attention_shape *s, bool
 
 template <class T> choice cuda_attention_warpgroup_choose(const attention_shape *s, bool general)
 {
-    return s->size <= 32   ? choose_groups<T, 32>(s, general)
-           : s->size <= 64 ? choose_groups<T, 64>(s, general)
-           : s->size <= 96 ? choose_groups<T, 96>(s, general)
-                           : choose_groups<T, 128>(s, general);
+    switch (s->columns) {
+    case 32:
+        return choose_groups<T, 32>(s, general);
+    case 64:
+        return choose_groups<T, 64>(s, general);
+    case 96:
+        return choose_groups<T, 96>(s, general);
+    case 128:
+        return choose_groups<T, 128>(s, general);
+    default:
+        return choose_groups<T, 256>(s, general);
+    }
 }
 
 choice choice_for(const attention_shape *s, grt_dtype dtype, bool general)
@@ -282,11 +298,11 @@ choice choice_for(const attention_shape *s, grt_dtype dtype, bool general)
                                       : cuda_attention_warpgroup_choose<__nv_bfloat16>(s, general);
 }
 
-cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view &view, int64_t rows,
-                int64_t heads, const void *data, CUtensorMap *out)
+cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view &view, int64_t size,
+                int64_t rows, int64_t heads, const void *data, CUtensorMap *out)
 {
     const cuda_tensor_view of = {dtype,
-                                 {(uint64_t)s->size, (uint64_t)rows, (uint64_t)heads, (uint64_t)s->batch},
+                                 {(uint64_t)size, (uint64_t)rows, (uint64_t)heads, (uint64_t)s->batch},
                                  {1, (uint64_t)view.row, (uint64_t)view.head, (uint64_t)view.batch}};
     return cuda_tensor_map_encode(s->encode, &of, data, ROWS, out);
 }
@@ -318,11 +334,11 @@ cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *
     const choice c = choice_for(s, dtype, !attention_scales_only(s, d));
     uint32_t tasks = (uint32_t)attention_tasks(s, c.groups * ROWS);
     attention_maps maps;
-    cudaError_t error = map(s, dtype, s->q, s->q_len, s->q_heads, d->q, &maps.q);
+    cudaError_t error = map(s, dtype, s->q, s->size, s->q_len, s->q_heads, d->q, &maps.q);
     if (error == cudaSuccess)
-        error = map(s, dtype, s->k, s->kv_len, s->kv_heads, d->k, &maps.k);
+        error = map(s, dtype, s->k, s->size, s->kv_len, s->kv_heads, d->k, &maps.k);
     if (error == cudaSuccess)
-        error = map(s, dtype, s->v, s->kv_len, s->kv_heads, d->v, &maps.v);
+        error = map(s, dtype, s->v, s->v_size, s->kv_len, s->kv_heads, d->v, &maps.v);
     if (error != cudaSuccess)
         return error;
     void *arguments[] = {(void *)s, (void *)d, &maps, &tasks};

@@ -210,16 +210,43 @@ static bool is_wide_mask(const ir_value *value)
     return false;
 }
 
+/* A sum of few numbers, which is as safe as the Adds that it stands for. */
+static bool sums_few(const ir_node *node)
+{
+    enum { FEW = 8 };
+    const ir_value *x = rewrite_is(node, "ReduceSum") ? ir_in(node, 0) : NULL;
+    const int64_t *axes;
+    int64_t n, dim, terms = 1;
+    if (!x || x->type.rank < 0 || !ir_const_ints(ir_in(node, 1), &axes, &n) || n == 0)
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        if (!grt_dim_is_const(node->graph->module->dims, x->type.dims[grt_axis(axes[i], x->type.rank)],
+                              &dim) ||
+            dim > FEW)
+            return false;
+        terms *= dim;
+        if (terms > FEW)
+            return false;
+    }
+    return true;
+}
+
+/* The trait of its op, or what this node has that others of the op do not. */
+static op_precision role_of(const ir_node *node)
+{
+    return sums_few(node) ? OP_FOLLOWS_FIRST : node->row->precision;
+}
+
 static bool may_narrow(const precision *p, const ir_node *node)
 {
-    return node->row && node->row->precision >= OP_NARROW && node->row->precision != OP_READS_NARROW &&
+    return node->row && role_of(node) >= OP_NARROW && role_of(node) != OP_READS_NARROW &&
            narrow_dtype(precision_of(p->context, node)) == p->narrow;
 }
 
 /* Inputs from this one on keep their type. */
 static int32_t narrow_inputs(const ir_node *node)
 {
-    const op_precision role = node->row->precision;
+    const op_precision role = role_of(node);
     if (role == OP_NARROW_RESULT)
         return 0;
     const bool first_only = role == OP_FOLLOWS_FIRST || role == OP_NARROW_FIRST || role == OP_NARROW_TABLE;
@@ -230,7 +257,7 @@ static bool precision_wants(const precision *p, const ir_node *node)
 {
     const int32_t last = narrow_inputs(node);
     bool narrow = false, wide = false;
-    op_precision role = node->row->precision;
+    op_precision role = role_of(node);
     if (node->n_out == 1 && node->out[0] && is_wide_mask(node->out[0]))
         return false;
     for (int32_t i = 0; i < last; i++) {

@@ -307,6 +307,35 @@ static bool find_rms_norm(pass_context *context, ir_node *node)
     return false;
 }
 
+/* The Clip from below, by *out_least, that makes the value, where it is written for each column or once. */
+static const ir_node *recognise_bound(const ir_value *value, double *out_least)
+{
+    const ir_node *expand = value ? rewrite_producer(value, "Expand") : NULL;
+    const ir_node *clip = rewrite_producer(expand ? ir_in(expand, 0) : value, "Clip");
+    return clip && ir_const_float(ir_in(clip, 1), out_least) && !ir_in(clip, 2) ? clip : NULL;
+}
+
+/* x / max(norm(x), e) over one axis, as float16 that is to come. It knows no norm between zero and 5.9e-8: e
+ * below divides zeros alone, and rows may be divided by their norms wherever those are not zero. */
+static bool find_unit_rows(pass_context *context, ir_node *node)
+{
+    const double least = 5.9e-8;
+    double e;
+    ir_value *x = ir_in(node, 0);
+    const ir_node *clip = rewrite_is(node, "Div") ? recognise_bound(ir_in(node, 1), &e) : NULL;
+    const ir_node *norm = clip ? rewrite_producer(ir_in(clip, 0), "ReduceL2") : NULL;
+    const int64_t *axes;
+    int64_t n;
+    if (!norm || e <= 0 || e > least || ir_in(norm, 0) != x || context->precision != GRT_PRECISION_FLOAT16 ||
+        !context->target->traits->half_floats || !grt_attr_int(&norm->desc, "keepdims", 1) ||
+        !ir_const_ints(ir_in(norm, 1), &axes, &n) || n != 1)
+        return false;
+    ir_node *made = unary(node, "LpNormalization", x);
+    if (made)
+        ir_attr_set_int(made, "axis", grt_axis(axes[0], x->type.rank));
+    return recognise_put(context, node, made);
+}
+
 /* ---- group normalisation ---- */
 
 static const float *recognise_constant_floats(const ir_value *value)
@@ -445,7 +474,8 @@ static void find_product_of_rows(pass_context *context, ir_node *node)
 static void recognise_look(pass_context *context, ir_node *node)
 {
     product p;
-    if (find_group_norm(context, node) || widen_group_norm(context, node) || !rewrite_is(node, "Mul"))
+    if (find_group_norm(context, node) || widen_group_norm(context, node) || find_unit_rows(context, node) ||
+        !rewrite_is(node, "Mul"))
         return;
     if (factors_of(node->out[0], &p) &&
         (find_gelu(context, node, &p) || find_swish(context, node, &p) || find_hard_swish(context, node, &p)))

@@ -70,10 +70,10 @@ static int64_t draw_keys(int64_t most)
 
 static void draw_lengths(attention_draw *a)
 {
-    static const int64_t sizes[] = {32, 64, 96, 128, 40, 72, 80, 112};
+    static const int64_t sizes[] = {32, 64, 96, 128, 40, 72, 80, 112, 256, 160};
     int64_t blocks;
     do {
-        a->size = sizes[draw(0, 7)];
+        a->size = sizes[draw(0, 9)];
         a->q_len = draw(0, 1) ? draw(17, ROWS) : draw(ROWS + 1, 150);
         a->kv_len = draw(0, 3) ? draw_keys(300) : a->q_len;
         a->past = draw(0, 3) ? 0 : draw_keys(150);
@@ -168,7 +168,7 @@ static void make_large(node *n)
 
 static void make_small(node *n)
 {
-    static const int64_t sizes[] = {32, 64, 96, 128, 128, 8, 20, 80},
+    static const int64_t sizes[] = {32, 64, 96, 128, 256, 8, 20, 80},
                          queries[] = {1, 1, 2, 5, 16, 17, 33, 70, 130},
                          lengths[] = {1, 7, 64, 65, 130, 600, 1300};
     attention_draw a = {.batch = draw(1, 2), .kv_heads = draw(1, 3)};

@@ -53,6 +53,26 @@ START_TEST(what_overflows_stays)
 }
 END_TEST
 
+/* A sum of few numbers is narrow as Adds of them are. */
+START_TEST(short_sums_are_narrow)
+{
+    check("in x f32 2,4,2\n"
+          "const w f32 2,2\n"
+          "const last i64 1 -1\n"
+          "a = MatMul x w\n"
+          "y = ReduceSum a last\n"
+          "out y\n",
+          GRT_PRECISION_FLOAT16, "Cast MatMul ReduceSum Cast");
+    check("in x f32 2,4,9\n"
+          "const w f32 9,9\n"
+          "const last i64 1 -1\n"
+          "a = MatMul x w\n"
+          "y = ReduceSum a last\n"
+          "out y\n",
+          GRT_PRECISION_FLOAT16, "Cast MatMul Cast ReduceSum");
+}
+END_TEST
+
 static void check_exceptions(grt_precision precision, const char *exceptions, const char *expected)
 {
     ir_module *module = ir_text("in x f32 2,4\n"
@@ -222,7 +242,7 @@ END_TEST
 
 Suite *suite_test_pass_precision(void);
 UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, what_overflows_stays,
-           nodes_are_excepted_by_name, masks_that_hide_keep_their_type, one_cast_serves_all_users,
-           elementwise_work_on_inputs_stays, an_epsilon_does_not_vanish, limits_stay_finite,
-           tables_are_narrowed_where_they_are_read, tf32_marks_products,
+           short_sums_are_narrow, nodes_are_excepted_by_name, masks_that_hide_keep_their_type,
+           one_cast_serves_all_users, elementwise_work_on_inputs_stays, an_epsilon_does_not_vanish,
+           limits_stay_finite, tables_are_narrowed_where_they_are_read, tf32_marks_products,
            what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked)

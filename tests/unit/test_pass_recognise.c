@@ -240,6 +240,38 @@ START_TEST(another_axis_is_no_rms_norm)
 }
 END_TEST
 
+static void check_unit_rows(const char *bound, grt_precision precision, const char *expected)
+{
+    grt_text text = {0};
+    grt_text_add(&text,
+                 "in x f32 2,3,5\n"
+                 "const ax i64 1 -1\n"
+                 "const e f32 - %s\n"
+                 "n = ReduceL2 x ax\n"
+                 "c = Clip n e\n"
+                 "y = Div x c\n"
+                 "out y\n",
+                 bound);
+    ir_module *module = ir_text(grt_text_get(&text));
+    grt_target target = ir_text_target();
+    pass_context context = {.module = module, .target = &target, .level = 2, .precision = precision};
+    ck_assert_int_eq(pass_recognise(&context), GRT_OK);
+    ck_assert_int_eq(pass_dce(&context), GRT_OK);
+    ck_assert_str_eq(ir_text_ops(module), expected);
+    ir_module_release(module);
+    grt_text_release(&text);
+}
+
+/* A bound that float16 numbers can be below of, or numbers of float32, are divided by the bound. */
+START_TEST(unit_rows_of_float16)
+{
+    check_unit_rows("1e-12", GRT_PRECISION_FLOAT16, "LpNormalization");
+    check_unit_rows("1e-6", GRT_PRECISION_FLOAT16, "ReduceL2 Clip Div");
+    check_unit_rows("1e-12", GRT_PRECISION_BFLOAT16, "ReduceL2 Clip Div");
+    check_unit_rows("1e-12", GRT_PRECISION_TF32, "ReduceL2 Clip Div");
+}
+END_TEST
+
 Suite *suite_test_pass_recognise(void)
 {
     Suite *suite = suite_create("pass_recognise");
@@ -257,6 +289,7 @@ Suite *suite_test_pass_recognise(void)
     tcase_add_test(tc, a_result_that_others_use_stops_it);
     tcase_add_test(tc, rms_norm_between_casts);
     tcase_add_test(tc, another_axis_is_no_rms_norm);
+    tcase_add_test(tc, unit_rows_of_float16);
     suite_add_tcase(suite, tc);
     return suite;
 }

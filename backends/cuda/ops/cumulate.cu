@@ -98,24 +98,48 @@ grt_status cuda_run_cumulate(const grt_run *r)
 
 /* ---- LpNormalization ---- */
 
+template <typename S>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    lp_norm_kernel(cuda_lines s, bool absolute, bool by_warp, const S *in, S *out)
+{
+    using A = typename pw_storage<S>::T;
+    const int step = by_warp ? 32 : 1, lane = by_warp ? threadIdx.x % 32 : 0;
+    const int64_t threads = (int64_t)gridDim.x * blockDim.x / step;
+    for (int64_t l = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / step; l < s.n_lines; l += threads) {
+        const int64_t base = cuda_line_base(s, l, s.n);
+        A norm = 0;
+        for (int64_t i = lane; i < s.n; i += step) {
+            const A v = pw_widen<S>(in[base + i * s.inner]);
+            norm += absolute ? fabs(v) : v * v;
+        }
+        if (by_warp)
+            norm = cuda_warp_reduce<cuda_sum, A>(norm);
+        norm = absolute ? norm : sqrt(norm);
+        for (int64_t i = lane; i < s.n; i += step) {
+            const int64_t at = base + i * s.inner;
+            out[at] = pw_narrow<S>(norm == 0 ? A(0) : (A)(pw_widen<S>(in[at]) / norm));
+        }
+    }
+}
+
+template <typename S> void cuda_lp_norm_launch(const grt_run *r, const cuda_lines &s, bool absolute)
+{
+    const bool by_warp = cuda_lines_by_warp(s);
+    lp_norm_kernel<S>
+        <<<cuda_grid(s.n_lines, by_warp ? CUDA_BLOCK / 32 : CUDA_BLOCK), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+            s, absolute, by_warp, (const S *)r->in[0]->data, (S *)r->out[0]->data);
+}
+
 grt_status cuda_run_norm(const grt_run *r)
 {
     const grt_lp_norm *s = (const grt_lp_norm *)r->state;
-    const int64_t p = s->p;
     cuda_lines l;
     cuda_lines_of(&l, r->in[0], grt_axis(s->axis, r->in[0]->rank));
-    const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
-    return cuda_each(r, l.n ? l.n_lines : 0, [=] __device__(int64_t row) {
-        int64_t base = cuda_line_base(l, row, l.n);
-        double sum = 0;
-        for (int64_t i = 0; i < l.n; i++) {
-            double v = in.get(base + i * l.inner);
-            sum += p == 1 ? fabs(v) : v * v;
-        }
-        double norm = p == 1 ? sum : sqrt(sum);
-        for (int64_t i = 0; i < l.n; i++)
-            out.put(base + i * l.inner, norm == 0 ? 0 : in.get(base + i * l.inner) / norm);
-    });
+    if (l.n_lines <= 0 || l.n <= 0)
+        return GRT_OK;
+    CUDA_FOR_FLOATS(r->in[0]->dtype, T, cuda_lp_norm_launch<T>(r, l, s->p == 1));
+    CUDA_LAUNCHED();
+    return GRT_OK;
 }
 
 /* ---- MeanVarianceNormalization: a block per kept index ---- */
