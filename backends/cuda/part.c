@@ -85,8 +85,8 @@ static grt_status split_device(const cuda_device *device)
 }
 
 /* With the lock. The groups that make up `wanted` multiprocessors, or what is free. */
-static unsigned int choose_groups(const cuda_device *device, int64_t wanted, struct cuda_part *part,
-                                  CUdevResource *out_groups, unsigned int *out_n)
+static unsigned int choose_part_groups(const cuda_device *device, int64_t wanted, struct cuda_part *part,
+                                       CUdevResource *out_groups, unsigned int *out_n)
 {
     const size_t at = (size_t)device->base.index;
     unsigned int found = 0;
@@ -128,7 +128,7 @@ static grt_status take_groups(const cuda_device *device, int64_t wanted, struct 
     CUdevResource groups[MOST_GROUPS];
     unsigned int n;
     GRT_TRY(split_device(device));
-    const unsigned int found = choose_groups(device, wanted, part, groups, &n);
+    const unsigned int found = choose_part_groups(device, wanted, part, groups, &n);
     if (found < wanted)
         return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
                         "cuda:%d has %u multiprocessors left that a session can have to itself, %lld are "

@@ -115,7 +115,7 @@ grt_status grt_devices_open(grt_devices *devices, const grt_backend *backend, in
     return GRT_OK;
 }
 
-static taken_part *find_part(grt_devices *devices, grt_device *whole)
+static taken_part *devices_find_part(grt_devices *devices, grt_device *whole)
 {
     for (taken_part *p = devices->parts; p; p = p->next)
         if (p->whole == whole && !p->taken)
@@ -131,7 +131,7 @@ static taken_part *find_part(grt_devices *devices, grt_device *whole)
 grt_status grt_devices_take_part(grt_devices *devices, grt_device *whole, int64_t n, grt_device **out_part)
 {
     pthread_mutex_lock(&devices->lock);
-    taken_part *p = find_part(devices, whole);
+    taken_part *p = devices_find_part(devices, whole);
     const grt_status status = p ? grt_device_part_take(whole, n, &p->device) : grt_fail_memory(sizeof *p);
     if (status == GRT_OK) {
         p->taken = true;

@@ -301,7 +301,7 @@ static grt_status session_announce(const grt_session *session, const grt_backend
     return GRT_OK;
 }
 
-static grt_status take_part(grt_session *session)
+static grt_status session_take_part(grt_session *session)
 {
     grt_device *part;
     const grt_status status = grt_devices_take_part(session->model->runtime->devices, session->device,
@@ -322,7 +322,7 @@ grt_status grt_session_open_device(grt_session *session, const grt_backend *back
     GRT_TRY(session_announce(session, backend));
     GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
     if (session->multiprocessors)
-        GRT_TRY(take_part(session));
+        GRT_TRY(session_take_part(session));
     session->on_device = !grt_device_is_host(session->device);
     if (session->device->algos) {
         const grt_plan *plan = session->model->plan;
