@@ -214,20 +214,23 @@ static void host_to_host(const subject *s, int64_t rows, double alone_ms)
     }
 }
 
-static void together(const subject *a, const subject *b, int64_t rows, double a_ms, double b_ms)
+static void together(const subject *a, const subject *b, int64_t rows, double a_ms, double b_ms,
+                     int32_t device_runs)
 {
     client clients[4] = {{0}};
     size_t lane;
-    grt_pool *pool = make_pool(a, 3, 0, 0);
-    const grt_pool_options options = {.struct_size = sizeof options, .contexts = 3, .queue = 64};
+    grt_pool *pool;
+    const grt_pool_options options = {
+        .struct_size = sizeof options, .contexts = 3, .queue = 64, .device_runs = device_runs};
+    must(grt_pool_create(&a->session, 1, &options, &pool), "pool");
     must(grt_pool_add(pool, &b->session, 1, &options, &lane), "lane");
     for (int i = 0; i < 4; i++)
         clients[i] = (client){
             .subject = i < 2 ? a : b, .pool = pool, .lane = i < 2 ? 0 : lane, .rows = rows, .open = 4};
     run_clients(clients, 4);
     const double x = rows_per_s(clients, 2), y = rows_per_s(clients + 2, 2);
-    printf("two models together: %.1f and %.1f rows/s, %.3f of their time-slices\n", x, y,
-           (x * a_ms + y * b_ms) / (1e3 * (double)rows));
+    printf("two models together, %d at work: %.1f and %.1f rows/s, %.3f of their time-slices\n",
+           (int)device_runs, x, y, (x * a_ms + y * b_ms) / (1e3 * (double)rows));
     grt_pool_release(pool);
 }
 
@@ -360,7 +363,8 @@ int main(int argc, char **argv)
     printf("alone: %.4f and %.4f ms for %d rows: %.1f and %.1f rows/s\n", a_ms, b_ms, (int)batch,
            1e3 * batch / a_ms, 1e3 * batch / b_ms);
     host_to_host(&a, batch, a_ms);
-    together(&a, &b, batch, a_ms, b_ms);
+    for (int32_t runs = 3; runs <= 6; runs++)
+        together(&a, &b, batch, a_ms, b_ms, runs);
     single_rows(&a, batch, 1e3 * batch / a_ms);
     tail("one row at a time, alone", &a, NULL, 0);
     tail("beside the other model, equal priority", &a, &b, batch);

@@ -27,6 +27,7 @@ static pthread_once_t green_once = PTHREAD_ONCE_INIT;
 /* Each device is split once, into the smallest groups: only groups of one split can be put together. */
 static struct {
     unsigned int n; /* 0: it has not been split */
+    bool remainder; /* the last group is what did not fit into one */
     CUdevResource groups[MOST_GROUPS];
     bool taken[MOST_GROUPS];
 } splits[MOST_DEVICES];
@@ -69,22 +70,26 @@ static grt_status fail_green(const cuda_device *device, const char *call, CUresu
 /* With the lock. */
 static grt_status split_device(const cuda_device *device)
 {
-    CUdevResource whole;
-    unsigned int n = MOST_GROUPS;
+    CUdevResource whole, rest = {.type = CU_DEV_RESOURCE_TYPE_INVALID};
+    unsigned int n = MOST_GROUPS - 1;
     const size_t at = (size_t)device->base.index;
     if (splits[at].n)
         return GRT_OK;
     CUresult result = green.whole(device->base.index, &whole, CU_DEV_RESOURCE_TYPE_SM);
     if (result != CUDA_SUCCESS)
         return fail_green(device, "cuDeviceGetDevResource", result);
-    result = green.split(splits[at].groups, &n, &whole, NULL, 0, 1);
+    result = green.split(splits[at].groups, &n, &whole, &rest, 0, 1);
     if (result != CUDA_SUCCESS || !n)
         return fail_green(device, "cuDevSmResourceSplitByCount", result);
+    splits[at].remainder = rest.type == CU_DEV_RESOURCE_TYPE_SM && rest.sm.smCount > 0;
+    if (splits[at].remainder)
+        splits[at].groups[n++] = rest;
     splits[at].n = n;
     return GRT_OK;
 }
 
-/* With the lock. The groups that make up `wanted` multiprocessors, or what is free. */
+/* With the lock. The groups that make up `wanted` multiprocessors, or what is free. What is left over by the
+ * split may be too scattered for clusters of blocks: it only goes with other groups. */
 static unsigned int choose_part_groups(const cuda_device *device, int64_t wanted, struct cuda_part *part,
                                        CUdevResource *out_groups, unsigned int *out_n)
 {
@@ -92,7 +97,8 @@ static unsigned int choose_part_groups(const cuda_device *device, int64_t wanted
     unsigned int found = 0;
     *out_n = 0;
     for (unsigned int i = 0; i < splits[at].n; i++) {
-        part->groups[i] = !splits[at].taken[i] && found < wanted;
+        const bool alone = splits[at].remainder && i == splits[at].n - 1 && !*out_n;
+        part->groups[i] = !splits[at].taken[i] && found < wanted && !alone;
         if (part->groups[i]) {
             out_groups[(*out_n)++] = splits[at].groups[i];
             found += splits[at].groups[i].sm.smCount;
