@@ -220,9 +220,10 @@ static void together(const subject *a, const subject *b, int64_t rows, double a_
     client clients[4] = {{0}};
     size_t lane;
     grt_pool *pool;
-    const grt_pool_options options = {
+    grt_pool_options options = {
         .struct_size = sizeof options, .contexts = 3, .queue = 64, .device_runs = device_runs};
     must(grt_pool_create(&a->session, 1, &options, &pool), "pool");
+    options.device_runs = 0;
     must(grt_pool_add(pool, &b->session, 1, &options, &lane), "lane");
     for (int i = 0; i < 4; i++)
         clients[i] = (client){
