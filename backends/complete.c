@@ -36,6 +36,7 @@ static const table tables[] = {
     TABLE(pinned, grt_pinned_api, "alloc", "free", "pin", "unpin"),
     TABLE(timer, grt_timer_api, "create", "release", "record", "elapsed"),
     TABLE(locals, grt_local_api, "check", "release"),
+    TABLE(parts, grt_part_api, "take", "give", "close"),
 };
 enum { N_TABLES = sizeof tables / sizeof *tables };
 

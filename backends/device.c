@@ -153,6 +153,23 @@ grt_status grt_device_stream_create(grt_device *device, int32_t priority, void *
     return device->api->streams ? device->api->streams->create(device, priority, out_stream) : GRT_OK;
 }
 
+grt_status grt_device_part_take(grt_device *whole, int64_t n, grt_device **part)
+{
+    return whole->api->parts
+               ? whole->api->parts->take(whole, n, part)
+               : fail_absent(whole, "processors for one session alone: leave multiprocessors 0");
+}
+
+void grt_device_part_give(grt_device *part)
+{
+    part->api->parts->give(part);
+}
+
+void grt_device_part_close(grt_device *part)
+{
+    part->api->parts->close(part);
+}
+
 void grt_device_stream_release(grt_device *device, void *stream)
 {
     if (stream)

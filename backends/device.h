@@ -44,6 +44,17 @@ typedef struct grt_stream_api {
     bool (*is_captured)(grt_device *device, void *stream);
 } grt_stream_api;
 
+/* Parts of a device, for whoever needs some of its processors to itself: devices, too, of the same index,
+ * memory and kernels, whose streams compute on the part's processors only. Absent: it cannot be divided. */
+typedef struct grt_part_api {
+    /* At least n processors of which no other part has any. *part: NULL, or one of this device that was given
+     * back and becomes a new part. OUT_OF_MEMORY if so many are not free. */
+    grt_status (*take)(grt_device *whole, int64_t n, grt_device **part);
+    /* After its streams. Memory that was allocated with it may still be freed with it. */
+    void (*give)(grt_device *part);
+    void (*close)(grt_device *part); /* one that was given back */
+} grt_part_api;
+
 /* The calling thread's current device, for kernels to be created, prepared or run, until leave gives the
  * thread back what was current before; pairs nest. The other tables' functions leave it as they find it.
  * Absent: threads have no current device. */
@@ -119,6 +130,7 @@ typedef struct grt_device_api {
     const grt_pinned_api *pinned;
     const grt_timer_api *timer;
     const grt_local_api *locals;
+    const grt_part_api *parts;
 } grt_device_api;
 
 struct grt_device {
@@ -146,6 +158,10 @@ grt_status grt_device_copy(grt_device *device, void *dst, const void *src, size_
 grt_status grt_device_stream_create(grt_device *device, int32_t priority, void **out_stream);
 void grt_device_stream_release(grt_device *device, void *stream); /* NULL-safe */
 grt_status grt_device_wait(grt_device *device, void *stream);     /* host devices: nothing to do */
+/* UNSUPPORTED where there are none. */
+grt_status grt_device_part_take(grt_device *whole, int64_t n, grt_device **part);
+void grt_device_part_give(grt_device *part);
+void grt_device_part_close(grt_device *part);
 uint64_t grt_device_stream_id(grt_device *device, void *stream);
 bool grt_device_stream_is_captured(grt_device *device, void *stream);
 grt_status grt_device_enter(grt_device *device, bool *out_switched);

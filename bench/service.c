@@ -6,7 +6,8 @@
  *
  * Prints, each measured for SECONDS: computing alone; host to host from 1, 4 and 16 threads; two models
  * together, beside what their time-slices would give; single rows that the pool puts together; tails alone
- * and beside the other model, at equal and at higher priority; what profile callbacks cost. */
+ * and beside the other model, at equal and at higher priority and on parts of the device; what profile
+ * callbacks cost. */
 #include <graphrt/graphrt.h>
 
 #include <pthread.h>
@@ -36,14 +37,15 @@ typedef struct subject {
 static grt_runtime *runtime;
 static double seconds;
 
-static subject open_subject(const char *path, const char *device, int32_t priority)
+static subject open_subject(const char *path, const char *device, int32_t priority, int64_t multiprocessors)
 {
     subject s = {0};
     char kind[32] = "cpu";
     sscanf(device, "%31[a-z]", kind);
     const grt_compile_options compile = {.struct_size = sizeof compile, .target = kind};
     const bool plan = strlen(path) > 4 && !strcmp(path + strlen(path) - 4, ".grt");
-    grt_session_options options = {.struct_size = sizeof options, .priority = priority};
+    grt_session_options options = {
+        .struct_size = sizeof options, .priority = priority, .multiprocessors = multiprocessors};
     grt_context *context;
     must(grt_model_open_with(runtime, path, plan ? NULL : &compile, &s.model), path);
     must(grt_session_create(s.model, device, &options, &s.session), "session");
@@ -212,20 +214,24 @@ static void host_to_host(const subject *s, int64_t rows, double alone_ms)
     }
 }
 
-static void together(const subject *a, const subject *b, int64_t rows, double a_ms, double b_ms)
+static void together(const subject *a, const subject *b, int64_t rows, double a_ms, double b_ms,
+                     int32_t device_runs)
 {
     client clients[4] = {{0}};
     size_t lane;
-    grt_pool *pool = make_pool(a, 3, 0, 0);
-    const grt_pool_options options = {.struct_size = sizeof options, .contexts = 3, .queue = 64};
+    grt_pool *pool;
+    grt_pool_options options = {
+        .struct_size = sizeof options, .contexts = 3, .queue = 64, .device_runs = device_runs};
+    must(grt_pool_create(&a->session, 1, &options, &pool), "pool");
+    options.device_runs = 0;
     must(grt_pool_add(pool, &b->session, 1, &options, &lane), "lane");
     for (int i = 0; i < 4; i++)
         clients[i] = (client){
             .subject = i < 2 ? a : b, .pool = pool, .lane = i < 2 ? 0 : lane, .rows = rows, .open = 4};
     run_clients(clients, 4);
     const double x = rows_per_s(clients, 2), y = rows_per_s(clients + 2, 2);
-    printf("two models together: %.1f and %.1f rows/s, %.3f of their time-slices\n", x, y,
-           (x * a_ms + y * b_ms) / (1e3 * (double)rows));
+    printf("two models together, %d at work: %.1f and %.1f rows/s, %.3f of their time-slices\n",
+           (int)device_runs, x, y, (x * a_ms + y * b_ms) / (1e3 * (double)rows));
     grt_pool_release(pool);
 }
 
@@ -283,6 +289,26 @@ static void tail(const char *what, const subject *s, const subject *other, int64
     grt_pool_release(busy);
 }
 
+/* Each on multiprocessors of its own; the kind of device must have parts. */
+static void parts(const char *path, const char *other, const char *device, int64_t batch)
+{
+    static const struct {
+        int64_t few, many;
+    } shares[] = {{32, 96}, {64, 64}, {16, 112}};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        char what[64];
+        subject few = open_subject(path, device, PRIORITY, shares[i].few),
+                many = open_subject(other, device, 0, shares[i].many);
+        snprintf(what, sizeof what, "on %d multiprocessors, alone", (int)shares[i].few);
+        tail(what, &few, NULL, 0);
+        snprintf(what, sizeof what, "on %d, beside the other model on %d", (int)shares[i].few,
+                 (int)shares[i].many);
+        tail(what, &few, &many, batch);
+        close_subject(&few);
+        close_subject(&many);
+    }
+}
+
 static void count_event(void *user, const grt_profile_event *event)
 {
     (void)event;
@@ -333,20 +359,23 @@ int main(int argc, char **argv)
     seconds = atof(argv[4]);
     setvbuf(stdout, NULL, _IOLBF, 0);
     must(grt_runtime_create(&runtime), "runtime");
-    subject a = open_subject(argv[1], argv[3], 0), b = open_subject(argv[2], argv[3], 0);
+    subject a = open_subject(argv[1], argv[3], 0, 0), b = open_subject(argv[2], argv[3], 0, 0);
     const double a_ms = alone(&a, batch), b_ms = alone(&b, batch);
     printf("alone: %.4f and %.4f ms for %d rows: %.1f and %.1f rows/s\n", a_ms, b_ms, (int)batch,
            1e3 * batch / a_ms, 1e3 * batch / b_ms);
     host_to_host(&a, batch, a_ms);
-    together(&a, &b, batch, a_ms, b_ms);
+    for (int32_t runs = 3; runs <= 6; runs++)
+        together(&a, &b, batch, a_ms, b_ms, runs);
     single_rows(&a, batch, 1e3 * batch / a_ms);
     tail("one row at a time, alone", &a, NULL, 0);
     tail("beside the other model, equal priority", &a, &b, batch);
     trace_cost(&a, batch);
     trace_cost(&a, 1);
-    subject first = open_subject(argv[1], argv[3], PRIORITY);
+    subject first = open_subject(argv[1], argv[3], PRIORITY, 0);
     tail("beside the other model, of lower priority", &first, &b, batch);
     close_subject(&first);
+    if (strncmp(argv[3], "cpu", 3) != 0)
+        parts(argv[1], argv[2], argv[3], batch);
     close_subject(&a);
     close_subject(&b);
     grt_runtime_release(runtime);

@@ -74,6 +74,8 @@ const tool_option run_options[] = {
     OPTION_INT(run_request, memory_limit, 1, INT64_MAX, "--memory-limit", "BYTES",
                "memory that the model may have on each device: weights, activations, workspaces; what goes\n"
                "beyond is an error. graphc inspect says what it needs"),
+    OPTION_INT(run_request, multiprocessors, 1, INT64_MAX, "--multiprocessors", "N",
+               "compute on so many of each GPU's multiprocessors only (default: all)"),
     OPTION_INT(run_request, contexts, 1, 64, "--contexts", "N",
                "runs at a time on each device: copies and reading of inputs overlap computing (default: 1)"),
     OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",
@@ -130,6 +132,7 @@ static grt_status open_sessions(run_state *s)
                                           .threads = (int32_t)r->threads,
                                           .fallback = r->fallback,
                                           .memory_limit = (uint64_t)r->memory_limit,
+                                          .multiprocessors = r->multiprocessors,
                                           .progress = show_load};
     /* Room for all: who waits for it would not see an interrupt. */
     const grt_pool_options pool = {

@@ -14,7 +14,7 @@ typedef struct run_request {
     bool all_devices; /* of the kind: KIND:all */
     shard shard;
     input_specs inputs;
-    int64_t repeat, threads, seed, contexts, memory_limit;
+    int64_t repeat, threads, seed, contexts, memory_limit, multiprocessors;
     bool json, explain;
     const char *timeline; /* file for the picture of the load */
     const char *trace;    /* file for what loading and runs did */

@@ -83,6 +83,7 @@ static const grt_device_api api = {
     .memory = &cuda_memory,
     .copies = &cuda_copies,
     .streams = &cuda_streams,
+    .parts = &cuda_parts,
     .current = &current,
     .fences = &cuda_fences,
     .graphs = &cuda_graphs,

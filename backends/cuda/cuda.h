@@ -31,6 +31,7 @@ typedef struct cuda_device {
     void *context;                     /* see current.h */
     cudaStream_t stream;               /* of cuda_upload_now */
     struct cuda_lt_start *lt_start;    /* NULL: the device is only described */
+    struct cuda_part *part;            /* that its streams are in; NULL: the whole GPU */
 } cuda_device;
 
 /* Memory of a device; OUT_OF_MEMORY says how much is free. cudaFree gives it back. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams, graphs of what is enqueued on them, and times. */
 #include "backends/cuda/current.h"
+#include "backends/cuda/part.h"
 #include "backends/cuda/tables.h"
 
 /* CUDA's numbers fall from 0, the lowest priority, to that of the highest. */
@@ -10,6 +11,8 @@ static grt_status stream_create(grt_device *device, int32_t priority, void **out
     int lowest = 0, highest = 0;
     CUDA_ON(device, cudaDeviceGetStreamPriorityRange(&lowest, &highest));
     const int wanted = priority < 0 ? lowest : priority > lowest - highest ? highest : lowest - priority;
+    if (((const cuda_device *)device)->part)
+        return cuda_part_stream_create((const cuda_device *)device, wanted, out_stream);
     CUDA_ON(device, cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, wanted));
     *out_stream = stream;
     return GRT_OK;

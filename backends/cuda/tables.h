@@ -9,6 +9,7 @@ extern const grt_memory_api cuda_memory;
 extern const grt_copy_api cuda_copies;
 extern const grt_pinned_api cuda_pinned;
 extern const grt_stream_api cuda_streams;
+extern const grt_part_api cuda_parts;
 extern const grt_graph_api cuda_graphs;
 extern const grt_timer_api cuda_timer;
 extern const grt_fence_api cuda_fences;

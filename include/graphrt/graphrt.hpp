@@ -17,6 +17,7 @@
 
 #include <graphrt/faults.h>
 #include <graphrt/graphrt.h>
+#include <graphrt/processes.h>
 #include <graphrt/watch.h>
 
 #include <initializer_list>
@@ -488,6 +489,40 @@ class pool : public detail::owner<grt_pool, grt_pool_release>
         check(grt_pool_add(get(), list.data(), list.size(), &options, &lane));
         return lane;
     }
+    // A lane whose sessions are each in a process of its own; its number.
+    size_t add_processes(const model &m, const std::vector<std::string> &devices,
+                         const grt_pool_options &options = zeroed<grt_pool_options>(),
+                         const grt_process_options &processes = zeroed<grt_process_options>()) const
+    {
+        std::vector<const char *> names;
+        size_t lane = 0;
+        for (const std::string &device : devices)
+            names.push_back(device.c_str());
+        check(grt_pool_add_processes(get(), m.get(), names.data(), names.size(), &options, &processes, &lane));
+        return lane;
+    }
+    grt_process_info process(size_t lane, size_t index) const
+    {
+        auto found = zeroed<grt_process_info>();
+        check(grt_pool_get_process(get(), lane, index, &found));
+        return found;
+    }
+    // Readable while a request that was submitted with `collect` is done and not taken.
+    int fd() const
+    {
+        int found = -1;
+        check(grt_pool_get_fd(get(), &found));
+        return found;
+    }
+    // One of these, which the caller has as another object or by its `user`; nullptr: none is done.
+    grt_request *take_done() const
+    {
+        grt_request *found = nullptr;
+        const grt_status status = grt_pool_take_done(get(), &found);
+        if (status != GRT_STATUS_BUSY)
+            check(status);
+        return found;
+    }
     void replace(size_t lane, size_t index, const session &s) const
     {
         check(grt_pool_replace_session(get(), lane, index, s.get()));
@@ -518,6 +553,12 @@ class pool : public detail::owner<grt_pool, grt_pool_release>
         return found;
     }
 };
+
+// What a program that a lane of processes starts calls with its second argument; returns when the pool has no more use for it.
+inline void serve_process(int fd)
+{
+    check(grt_process_serve(fd));
+}
 
 // Compile a model to a plan.
 inline void compile(const std::string &onnx_path, const std::string &plan_path, const grt_compile_options &options = zeroed<grt_compile_options>())

@@ -48,7 +48,8 @@ typedef struct grt_memory_info {
     uint64_t kernels_bytes;     /* CPU: copies of weights that kernels have made, because the plan has them in no layout that they read */
     uint64_t activations_bytes; /* of all contexts, as all that follows */
     uint64_t workspaces_bytes;
-    uint64_t inputs_bytes;      /* devices: room for inputs that lie in host memory, for each combination of dims that is kept */
+    uint64_t inputs_bytes;      /* devices: room for inputs that lie in host memory, for each combination of dims that is kept, and rows that
+                                   pools put together there */
     uint64_t values_bytes;      /* results whose size depends on data, sequences, loop variables: as many as there are now */
     uint64_t state_bytes;       /* of grt_state objects */
     uint64_t total_bytes;       /* all these, which grt_session_options.memory_limit bounds */

@@ -82,6 +82,11 @@ typedef struct grt_session_options {
                               together: what goes beyond is OUT_OF_MEMORY; see graphrt/memory.h. 0: no limit */
     int32_t priority;      /* of the session's work on its device, beside other sessions': higher ones first, as far as the device
                               tells them apart (CUDA: 0, the lowest, to 5). Of no meaning on the CPU */
+    int64_t multiprocessors; /* CUDA: the session computes on so many of the GPU's multiprocessors, rounded up to what the GPU can set
+                                apart (Hopper: 8), and on no others; other sessions of this process that have some are on others. Sessions
+                                that have none use all of them: give those some, too, that are to stay away. 0: all of the GPU's.
+                                Errors of making the session: UNSUPPORTED by the kind of device, or by a driver older than CUDA 12.5's;
+                                INVALID_ARGUMENT if there are not as many; OUT_OF_MEMORY if other sessions have too many */
 } grt_session_options;
 
 /* Make `model` ready on `device`: "cpu", "null", "cuda:0", ...; NULL means "cpu". Copies and packs weights and creates kernels. The
@@ -117,6 +122,7 @@ typedef struct grt_sessions_options {
     void *user;
     uint64_t memory_limit; /* as in grt_session_options, of each session */
     int32_t priority;      /* as in grt_session_options */
+    int64_t multiprocessors; /* as in grt_session_options */
 } grt_sessions_options;
 
 /* Create one session of `model` on each of n devices in parallel, one thread per device. Weights are read once for all devices. The

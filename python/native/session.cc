@@ -9,7 +9,7 @@
 #include <nanobind/stl/string.h>
 
 Session::Session(nb::object model, std::string device, int32_t threads, nb::object fallback,
-                 uint64_t memory_limit, int32_t priority)
+                 uint64_t memory_limit, int32_t priority, int64_t multiprocessors)
     : model_object_(std::move(model)), model_(nb::cast<const Model *>(model_object_)),
       device_(std::move(device))
 {
@@ -17,6 +17,7 @@ Session::Session(nb::object model, std::string device, int32_t threads, nb::obje
     options.threads = threads;
     options.memory_limit = memory_limit;
     options.priority = priority;
+    options.multiprocessors = multiprocessors;
     std::string text;
     if (!fallback.is_none()) {
         text = nb::cast<std::string>(fallback);
@@ -386,16 +387,19 @@ void session_bind(nb::module_ &module, nb::class_<State> &states)
         .def(
             "__init__",
             [](Session *self, nb::object model, const std::string &device, int32_t threads,
-               nb::object fallback, uint64_t memory_limit, int32_t priority, nb::kwargs options) {
+               nb::object fallback, uint64_t memory_limit, int32_t priority, int64_t multiprocessors,
+               nb::kwargs options) {
                 new (self) Session(model_of(model, device, options), device, threads, fallback, memory_limit,
-                                   priority);
+                                   priority, multiprocessors);
             },
             nb::arg("model"), nb::arg("device") = "cpu", nb::kw_only(), nb::arg("threads") = 0,
             nb::arg("fallback") = nb::none(), nb::arg("memory_limit") = 0, nb::arg("priority") = 0,
-            nb::arg("options"),
+            nb::arg("multiprocessors") = 0, nb::arg("options"),
             nb::sig("def __init__(self, model: str | os.PathLike | bytes | Model, device: str = 'cpu', *, "
                     "threads: int = 0, "
-                    "fallback: str | None = None, memory_limit: int = 0, priority: int = 0, **options: "
+                    "fallback: str | None = None, memory_limit: int = 0, priority: int = 0, multiprocessors: "
+                    "int = "
+                    "0, **options: "
                     "typing.Any) -> None"),
             "Make a model ready on a device.\n\n"
             "Args:\n"
@@ -411,6 +415,9 @@ void session_bind(nb::module_ &module, nb::class_<State> &states)
             "activations, workspaces; what\n"
             "        goes beyond raises OutOfMemory. 0: none. Model.predict_memory says what is needed.\n"
             "    priority: of its streams on a GPU, 0 to 5: higher ones go first.\n"
+            "    multiprocessors: of the GPU, to compute on these alone, beside sessions that have others; "
+            "0: "
+            "all.\n"
             "    **options: for ONNX models, as graphrt.compile has them.\n"
             "Raises: what graphrt.Model raises; DeviceError (names the devices that exist), Unsupported "
             "(lists every op without a\n"

@@ -2,7 +2,6 @@
 /* See span.h. */
 #include "src/base/span.h"
 
-#include "src/base/clock.h"
 #include "src/base/nvtx.h"
 
 #include <pthread.h>
@@ -44,31 +43,38 @@ void grt_spans_look(void)
     (void)pthread_once(&spans_looked, look_for_profilers);
 }
 
-static void tell_span(grt_span span)
+static void tell_span(grt_span *span)
 {
-    span.struct_size = sizeof span;
-    span.op = span.op ? span.op : "";
-    span.name = span.name ? span.name : "";
-    span.device = span.device ? span.device : "";
+    span->struct_size = sizeof *span;
+    span->op = span->op ? span->op : "";
+    span->name = span->name ? span->name : "";
+    span->device = span->device ? span->device : "";
     pthread_rwlock_rdlock(&spans_lock);
     if (spans_listener)
-        spans_listener(spans_user, &span);
+        spans_listener(spans_user, span);
     pthread_rwlock_unlock(&spans_lock);
 }
 
-void grt_span_enter_on(grt_span_scope *scope)
+void grt_span_enter_at(grt_span_scope *scope, double begin_ms)
 {
     if (scope->span.kind != GRT_SPAN_STEP)
         scope->span.step = -1;
     grt_nvtx_push(&scope->span);
+    scope->span.begin_ms = begin_ms;
+}
+
+void grt_span_enter_on(grt_span_scope *scope)
+{
+    grt_span_enter_at(scope, 0);
     scope->span.begin_ms = grt_now_ms();
 }
 
-void grt_span_leave_on(grt_span_scope *scope)
+double grt_span_leave_on(grt_span_scope *scope)
 {
-    scope->span.end_ms = grt_now_ms();
+    const double end_ms = scope->span.end_ms = grt_now_ms();
     grt_nvtx_pop();
-    tell_span(scope->span);
+    tell_span(&scope->span);
+    return end_ms;
 }
 
 grt_span_request grt_span_begin_request(size_t lane)
@@ -80,22 +86,23 @@ grt_span_request grt_span_begin_request(size_t lane)
 
 void grt_span_end_queue(grt_span_request request, size_t lane, double begin_ms, double end_ms)
 {
-    tell_span((grt_span){.kind = GRT_SPAN_QUEUE,
-                         .step = -1,
-                         .lane = lane,
-                         .request = request.number,
-                         .begin_ms = begin_ms,
-                         .end_ms = end_ms});
+    tell_span(&(grt_span){.kind = GRT_SPAN_QUEUE,
+                          .step = -1,
+                          .lane = lane,
+                          .request = request.number,
+                          .begin_ms = begin_ms,
+                          .end_ms = end_ms});
 }
 
-void grt_span_end_request(grt_span_request request, size_t lane, double begin_ms, grt_status status)
+void grt_span_end_request(grt_span_request request, size_t lane, double begin_ms, double end_ms,
+                          grt_status status)
 {
     grt_nvtx_end(request.range);
-    tell_span((grt_span){.kind = GRT_SPAN_REQUEST,
-                         .step = -1,
-                         .lane = lane,
-                         .request = request.number,
-                         .status = status,
-                         .begin_ms = begin_ms,
-                         .end_ms = grt_now_ms()});
+    tell_span(&(grt_span){.kind = GRT_SPAN_REQUEST,
+                          .step = -1,
+                          .lane = lane,
+                          .request = request.number,
+                          .status = status,
+                          .begin_ms = begin_ms,
+                          .end_ms = end_ms});
 }

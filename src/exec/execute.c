@@ -5,13 +5,17 @@
 #include "src/base/span.h"
 #include "src/exec/watch.h"
 
-/* Somebody looks on. */
-static grt_status run_in_span(grt_frame *frame, const grt_instruction *ins)
+/* Somebody looks on. *at_ms: when the step before has ended. */
+static grt_status run_in_span(grt_frame *frame, const grt_instruction *ins, double *at_ms)
 {
-    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_STEP, .step = ins->index, .op = ins->step->desc.op,
-                   .name = ins->step->desc.name, .device = frame->executor->session->name);
+    grt_span_scope scope = {.span = {.kind = GRT_SPAN_STEP,
+                                     .step = ins->index,
+                                     .op = ins->step->desc.op,
+                                     .name = ins->step->desc.name,
+                                     .device = frame->executor->session->name}};
+    grt_span_enter_at(&scope, *at_ms);
     const grt_status status = ins->run(frame, ins);
-    GRT_SPAN_LEAVE(span);
+    *at_ms = grt_span_leave_on(&scope);
     return status;
 }
 
@@ -19,12 +23,13 @@ grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end)
 {
     const grt_instruction *instructions = frame->program->instructions;
     const bool in_spans = grt_spans_are_on();
+    double at_ms = in_spans ? grt_now_ms() : 0;
     for (int32_t i = first; i < end; i++) {
         const grt_instruction *ins = &instructions[i];
         frame->at = i;
         grt_status status = grt_stop_check(&frame->executor->stop);
         if (status == GRT_OK)
-            status = in_spans ? run_in_span(frame, ins) : ins->run(frame, ins);
+            status = in_spans ? run_in_span(frame, ins, &at_ms) : ins->run(frame, ins);
         if (status == GRT_OK && frame->executor->watch.function)
             status = grt_watch_tell(frame, ins);
         if (status != GRT_OK)

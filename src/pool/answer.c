@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static void answer_count(grt_lane *lane, const grt_request *r, grt_status status)
+static void answer_count(grt_lane *lane, const grt_request *r, grt_status status, double ended_ms)
 {
     grt_pool_stats *stats = &lane->stats;
     if (status == GRT_STATUS_CANCELLED)
@@ -23,7 +23,7 @@ static void answer_count(grt_lane *lane, const grt_request *r, grt_status status
         grt_times_add(&lane->times[GRT_POOL_COPY_IN], r->info.copy_in_ms);
         grt_times_add(&lane->times[GRT_POOL_RUN], r->info.run_ms);
         grt_times_add(&lane->times[GRT_POOL_COPY_OUT], r->info.copy_out_ms);
-        grt_times_add(&lane->times[GRT_POOL_TOTAL], grt_now_ms() - r->submitted_ms);
+        grt_times_add(&lane->times[GRT_POOL_TOTAL], ended_ms - r->submitted_ms);
     }
 }
 
@@ -50,19 +50,20 @@ void grt_answer(grt_request *r, grt_status status, grt_request **slot)
     grt_pool *pool = r->pool;
     void (*const callback)(void *user, grt_request *request) = r->callback;
     const bool collected = r->collect, chained = r->with && callback;
+    const double ended_ms = grt_now_ms();
     pthread_mutex_lock(&pool->lock);
     r->stage = GRT_REQUEST_ENDING;
     grt_queue_remove(&pool->deadlines, &r->queued);
     if (slot)
         *slot = NULL;
-    answer_count(r->lane, r, status);
+    answer_count(r->lane, r, status, ended_ms);
     if (r->with)
         grt_chain_finish(r);
     if (r->with && !callback)
         answer_leave_chain(r);
     pthread_mutex_unlock(&pool->lock);
     if (r->span.number)
-        grt_span_end_request(r->span, r->lane->number, r->submitted_ms, status);
+        grt_span_end_request(r->span, r->lane->number, r->submitted_ms, ended_ms, status);
     grt_request_finish(r, status);
     if (callback)
         callback(r->user, r);

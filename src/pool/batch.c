@@ -208,6 +208,15 @@ grt_status grt_batch_create(grt_session *session, grt_batch *out_batch)
                : grt_fail_memory(0);
 }
 
+/* It is in place of what the context would have for these inputs, and counted as that. */
+static void pool_batch_free_there(grt_session *session, struct grt_batch_memory *memory)
+{
+    grt_session_free_device(session, memory->there);
+    grt_account_give(session->account, GRT_ACCOUNT_INPUTS, memory->there_bytes);
+    memory->there = NULL;
+    memory->there_bytes = 0;
+}
+
 void grt_batch_release(grt_batch *batch)
 {
     if (!batch->session)
@@ -215,7 +224,7 @@ void grt_batch_release(grt_batch *batch)
     const grt_plan_body *body = &batch->session->model->plan->bodies[0];
     for (int32_t i = 0; batch->inputs && i < body->n_inputs; i++) {
         grt_session_free_host(batch->session, batch->inputs[i].data);
-        grt_session_free_device(batch->session, batch->inputs[i].there);
+        pool_batch_free_there(batch->session, &batch->inputs[i]);
     }
     for (int32_t i = 0; batch->small && i < body->n_outputs; i++)
         grt_session_free_host(batch->session, batch->small[i].data);
@@ -244,12 +253,13 @@ static grt_status pool_batch_reserve_there(grt_session *session, struct grt_batc
 {
     if (bytes <= memory->there_bytes)
         return GRT_OK;
-    grt_session_free_device(session, memory->there);
-    memory->there = NULL;
-    memory->there_bytes = 0;
-    GRT_TRY(grt_session_alloc_device(session, bytes, &memory->there, NULL));
+    pool_batch_free_there(session, memory);
+    GRT_TRY(grt_account_take(session->account, GRT_ACCOUNT_INPUTS, bytes));
     memory->there_bytes = bytes;
-    return GRT_OK;
+    const grt_status status = grt_session_alloc_device(session, bytes, &memory->there, NULL);
+    if (status != GRT_OK)
+        pool_batch_free_there(session, memory);
+    return status;
 }
 
 /* ---- inputs ---- */

@@ -305,7 +305,7 @@ static grt_status wait_for_room(const grt_request *r, bool wait)
 static void drop_request(grt_request *r, grt_status status)
 {
     if (r->span.number)
-        grt_span_end_request(r->span, r->lane->number, r->submitted_ms, status);
+        grt_span_end_request(r->span, r->lane->number, r->submitted_ms, grt_now_ms(), status);
     grt_request_let_go(r);
     grt_request_let_go(r);
 }

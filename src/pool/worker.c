@@ -157,21 +157,22 @@ static void tell_queue(const grt_worker *w, const grt_request *r, double until_m
         grt_span_end_queue(r->span, w->lane->number, r->submitted_ms, until_ms);
 }
 
-static grt_status bind_in_span(grt_worker *w, grt_request *r)
+/* *at_ms: when it begins, and then when it has ended. */
+static grt_status bind_in_span(grt_worker *w, grt_request *r, double *at_ms)
 {
-    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_IN, .device = w->name, .lane = w->lane->number,
-                   .request = r->span.number);
+    GRT_SPAN_ENTER_AT(span, *at_ms, .kind = GRT_SPAN_COPY_IN, .device = w->name, .lane = w->lane->number,
+                      .request = r->span.number);
     const grt_status status = w->channel ? grt_remote_bind(w, &r, 1, 0) : bind_request(w, r);
-    GRT_SPAN_LEAVE(span);
+    *at_ms = grt_span_leave_now(&span);
     return status;
 }
 
-static grt_status keep_in_span(grt_worker *w, grt_request *r)
+static grt_status keep_in_span(grt_worker *w, grt_request *r, double *at_ms)
 {
-    GRT_SPAN_ENTER(span, .kind = GRT_SPAN_COPY_OUT, .device = w->name, .lane = w->lane->number,
-                   .request = r->span.number);
+    GRT_SPAN_ENTER_AT(span, *at_ms, .kind = GRT_SPAN_COPY_OUT, .device = w->name, .lane = w->lane->number,
+                      .request = r->span.number);
     const grt_status status = w->channel ? grt_remote_keep(w, r, 0, false) : keep_results(w->context, r);
-    GRT_SPAN_LEAVE(span);
+    *at_ms = grt_span_leave_now(&span);
     return status;
 }
 
@@ -191,13 +192,14 @@ static void serve_alone(grt_worker *w, grt_request **slot)
 {
     grt_request *r = *slot;
     const double begin = grt_now_ms();
-    grt_status status = bind_in_span(w, r);
-    const double bound = grt_now_ms();
+    double bound = begin;
+    grt_status status = bind_in_span(w, r, &bound);
     if (status == GRT_OK)
         status = worker_run(w, r->queued.deadline_ms, worker_is_cancelled, r);
     const double ran = grt_now_ms();
+    double kept = ran;
     if (status == GRT_OK)
-        status = keep_in_span(w, r);
+        status = keep_in_span(w, r, &kept);
     if (r->with)
         let_go_state(w->context);
     if (status == GRT_STATUS_DEVICE && hand_over(w, slot))
@@ -206,7 +208,7 @@ static void serve_alone(grt_worker *w, grt_request **slot)
                                  .queued_ms = begin - r->submitted_ms,
                                  .copy_in_ms = bound - begin,
                                  .run_ms = ran - bound,
-                                 .copy_out_ms = grt_now_ms() - ran};
+                                 .copy_out_ms = kept - ran};
     w->n_served++;
     grt_answer(r, status, slot);
 }

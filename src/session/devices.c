@@ -17,10 +17,18 @@ typedef struct entry {
     grt_device_algos algos;
 } entry;
 
+/* It stays, as memory may that was allocated with it, and is taken again. */
+typedef struct taken_part {
+    struct taken_part *next;
+    grt_device *whole, *device; /* device: NULL until it was taken once */
+    bool taken;
+} taken_part;
+
 struct grt_devices {
-    pthread_mutex_t lock; /* of the list; not held while a backend works */
+    pthread_mutex_t lock; /* of the lists; not held while a backend opens a device */
     pthread_cond_t changed;
     entry *list;
+    taken_part *parts;
 };
 
 grt_status grt_devices_create(grt_devices **out_devices)
@@ -38,6 +46,12 @@ void grt_devices_release(grt_devices *devices)
 {
     if (!devices)
         return;
+    for (taken_part *p = devices->parts, *next; p; p = next) {
+        next = p->next;
+        if (p->device)
+            grt_device_part_close(p->device);
+        free(p);
+    }
     for (entry *e = devices->list, *next; e; e = next) {
         next = e->next;
         grt_device_close(e->device);
@@ -99,6 +113,43 @@ grt_status grt_devices_open(grt_devices *devices, const grt_backend *backend, in
     }
     *out_device = e->device;
     return GRT_OK;
+}
+
+static taken_part *devices_find_part(grt_devices *devices, grt_device *whole)
+{
+    for (taken_part *p = devices->parts; p; p = p->next)
+        if (p->whole == whole && !p->taken)
+            return p;
+    taken_part *p = calloc(1, sizeof *p);
+    if (p) {
+        *p = (taken_part){.next = devices->parts, .whole = whole};
+        devices->parts = p;
+    }
+    return p;
+}
+
+grt_status grt_devices_take_part(grt_devices *devices, grt_device *whole, int64_t n, grt_device **out_part)
+{
+    pthread_mutex_lock(&devices->lock);
+    taken_part *p = devices_find_part(devices, whole);
+    const grt_status status = p ? grt_device_part_take(whole, n, &p->device) : grt_fail_memory(sizeof *p);
+    if (status == GRT_OK) {
+        p->taken = true;
+        *out_part = p->device;
+    }
+    pthread_mutex_unlock(&devices->lock);
+    return status;
+}
+
+void grt_devices_give_part(grt_devices *devices, grt_device *part)
+{
+    pthread_mutex_lock(&devices->lock);
+    for (taken_part *p = devices->parts; p; p = p->next)
+        if (p->device == part) {
+            grt_device_part_give(part);
+            p->taken = false;
+        }
+    pthread_mutex_unlock(&devices->lock);
 }
 
 grt_status grt_device_parse(const char *text, const grt_backend **out_backend, int32_t *out_index)

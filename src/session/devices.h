@@ -17,6 +17,10 @@ bool grt_devices_any(grt_devices *devices); /* has one been asked for? */
 grt_status grt_devices_open(grt_devices *devices, const grt_backend *backend, int32_t index,
                             grt_algo_cache *algos, grt_device **out_device);
 
+/* A part of a device with n processors to itself; it is given back, and closed with the device. */
+grt_status grt_devices_take_part(grt_devices *devices, grt_device *whole, int64_t n, grt_device **out_part);
+void grt_devices_give_part(grt_devices *devices, grt_device *part);
+
 /* "cpu", "null:3" to backend and number. */
 grt_status grt_device_parse(const char *text, const grt_backend **out_backend, int32_t *out_index);
 

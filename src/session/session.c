@@ -301,6 +301,19 @@ static grt_status session_announce(const grt_session *session, const grt_backend
     return GRT_OK;
 }
 
+static grt_status session_take_part(grt_session *session)
+{
+    grt_device *part;
+    const grt_status status = grt_devices_take_part(session->model->runtime->devices, session->device,
+                                                    session->multiprocessors, &part);
+    if (status != GRT_OK)
+        return grt_fail_context(status, "%lld multiprocessors of %s", (long long)session->multiprocessors,
+                                session->name);
+    session->device = part;
+    session->has_part = true;
+    return GRT_OK;
+}
+
 /* The device is the runtime's; what is known of its kernels' choices is read before they are created. */
 grt_status grt_session_open_device(grt_session *session, const grt_backend *backend, int32_t index)
 {
@@ -308,6 +321,8 @@ grt_status grt_session_open_device(grt_session *session, const grt_backend *back
     snprintf(session->name, sizeof session->name, "%s:%d", backend->name, index);
     GRT_TRY(session_announce(session, backend));
     GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
+    if (session->multiprocessors)
+        GRT_TRY(session_take_part(session));
     session->on_device = !grt_device_is_host(session->device);
     if (session->device->algos) {
         const grt_plan *plan = session->model->plan;
@@ -340,6 +355,7 @@ grt_status grt_session_start(grt_model *model, const grt_sessions_options *optio
     session->fallback = options->fallback != NULL;
     session->threads = options->threads;
     session->priority = options->priority;
+    session->multiprocessors = options->multiprocessors;
     grt_kept_weights_init(&session->kept);
     *out_session = session;
     return GRT_OK;
@@ -394,6 +410,8 @@ void grt_session_release(grt_session *session)
         free(t);
     }
     grt_resident_give(session->resident);
+    if (session->has_part)
+        grt_devices_give_part(session->model->runtime->devices, session->device);
     grt_host_weights_give(session->model, session->shared);
     grt_algo_cache_save(session->model->runtime->algos); /* what first runs chose */
     grt_model_release(session->model);

@@ -29,13 +29,15 @@ typedef struct grt_session_text {
 struct grt_session {
     atomic_int refs;
     grt_model *model;
-    grt_device *device; /* the runtime's */
+    grt_device *device; /* the runtime's, or a part of it */
+    bool has_part;
     int32_t threads;
     grt_session_kernel **kernels; /* per body, per step */
     bool on_device;               /* the device has memory of its own */
     bool fallback;                /* ops that the device lacks run on the CPU */
     bool rehearsal;               /* nothing runs: its weights, activations and workspaces are numbers only */
     int32_t priority;             /* of its contexts' streams */
+    int64_t multiprocessors;      /* wanted for itself; 0: none */
     grt_account *account;         /* of its memory on the device */
     bool packed; /* the plan was made for this backend: host_weights lie as its packings say */
     const grt_tensor *host_weights; /* where they are in host memory: shared's */

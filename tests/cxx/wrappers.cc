@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include <poll.h>
+
 static int passed, failed;
 
 static void expect(bool good, const char *what)
@@ -166,6 +168,39 @@ static void test_lanes(const graphrt::runtime &runtime, const std::string &path,
         GRT_STATUS_CANCELLED, "", [&] { pool.submit(submission); }, "a pool that was shut down");
 }
 
+static void test_processes(const graphrt::runtime &runtime, const std::string &path,
+                           const std::vector<float> &image, const std::vector<float> &expected)
+{
+    graphrt::model model(runtime, path);
+    graphrt::pool pool({}, graphrt::zeroed<grt_pool_options>());
+    const char *named = std::getenv("GRAPHRUN");
+    auto processes = graphrt::zeroed<grt_process_options>();
+    processes.program = named ? named : "./graphrun";
+    processes.threads = 1;
+    const size_t lane =
+        pool.add_processes(model, {"cpu", "cpu"}, graphrt::zeroed<grt_pool_options>(), processes);
+    const grt_tensor in = graphrt::view(image.data(), {1, 1, 8, 8});
+    auto submission = graphrt::zeroed<grt_submission>();
+    submission.lane = lane;
+    submission.inputs = &in;
+    submission.n_inputs = 1;
+    submission.collect = true;
+    graphrt::request request = pool.submit(submission);
+    request.wait();
+    const graphrt::tensor found = request.output(0);
+    expect(std::vector<float>(found.values<float>(), found.values<float>() + 10) == expected,
+           "the answer of a process");
+    pollfd ready = {pool.fd(), POLLIN, 0};
+    expect(poll(&ready, 1, 10000) == 1 && pool.take_done() == request.get() && !pool.take_done(),
+           "a request that is collected");
+    const grt_process_info info = pool.process(lane, 1);
+    expect(info.pid > 0 && info.started == 1 && !info.lost, "about a process");
+    throws(
+        GRT_STATUS_INVALID_ARGUMENT, "", [&] { pool.process(lane, 2); }, "a process that there is not");
+    throws(
+        GRT_STATUS_IO, "", [] { graphrt::serve_process(-1); }, "no pool at the other end");
+}
+
 int main()
 {
     const char *srcdir = std::getenv("srcdir");
@@ -181,6 +216,7 @@ int main()
     test_pool(runtime, path, image, expected);
     test_service(runtime, path, image, expected);
     test_lanes(runtime, path, image);
+    test_processes(runtime, path, image, expected);
     std::printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed != 0;
 }

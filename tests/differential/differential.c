@@ -51,6 +51,8 @@ static grt_status open_model(const node *n, const char *device, grt_runtime *run
     return status;
 }
 
+static int64_t multiprocessors; /* that sessions on the device have to themselves */
+
 /* The node's result into memory of our own, of the size that the first run finds. */
 static void run_node(const node *n, const char *device, grt_runtime *runtime, result *r)
 {
@@ -58,6 +60,8 @@ static void run_node(const node *n, const char *device, grt_runtime *runtime, re
     grt_session *session = NULL;
     grt_context *context = NULL;
     grt_session_options options = {.struct_size = sizeof options, .threads = 1};
+    if (strcmp(device, "cpu") != 0)
+        options.multiprocessors = multiprocessors;
     size_t size = 0;
     void *bytes = model_bytes(n, &size);
     if (!bytes)
@@ -177,12 +181,14 @@ static bool try_seed(uint64_t seed, const char *device, const char *ops, grt_run
     return true;
 }
 
-static const char usage[] = "usage: differential [--device DEVICE] [--seed N] [--count N] [--op OP,...]\n"
-                            "  --device DEVICE  beside the CPU (mirror)\n"
-                            "  --seed N         of the first case (1); what fails is repeated by --seed THAT "
-                            "--count 1, and the same --op\n"
-                            "  --count N        cases (400)\n"
-                            "  --op OP,...      draw nodes of these ops only\n";
+static const char usage[] =
+    "usage: differential [--device DEVICE] [--multiprocessors N] [--seed N] [--count N] [--op OP,...]\n"
+    "  --device DEVICE  beside the CPU (mirror)\n"
+    "  --multiprocessors N  of that device, for sessions on it alone (0: all)\n"
+    "  --seed N         of the first case (1); what fails is repeated by --seed THAT "
+    "--count 1, and the same --op\n"
+    "  --count N        cases (400)\n"
+    "  --op OP,...      draw nodes of these ops only\n";
 
 int main(int argc, char **argv)
 {
@@ -191,6 +197,8 @@ int main(int argc, char **argv)
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--device"))
             device = argv[i + 1];
+        else if (!strcmp(argv[i], "--multiprocessors"))
+            multiprocessors = strtoll(argv[i + 1], NULL, 10);
         else if (!strcmp(argv[i], "--seed"))
             seed = strtoull(argv[i + 1], NULL, 10);
         else if (!strcmp(argv[i], "--count"))

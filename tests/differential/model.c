@@ -200,6 +200,8 @@ static void add_node(bytes *graph, const node *n)
     text(&proto, 4, n->op);
     for (int i = 0; i < n->n_attributes; i++)
         add_attribute(&proto, &n->attributes[i]);
+    if (n->domain)
+        text(&proto, 7, n->domain);
     message(graph, 1, &proto);
     if (!n->then)
         return;
@@ -211,9 +213,17 @@ static void add_node(bytes *graph, const node *n)
     message(graph, 1, &last);
 }
 
+static void import(bytes *model, const char *domain, int64_t version)
+{
+    bytes opset = {0};
+    text(&opset, 1, domain);
+    number(&opset, 2, version);
+    message(model, 8, &opset);
+}
+
 void *model_bytes(const node *n, size_t *out_size)
 {
-    bytes model = {0}, graph = {0}, opset = {0};
+    bytes model = {0}, graph = {0};
     char name[16];
     for (int i = 0; i < n->n_in; i++)
         if (n->coded[i].codes.data)
@@ -234,9 +244,9 @@ void *model_bytes(const node *n, size_t *out_size)
     value_info(&graph, 12, "y", n->out, NULL);
     number(&model, 1, 10);
     message(&model, 7, &graph);
-    text(&opset, 1, "");
-    number(&opset, 2, 25);
-    message(&model, 8, &opset);
+    import(&model, "", 25);
+    if (n->domain)
+        import(&model, n->domain, 1);
     if (model.failed) {
         free(model.data);
         return NULL;

@@ -24,7 +24,8 @@ typedef struct coded {
 
 typedef struct node {
     const char *op;
-    const char *then; /* an op of one input behind it; NULL: none */
+    const char *domain; /* NULL: ONNX's own */
+    const char *then;   /* an op of one input behind it; NULL: none */
     attribute attributes[MAX_ATTRIBUTES];
     int n_attributes, n_in;
     grt_tensor in[MAX_INPUTS];

@@ -4,8 +4,9 @@
  * Its memory is separate from the host's, copies are explicit, and ops that size their outputs at run time
  * are missing, as on a GPU. So everything that sessions on devices do (transfers, fallback, static memory) is
  * tested on machines without one. With GRAPHRT_MIRROR_MEMORY=BYTES in the environment, each device has so
- * much memory and no more. With GRAPHRT_MIRROR_FAULT=DEVICE:COPIES, that device fails with the copy after so
- * many, and with all that is asked of it from then on, as a GPU after an error that sticks. */
+ * much memory and no more. Parts have some of a device's 16 processors, four at a time. With
+ * GRAPHRT_MIRROR_FAULT=DEVICE:COPIES, that device fails with the copy after so many, and with all that is
+ * asked of it from then on, as a GPU after an error that sticks. */
 #include "tests/mirror/mirror.h"
 
 #include "src/base/checked.h"
@@ -17,14 +18,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICES = 8, ISLAND = 4, ALIGNMENT = 256 };
+enum { DEVICES = 8, ISLAND = 4, ALIGNMENT = 256, PROCESSORS = 16, PROCESSORS_TOGETHER = 4 };
 
 typedef struct mirror_device {
     grt_device base;
     size_t total; /* bytes of memory */
     atomic_size_t used;
-    atomic_long copies_left; /* until it fails; below 0: it has failed */
+    atomic_long copies_left;     /* until it fails; below 0: it has failed */
+    struct mirror_device *whole; /* that it is a part of; NULL: of none */
+    atomic_llong processors;     /* that no part has, or that this part has */
 } mirror_device;
+
+static mirror_device *whole_of(grt_device *base)
+{
+    mirror_device *device = (mirror_device *)base;
+    return device->whole ? device->whole : device;
+}
 
 static int32_t device_count(void)
 {
@@ -66,7 +75,7 @@ static void unpin(grt_device *device, void *data)
 
 static grt_status check_works(grt_device *base, long copies)
 {
-    mirror_device *device = (mirror_device *)base;
+    mirror_device *device = whole_of(base);
     if (atomic_load(&device->copies_left) < 0 || atomic_fetch_sub(&device->copies_left, copies) < copies) {
         atomic_store(&device->copies_left, -1);
         return grt_fail(GRT_STATUS_DEVICE, "mirror:%d has failed, as it was told to", base->index);
@@ -77,7 +86,7 @@ static grt_status check_works(grt_device *base, long copies)
 /* Memory of the device has its size in front. */
 static grt_status alloc_memory(grt_device *base, size_t bytes, void **out_data)
 {
-    mirror_device *device = (mirror_device *)base;
+    mirror_device *device = whole_of(base);
     GRT_TRY(check_works(base, 0));
     const size_t size = grt_align_up(bytes, ALIGNMENT), used = atomic_fetch_add(&device->used, size);
     const size_t left = used < device->total ? device->total - used : 0;
@@ -100,7 +109,7 @@ static grt_status alloc_memory(grt_device *base, size_t bytes, void **out_data)
 
 static void free_memory(grt_device *base, void *data)
 {
-    mirror_device *device = (mirror_device *)base;
+    mirror_device *device = whole_of(base);
     char *begin = (char *)data - ALIGNMENT;
     size_t size;
     memcpy(&size, begin, sizeof size);
@@ -110,7 +119,7 @@ static void free_memory(grt_device *base, void *data)
 
 static grt_status memory_in_use(grt_device *base, size_t *out_bytes)
 {
-    *out_bytes = atomic_load(&((mirror_device *)base)->used);
+    *out_bytes = atomic_load(&whole_of(base)->used);
     return GRT_OK;
 }
 
@@ -236,7 +245,7 @@ static grt_status elapsed(grt_device *device, void *begin, void *end, double *ou
 /* Two islands of four, as machines have them whose GPUs hang on two sockets. */
 static bool peer_can(grt_device *device, grt_device *from)
 {
-    return device != from && device->index / ISLAND == from->index / ISLAND;
+    return device->index != from->index && device->index / ISLAND == from->index / ISLAND;
 }
 
 static grt_status peer_enable(grt_device *device, grt_device *from)
@@ -253,6 +262,35 @@ static grt_status peer_copy(grt_device *device, void *dst, grt_device *from, con
         return grt_fail(GRT_STATUS_INTERNAL, "mirror:%d cannot copy from mirror:%d", device->index,
                         from->index);
     return mirror_stream_copy(stream, dst, src, bytes);
+}
+
+static grt_status part_take(grt_device *base, int64_t n, grt_device **part)
+{
+    mirror_device *whole = (mirror_device *)base;
+    const long long wanted = (n + PROCESSORS_TOGETHER - 1) / PROCESSORS_TOGETHER * PROCESSORS_TOGETHER;
+    if (n < 1 || n > PROCESSORS)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "mirror:%d has %d processors, %lld are wanted",
+                        base->index, PROCESSORS, (long long)n);
+    if (atomic_fetch_sub(&whole->processors, wanted) < wanted) {
+        const long long left = atomic_fetch_add(&whole->processors, wanted) + wanted;
+        return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "mirror:%d has %lld processors left, %lld are wanted",
+                        base->index, left, (long long)n);
+    }
+    mirror_device *device = *part ? (mirror_device *)*part : calloc(1, sizeof *device);
+    if (!device) {
+        atomic_fetch_add(&whole->processors, wanted);
+        return grt_fail_memory(sizeof *device);
+    }
+    device->base = whole->base;
+    device->whole = whole;
+    atomic_store(&device->processors, wanted);
+    *part = &device->base;
+    return GRT_OK;
+}
+
+static void part_give(grt_device *base)
+{
+    atomic_fetch_add(&whole_of(base)->processors, atomic_exchange(&((mirror_device *)base)->processors, 0));
 }
 
 static const grt_memory_api memory = {
@@ -275,11 +313,14 @@ static const grt_timer_api timer = {
 static const grt_peer_api peers = {.can = peer_can, .enable = peer_enable, .copy = peer_copy};
 static const grt_pinned_api pinned = {.alloc = alloc_pinned, .free = free_pinned, .pin = pin, .unpin = unpin};
 
+static const grt_part_api parts = {.take = part_take, .give = part_give, .close = close_device};
+
 static const grt_device_api api = {
     .close = close_device,
     .memory = &memory,
     .copies = &copies,
     .streams = &streams,
+    .parts = &parts,
     .fences = &fences,
     .graphs = &graphs,
     .peers = &peers,
@@ -308,6 +349,7 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     device->base = (grt_device){.api = &api, .backend = &grt_backend_mirror, .index = index};
     device->total = total ? strtoull(total, NULL, 10) : SIZE_MAX;
     atomic_init(&device->used, 0);
+    atomic_init(&device->processors, PROCESSORS);
     atomic_init(&device->copies_left, copies_until_fault(index));
     *out_device = &device->base;
     return GRT_OK;

@@ -467,6 +467,42 @@ START_TEST(batches)
 }
 END_TEST
 
+/* Rows that go to their places on a device are counted, and bounded, as room for inputs is. */
+START_TEST(batches_are_counted)
+{
+    const grt_pool_options options = {.struct_size = sizeof options,
+                                      .contexts = 1,
+                                      .max_batch = ROWS,
+                                      .queue = 16,
+                                      .max_delay_ms = LONG_MS,
+                                      .padding = GRT_PADDING_FULL};
+    const uint64_t bytes = ROWS * (3 * sizeof(float) + sizeof(int64_t));
+    grt_memory_info before = {.struct_size = sizeof before}, now = before;
+    grt_model *model = open_rows();
+    grt_session *session;
+    grt_pool *pool;
+    row_call c[2];
+    ck_assert_int_eq(grt_session_create(model, "mirror", NULL, &session), GRT_OK);
+    ck_assert_int_eq(grt_session_get_memory(session, &before), GRT_OK);
+    ck_assert_int_eq(grt_pool_create(&session, 1, &options, &pool), GRT_OK);
+    rows_are_pinned = true;
+    for (int i = 0; i < 2; i++)
+        submit_rows(pool, &c[i], 1 + i, i + 1, false);
+    ck_assert_int_eq(grt_pool_drain(pool, 0), GRT_OK);
+    for (int i = 0; i < 2; i++) {
+        expect_rows(&c[i], ROWS);
+        grt_request_release(c[i].request);
+    }
+    ck_assert_int_eq(grt_session_get_memory(session, &now), GRT_OK);
+    ck_assert_uint_ge(now.inputs_bytes, before.inputs_bytes + bytes);
+    grt_pool_release(pool);
+    ck_assert_int_eq(grt_session_get_memory(session, &now), GRT_OK);
+    ck_assert_uint_le(now.inputs_bytes, before.inputs_bytes);
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
 /* Full batches do not wait; those that are not, only so long. Larger requests run by themselves. */
 START_TEST(batches_in_time)
 {
@@ -702,6 +738,7 @@ Suite *suite_test_service(void)
     tcase_add_loop_test(tc, shares, 0, N_DEVICES);
     tcase_add_loop_test(tc, several_models, 0, N_DEVICES);
     tcase_add_loop_test(tc, batches, 0, 3 * N_DEVICES);
+    tcase_add_test(tc, batches_are_counted);
     tcase_add_loop_test(tc, batches_in_time, 0, N_DEVICES);
     tcase_add_loop_test(tc, batches_of_others, 0, N_DEVICES);
     tcase_add_test(tc, models_without_rows);

@@ -321,6 +321,42 @@ static const grt_phase *phase_of(const grt_session *session, const char *name)
     return NULL;
 }
 
+/* The mirror has 16 processors, four at a time. */
+START_TEST(parts_of_a_device)
+{
+    grt_model *model = open_model(ROWS);
+    grt_session *whole, *few, *most, *none;
+    grt_session_options options = {.struct_size = sizeof options, .multiprocessors = 5};
+    OK(grt_session_create(model, "mirror:2", &options, &few));
+    OK(grt_session_create(model, "mirror:2", NULL, &whole)); /* with the weights that the first brought */
+    REFUSED_AS(GRT_STATUS_OUT_OF_MEMORY,
+               (options.multiprocessors = 9, grt_session_create(model, "mirror:2", &options, &none)),
+               "9 multiprocessors of mirror:2: mirror:2 has 8 processors left");
+    options.multiprocessors = 8;
+    OK(grt_session_create(model, "mirror:2", &options, &most));
+    const float expected = first_output(whole, ROWS);
+    ck_assert(first_output(few, ROWS) == expected && first_output(most, ROWS) == expected);
+    grt_session_release(most);
+    options.multiprocessors = 5; /* of what the last had */
+    OK(grt_session_create(model, "mirror:2", &options, &most));
+    ck_assert(first_output(most, ROWS) == expected);
+    grt_session_release(few);
+    grt_session_release(most);
+    options.multiprocessors = 16;
+    OK(grt_session_create(model, "mirror:2", &options, &most));
+    ck_assert(first_output(most, ROWS) == expected);
+    grt_session_release(most);
+    grt_session_release(whole);
+    options.multiprocessors = 17;
+    REFUSED(grt_session_create(model, "mirror:2", &options, &none), "has 16 processors, 17 are wanted");
+    options.multiprocessors = -1;
+    REFUSED(grt_session_create(model, "mirror:2", &options, &none), "-1 are wanted");
+    REFUSED_AS(GRT_STATUS_UNSUPPORTED, grt_session_create(model, "cpu", &options, &none),
+               "leave multiprocessors 0");
+    grt_model_release(model);
+}
+END_TEST
+
 static bool overlaps(grt_model *model)
 {
     grt_session *session;
@@ -404,6 +440,7 @@ Suite *suite_test_sessions(void)
     tcase_add_test(tests, many_weights_are_checked_by_sessions);
     tcase_add_test(tests, results_keep_their_memory);
     tcase_add_test(tests, phases_of_a_session);
+    tcase_add_test(tests, parts_of_a_device);
     tcase_add_test(tests, waiting_for_weights);
     suite_add_tcase(suite, tests);
     return suite;
