@@ -283,8 +283,14 @@ cuda_files += backends/cuda/attention_flash.cu
 cuda_files += backends/cuda/attention_float.cu
 cuda_files += backends/cuda/attention_split.cu
 # Files with wgmma, which sm_90a alone has; their kernels are chosen on such devices only.
-cuda_warpgroup_files = backends/cuda/warpgroup.cuh backends/cuda/bulk_copy.cuh backends/cuda/attention_warpgroup.cu backends/cuda/qgemm_warpgroup.h backends/cuda/qgemm_warpgroup.cu backends/cuda/bulk_rows.cuh backends/cuda/qgemm_panels.cuh backends/cuda/qgemm_maps.h backends/cuda/qgemm_maps.cu backends/cuda/qgemm_bulk.h backends/cuda/qgemm_bulk.cu
-cuda_warpgroup_files = backends/cuda/warpgroup.cuh backends/cuda/bulk_copy.cuh backends/cuda/attention_warpgroup.cu backends/cuda/qgemm_warpgroup.h backends/cuda/qgemm_warpgroup.cu
+cuda_warpgroup_files = backends/cuda/warpgroup.cuh
+cuda_warpgroup_files += backends/cuda/bulk_copy.cuh
+cuda_warpgroup_files += backends/cuda/attention_warpgroup.cu
+cuda_warpgroup_files += backends/cuda/qgemm_warpgroup.h backends/cuda/qgemm_warpgroup.cu
+cuda_warpgroup_files += backends/cuda/bulk_rows.cuh
+cuda_warpgroup_files += backends/cuda/qgemm_panels.cuh
+cuda_warpgroup_files += backends/cuda/qgemm_maps.h backends/cuda/qgemm_maps.cu
+cuda_warpgroup_files += backends/cuda/qgemm_bulk.h backends/cuda/qgemm_bulk.cu
 cuda_warpgroup_files += backends/cuda/weight_wide.cuh
 cuda_warpgroup_files += backends/cuda/weight_wide_half.cu
 cuda_warpgroup_files += backends/cuda/weight_wide_bfloat.cu
