@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-/* ---- one table ---- */
-
 enum { MAX_FUNCTIONS = 5 };
 
 typedef void (*function)(void);
@@ -60,8 +58,6 @@ static grt_status check_table(const grt_backend *backend, const grt_device_api *
     }
     return GRT_OK;
 }
-
-/* ---- what goes together ---- */
 
 static grt_status complete_wants(const grt_backend *backend, const char *noun, bool has, const char *other,
                                  bool given)

@@ -34,8 +34,6 @@ void grt_device_identify(grt_device *device, grt_text *key)
         device->api->identify(device, key);
 }
 
-/* ---- memory ---- */
-
 enum { ALIGNMENT = 256 };
 
 static grt_status alloc_host(grt_device *device, size_t bytes, void **out_data)
@@ -120,8 +118,6 @@ void grt_device_unpin(grt_device *device, void *data)
         device->api->pinned->unpin(device, data);
 }
 
-/* ---- copies and streams ---- */
-
 static grt_status copy_host(void *dst, const void *src, size_t bytes)
 {
     if (bytes)
@@ -203,8 +199,6 @@ void grt_device_leave(grt_device *device, bool switched)
         device->api->current->leave(device, switched);
 }
 
-/* ---- fences ---- */
-
 bool grt_device_has_fences(const grt_device *device)
 {
     return device->api->fences;
@@ -240,8 +234,6 @@ grt_status grt_device_stream_wait_fence(grt_device *device, void *stream, void *
                                : fail_absent(device, "fences");
 }
 
-/* ---- graphs ---- */
-
 bool grt_device_has_graphs(const grt_device *device)
 {
     return device->api->graphs;
@@ -272,8 +264,6 @@ void grt_device_graph_release(grt_device *device, void *graph)
         device->api->graphs->release(device, graph);
 }
 
-/* ---- peers ---- */
-
 bool grt_device_has_peers(const grt_device *device)
 {
     return device->api->peers;
@@ -295,8 +285,6 @@ grt_status grt_device_peer_copy(grt_device *device, void *dst, grt_device *from,
     return device->api->peers ? device->api->peers->copy(device, dst, from, src, bytes, stream)
                               : fail_absent(device, "peers");
 }
-
-/* ---- times ---- */
 
 bool grt_device_has_timer(const grt_device *device)
 {
@@ -326,8 +314,6 @@ grt_status grt_device_event_elapsed(grt_device *device, void *begin, void *end, 
     return device->api->timer ? device->api->timer->elapsed(device, begin, end, out_ms)
                               : fail_absent(device, "timer");
 }
-
-/* ---- what kernels keep ---- */
 
 grt_status grt_device_local_check(grt_device *device, void *local)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See registry.h. */
 #include "backends/registry.h"
 
 #include "backends/module.h"

@@ -26,8 +26,6 @@ static void must(grt_status status, const char *what)
     exit(1);
 }
 
-/* ---- models ---- */
-
 typedef struct subject {
     grt_model *model;
     grt_session *session;
@@ -81,8 +79,6 @@ static grt_tensor alloc_rows(const subject *s, const grt_tensor *row, int64_t ro
     memset(t.data, 0, grt_tensor_bytes(&t));
     return t;
 }
-
-/* ---- clients that ask again once they are answered ---- */
 
 typedef struct client {
     const subject *subject;
@@ -159,8 +155,6 @@ static double rows_per_s(const client *clients, int n)
         rows += (double)clients[i].done * (double)clients[i].rows;
     return rows / seconds;
 }
-
-/* ---- what is measured ---- */
 
 /* In memory of the device, one run after the other. */
 static double alone(const subject *s, int64_t rows)

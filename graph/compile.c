@@ -209,8 +209,6 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     return GRT_OK;
 }
 
-/* ---- check ---- */
-
 typedef struct checking {
     void (*each)(void *user, const grt_finding *finding);
     void *user;

@@ -69,8 +69,6 @@ static void add_id(lowering *low, entry **table, const void *key, int32_t index)
 #define GROW(low, list, n, capacity) \
     (GRT_ARENA_GROW((low)->arena, list, n, capacity) || !((low)->failed = true))
 
-/* ---- dims ---- */
-
 static int32_t lower_symbol(lowering *low, int32_t symbol)
 {
     if (low->symbol_map[symbol] < 0) {
@@ -100,8 +98,6 @@ static int32_t lower_dim(lowering *low, grt_dim dim)
     low->dim_map[dim] = index;
     return index;
 }
-
-/* ---- values ---- */
 
 static int32_t add_weight(lowering *low, const grt_tensor *tensor)
 {
@@ -182,8 +178,6 @@ static int32_t value_id(lowering *low, body_builder *body, const ir_value *value
     add_capture(low, body, outer, inner);
     return inner;
 }
-
-/* ---- steps ---- */
 
 static int32_t lower_graph(lowering *low, ir_graph *graph, body_builder *outer);
 
@@ -295,8 +289,6 @@ static int32_t lower_graph(lowering *low, ir_graph *graph, body_builder *outer)
     HASH_CLEAR(hh, body.ids);
     return body.index;
 }
-
-/* ---- the whole ---- */
 
 static void find_static_symbols(lowering *low)
 {

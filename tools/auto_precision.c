@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See auto_precision.h. */
 #include "tools/auto_precision.h"
 
 #include "tools/interrupt.h"

@@ -23,8 +23,6 @@ static const char *text_field(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* ---- axes ---- */
-
 /* From 0 to a round number of at least `most`, in at most ten steps. */
 typedef struct axis {
     double end, step;
@@ -71,8 +69,6 @@ static void put_axes(FILE *f, const axis *x, const axis *y, const char *x_name, 
             "text-anchor=\"middle\" transform=\"rotate(-90 14 %d)\">%s</text>\n",
             LEFT + WIDTH, TOP + HEIGHT + 36, x_name, TOP + HEIGHT / 2, TOP + HEIGHT / 2, y_name);
 }
-
-/* ---- latencies ---- */
 
 /* The last column has what is beyond the picture. */
 static void put_distribution(FILE *f, const json_t *r)
@@ -143,8 +139,6 @@ static void put_latencies(FILE *f, const json_t *r)
     fputs("</table>\n", f);
 }
 
-/* ---- throughput ---- */
-
 static void put_throughput(FILE *f, const json_t *r)
 {
     const json_t *load = json_object_get(r, "load"), *entry;
@@ -174,8 +168,6 @@ static void put_throughput(FILE *f, const json_t *r)
     fputs("</svg>\n", f);
 }
 
-/* ---- memory ---- */
-
 static void put_memory(FILE *f, const json_t *r)
 {
     enum { MIB = 1 << 20 };
@@ -196,8 +188,6 @@ static void put_memory(FILE *f, const json_t *r)
         fprintf(f, "%.2f,%.2f ", at_x(&x, field(look, "ms")), at_y(&y, field(look, "rss_bytes") / MIB));
     fputs("\"/></svg>\n", f);
 }
-
-/* ---- the timeline ---- */
 
 /* Kinds have a colour each, by their class; run and prepare are the frame that the others lie in. */
 static int bar_depth(const char *kind)
@@ -292,8 +282,6 @@ static void put_timeline(FILE *f, const json_t *r)
     fputs("</svg>\n", f);
     json_decref(bars);
 }
-
-/* ---- the page ---- */
 
 static void put_style(FILE *f)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See bench_report.h. */
 #include "tools/bench_report.h"
 
 #include "tools/report.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See bench_samples.h. */
 #include "tools/bench_samples.h"
 
 #include "tools/report.h"
@@ -9,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* ---- latencies ---- */
 
 json_t *samples_distribution(const double *sorted_ms, size_t n)
 {
@@ -28,8 +25,6 @@ json_t *samples_distribution(const double *sorted_ms, size_t n)
     }
     return columns;
 }
-
-/* ---- memory ---- */
 
 enum { MOST_LOOKS = 400, FIRST_STEP_MS = 5 };
 
@@ -111,8 +106,6 @@ json_t *samples_take_memory(void)
                                                (json_int_t)watch.looks[i].bytes));
     return looks;
 }
-
-/* ---- the timeline ---- */
 
 typedef struct timeline {
     json_t *bars;

@@ -52,8 +52,6 @@ const tool_option cache_options[] = {
     OPTION_TABLE_END,
 };
 
-/* ---- ls ---- */
-
 typedef struct listing {
     const request *r;
     json_t *array; /* NULL: print */
@@ -115,8 +113,6 @@ static int list_rows(const request *r)
     tool_print(damaged ? ", %zu damaged\n" : "\n", damaged);
     return EXIT_GOOD;
 }
-
-/* ---- why ---- */
 
 typedef struct explanation {
     json_t *array;
@@ -221,8 +217,6 @@ static int explain_lookups(const request *r)
     loaded_release(&l);
     return code;
 }
-
-/* ---- the others ---- */
 
 static int prune_cache(const request *r)
 {

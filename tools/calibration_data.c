@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See calibration_data.h. */
 #define _GNU_SOURCE /* asprintf */
 #include "tools/calibration_data.h"
 

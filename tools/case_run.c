@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See case_run.h. */
 #include "tools/case_run.h"
 
 #include "tools/inputs.h"

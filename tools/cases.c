@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cases.h. */
 #define _GNU_SOURCE
 #include "tools/cases.h"
 

@@ -78,8 +78,6 @@ const tool_option check_options[] = {
     OPTION_TABLE_END,
 };
 
-/* ---- one case, in its own process ---- */
-
 /* A file that nobody else can have made; malloc'ed. NULL: `why` says why not. */
 static char *temporary_plan(char *why, size_t size)
 {
@@ -202,8 +200,6 @@ static int run_case(void *user, size_t i, int fd)
         return BAD_CASE | ends;
     return (ok ? GOOD_CASE : bad_use ? BAD_USE : BAD_CASE) | ends;
 }
-
-/* ---- all cases ---- */
 
 static void one_line(char *text)
 {

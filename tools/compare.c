@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See compare.h. */
 #include "tools/compare.h"
 
 #include "tools/element.h"

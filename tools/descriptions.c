@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See descriptions.h. */
 #define _GNU_SOURCE /* secure_getenv */
 #include "tools/descriptions.h"
 
@@ -12,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- one file ---- */
 
 static void clear_description(description *d)
 {
@@ -62,8 +59,6 @@ static bool read_description(const char *file, const char *id, description *out)
     }
     return ok;
 }
-
-/* ---- all of them ---- */
 
 static bool add_description(descriptions *all, const char *directory, const char *entry)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See devices.h. */
 #include "tools/devices.h"
 
 #include "tools/report.h"

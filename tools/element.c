@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See element.h. */
 #include "tools/element.h"
 
 #include <math.h>

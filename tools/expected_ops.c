@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See expected_ops.h. */
 #include "tools/expected_ops.h"
 
 #include "tools/report.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See explain.h. */
 #include "tools/explain.h"
 
 #include "tools/html.h"
@@ -23,8 +22,6 @@ static bool replay_of(const load_report *r, size_t i, grt_replay_info *out)
     *out = (grt_replay_info){.struct_size = sizeof *out};
     return r->pool && grt_pool_get_replay(r->pool, i, out) == GRT_OK && (out->supported || *out->reason);
 }
-
-/* ---- text ---- */
 
 static void print_replay(const char *device, const grt_replay_info *replay)
 {
@@ -80,8 +77,6 @@ void explain_text(const load_report *r)
     }
     tool_print("  total, until contexts are ready %9.3f ms\n", r->total_ms);
 }
-
-/* ---- JSON ---- */
 
 static json_t *phases_json(double offset, const grt_phase *phases, size_t n)
 {
@@ -149,8 +144,6 @@ json_t *explain_json(const load_report *r)
     json_object_set_new(object, "total_ms", json_real(r->total_ms));
     return object;
 }
-
-/* ---- the picture ---- */
 
 enum { LEFT = 110, WIDTH = 900, BAR = 20, TOP = 40 };
 

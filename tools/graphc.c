@@ -19,8 +19,6 @@
 
 const char *const tool_name = "graphc";
 
-/* ---- check ---- */
-
 typedef struct check_request {
     const char *model;
     grt_compile_options options;
@@ -118,8 +116,6 @@ static int check_command(const tool_command *command, int argc, char **argv)
         return EXIT_BAD;
     return r.quantised ? quantised_check(r.model, &r.options, r.json) : graphc_check_model(&r);
 }
-
-/* ---- inspect ---- */
 
 typedef struct inspect_request {
     const char *model, *trust;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See html.h. */
 #include "tools/html.h"
 
 #include <graphrt/graphrt.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See input_lists.h. */
 #include "tools/input_lists.h"
 
 #include "tools/report.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See inputs.h. */
 #include "tools/inputs.h"
 
 #include "tools/element.h"

@@ -104,8 +104,6 @@ static void print_io(const grt_model *model, bool output)
     }
 }
 
-/* ---- choices that came with the plan, per GPU ---- */
-
 typedef struct gpu_count {
     char gpu[128], sm[16];
     int64_t heuristic, tuned;

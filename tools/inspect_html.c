@@ -69,8 +69,6 @@ static double weigh_steps(const grt_model *model, weighed_step *steps, size_t n,
     return all;
 }
 
-/* ---- the page ---- */
-
 /* "conv1+bn1+relu1", a node a line. */
 static void put_nodes(FILE *f, const char *names)
 {

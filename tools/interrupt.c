@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See interrupt.h. */
 #include "tools/interrupt.h"
 
 #include <signal.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See latencies.h. */
 #include "tools/latencies.h"
 
 #include <math.h>

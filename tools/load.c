@@ -31,8 +31,6 @@ typedef struct shot {
     double due_ms;
 } shot;
 
-/* ---- samples ---- */
-
 static void load_add_sample(test *t, double ms)
 {
     pthread_mutex_lock(&t->lock);
@@ -56,8 +54,6 @@ static void fail_test(test *t)
     t->failed = true;
     pthread_mutex_unlock(&t->lock);
 }
-
-/* ---- a closed loop ---- */
 
 static void *ask_again_and_again(void *user)
 {
@@ -89,8 +85,6 @@ static void run_clients(test *t, int n)
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
 }
-
-/* ---- an open loop ---- */
 
 static void note_answer(void *user, grt_request *request)
 {
@@ -139,8 +133,6 @@ static void run_at_rate(test *t, double rate)
     if (grt_pool_drain(t->pool, 0) != GRT_OK)
         fail_test(t);
 }
-
-/* ---- reports ---- */
 
 /* After latencies_of, which has sorted them. */
 static json_t *deadline_report(const test *t, double deadline_ms)

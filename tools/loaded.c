@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See loaded.h. */
 #include "tools/loaded.h"
 
 #include "tools/report.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See manifest.h. */
 #include "tools/manifest.h"
 
 #include "tools/report.h"
@@ -28,8 +27,6 @@ static const char *last_part(const char *path)
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
-
-/* ---- the job ---- */
 
 static json_t *describe_job(const char *model, const shard *s, size_t n_inputs)
 {
@@ -99,8 +96,6 @@ static bool join_job(manifest *m, const char *directory, const char *model, cons
     json_decref(job);
     return ok;
 }
-
-/* ---- what is done ---- */
 
 static bool note_line(manifest *m, const char *text, size_t size, const input_lists *l, const char *path)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See outputs.h. */
 #include "tools/outputs.h"
 
 #include "tools/element.h"

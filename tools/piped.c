@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See piped.h. */
 #define _GNU_SOURCE /* memfd_create */
 #include "tools/piped.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See prediction.h. */
 #include "tools/prediction.h"
 
 #include "tools/report.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See profile.h. */
 #include "tools/profile.h"
 
 #include "tools/latencies.h"

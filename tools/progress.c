@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See progress.h. */
 #include "tools/progress.h"
 
 #include "tools/report.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See quantised_model.h. */
 #define _GNU_SOURCE /* asprintf */
 #include "tools/quantised_model.h"
 

@@ -29,8 +29,6 @@ typedef struct request {
     int tenth;
 } request;
 
-/* ---- options ---- */
-
 static bool take_model(void *user, const char *value)
 {
     return option_only(&((request *)user)->model, value);
@@ -163,8 +161,6 @@ static bool quantize_is_use_possible(const request *r)
     return false;
 }
 
-/* ---- callbacks ---- */
-
 static bool give_sample(void *user, size_t index, grt_value **values)
 {
     return calibration_data_sample(&((request *)user)->data, index, values);
@@ -208,8 +204,6 @@ static void take_layer(void *user, const grt_quantize_layer *layer)
                         layer->error > 0 ? json_measured(decibels(layer->error)) : json_null());
     json_array_append_new(((request *)user)->layers, object);
 }
-
-/* ---- report ---- */
 
 static bool print_json(const request *r, const grt_quantize_report *q, double ms)
 {
@@ -271,8 +265,6 @@ static void print_report(const request *r, const grt_quantize_report *q, double 
         tool_print("errors were not measured%s\n",
                    r->data.n_sources ? "" : ": --data DIR has samples to measure with");
 }
-
-/* ---- the command ---- */
 
 /* The same call may succeed later, and then does not begin anew. */
 static bool is_worth_another_call(grt_status status)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See report.h. */
 #define _GNU_SOURCE /* vasprintf */
 #include "tools/report.h"
 

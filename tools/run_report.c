@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See run_report.h. */
 #include "tools/run_report.h"
 
 #include "tools/latencies.h"
@@ -12,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* ---- inputs ---- */
 
 static bool has_unknown_dims(const run_report *r, const grt_io_info *info)
 {
@@ -76,8 +73,6 @@ static json_t *inputs_json(const run_report *r)
     }
     return array;
 }
-
-/* ---- one run ---- */
 
 static bool make_directory(const char *path)
 {
@@ -171,8 +166,6 @@ bool run_report_show(void *report, const finished_run *run)
         ok = show_output(r, run, i, json_object_get(object, "outputs"));
     return ok;
 }
-
-/* ---- all runs ---- */
 
 /* Of one device (-1: all); runs that failed do not count. */
 static latencies latencies_on(const runs *all, int32_t device, double *room, double *out_first)

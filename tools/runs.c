@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See runs.h. */
 #include "tools/runs.h"
 
 #include "tools/interrupt.h"

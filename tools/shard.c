@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See shard.h. */
 #include "tools/shard.h"
 
 #include "tools/report.h"

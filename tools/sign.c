@@ -15,8 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- keygen ---- */
-
 typedef struct keygen_request {
     const char *file;
 } keygen_request;
@@ -78,8 +76,6 @@ int keygen_command(const tool_command *command, int argc, char **argv)
         tool_error("no file is given; see %s keygen --help", tool_name);
     return r.file ? create_key_files(r.file) : EXIT_BAD;
 }
-
-/* ---- sign ---- */
 
 typedef struct sign_request {
     const char *plan, *key, *output;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See streamed.h. */
 #define _GNU_SOURCE /* asprintf */
 #include "tools/streamed.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See targets.h. */
 #include "tools/targets.h"
 
 #include "tools/report.h"

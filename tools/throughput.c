@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See throughput.h. */
 #include "tools/throughput.h"
 
 #include "tools/loaded.h"

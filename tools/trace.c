@@ -96,8 +96,6 @@ static bool trace_session(json_t *events, const load_report *load, size_t index,
     return ok;
 }
 
-/* ---- runs and requests as they were ---- */
-
 static void name_thread(const track *t, int thread)
 {
     char name[32];

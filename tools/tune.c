@@ -81,8 +81,6 @@ static bool show_tune_progress(void *user, const char *what, double fraction)
     return !interrupted;
 }
 
-/* ---- report ---- */
-
 static void add_result(json_t *choices, const grt_tune_result *c)
 {
     json_t *object = json_object();
@@ -168,8 +166,6 @@ static bool print_tune_json(request *r, const grt_tune_report *t, double total_m
     return json_print(object);
 }
 
-/* ---- the plan ---- */
-
 typedef struct rows {
     grt_cache_row *list;
     size_t n, capacity;
@@ -232,8 +228,6 @@ static bool write_tuned_plan(const request *r, grt_runtime *runtime)
     free(found.list);
     return ok;
 }
-
-/* ---- tune ---- */
 
 static int tune_loaded(request *r, const loaded *l)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See verbose.h. */
 #include "tools/verbose.h"
 
 #include "tools/progress.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See verdicts.h. */
 #include "tools/verdicts.h"
 
 #include "tools/report.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See visible.h. */
 #include "tools/visible.h"
 
 #include <stdio.h>

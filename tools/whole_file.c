@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See whole_file.h. */
 #include "tools/whole_file.h"
 
 #include "tools/report.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See worker.h. */
 #include "tools/worker.h"
 
 #include "tools/report.h"

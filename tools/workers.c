@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See workers.h. */
 #define _GNU_SOURCE
 #include "tools/workers.h"
 
@@ -52,8 +51,6 @@ typedef struct pool {
     bool failed;
 } pool;
 
-/* ---- the worker's side ---- */
-
 static bool read_all(int fd, void *data, size_t n)
 {
     for (size_t done = 0; done < n;) {
@@ -93,8 +90,6 @@ static int work_on_orders(const pool *p, int orders, int fd)
     }
     return p->options->reuse ? 0 : code & ~WORKER_ENDS;
 }
-
-/* ---- this side ---- */
 
 static void order_job(pool *p, worker *w)
 {

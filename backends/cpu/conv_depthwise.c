@@ -14,8 +14,6 @@
 
 enum { CHUNK = 96 }; /* pixels of a line that are one thread's piece of work */
 
-/* ---- weights ---- */
-
 bool cpu_depthwise_fits(const cpu_conv *c)
 {
     return c->last && c->groups > 1 && c->in_channels == c->groups && c->out_channels == c->groups;
@@ -42,8 +40,6 @@ void cpu_depthwise_pack(const cpu_conv *c, const float *w, float *packed)
             for (int64_t channel = block; channel < block + lanes; channel++)
                 *packed++ = channel < c->groups ? w[channel * c->w.taps + t] : 0.0f;
 }
-
-/* ---- run ---- */
 
 bool cpu_depthwise_bytes(const cpu_conv *c, int threads, size_t *out_bytes)
 {

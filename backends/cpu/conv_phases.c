@@ -86,8 +86,6 @@ bool cpu_conv_phases_fits(const cpu_conv *c)
            c->out_channels >= phases_ceil_div(LEAST_CHANNELS, w->stride[0]);
 }
 
-/* ---- weights ---- */
-
 /* Where the weights of tap m are. */
 static int64_t phases_slot(const phases_cut *k, int64_t m, int64_t chunk)
 {
@@ -121,8 +119,6 @@ void cpu_conv_phases_pack(const cpu_conv *c, const float *w, float *packed)
             pack_phases(c, w + first + m * k.stride, end - first, packed + phases_slot(&k, m, chunk));
     }
 }
-
-/* ---- run ---- */
 
 bool cpu_conv_phases_bytes(const cpu_conv *c, int threads, size_t *out_bytes)
 {

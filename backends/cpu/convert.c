@@ -132,8 +132,6 @@ void cpu_convert_plain(grt_dtype from, const void *in, grt_dtype to, void *out, 
     }
 }
 
-/* ---- small types ---- */
-
 static void packed_put(uint8_t *data, int64_t i, int bits, uint8_t value)
 {
     int per_byte = 8 / bits, shift = (int)(i % per_byte) * bits;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dnnl_engine.h. */
 #include "backends/cpu/dnnl_engine.h"
 
 #include <pthread.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See flip.h. */
 #include "backends/cpu/flip.h"
 
 #include <string.h>

@@ -36,8 +36,6 @@ const char *cpu_isa_name(cpu_isa isa)
     return names[isa];
 }
 
-/* ---- AMX ---- */
-
 #ifdef MAY_HAVE_AMX
 
 /* Tiles and products of bytes: leaf 7 of CPUID. */
@@ -80,8 +78,6 @@ static bool has_amx(void)
 }
 
 #endif
-
-/* ---- levels ---- */
 
 static cpu_isa level_of_machine(void)
 {

@@ -14,8 +14,6 @@
 #define PW_HAS_EQUAL   1
 #define PW_HAS_SELECT  0
 
-/* ---- float64 ---- */
-
 static inline double clip_f64(double x, double low, double high)
 {
     x = x < low ? low : x;
@@ -209,8 +207,6 @@ static inline double gelu_f64(double x)
 #include "backends/cpu/pointwise_template.inc"
 #undef T
 #undef LOOP
-
-/* ---- tables ---- */
 
 const pw_f32_tables *cpu_pw_f32(void)
 {

@@ -135,8 +135,6 @@ size_t cpu_pw_walk_workspace(const pw_walk *walk)
     return (size_t)walk->threads * walk->thread_bytes;
 }
 
-/* ---- gathering ---- */
-
 /* `count` elements from `src`, all the same one if `step` is 0. */
 static void copy_row(char *dst, const char *src, size_t size, int64_t step, int64_t count)
 {
@@ -197,8 +195,6 @@ static void pointwise_walk_gather(const pw_walk *walk, const operand *op, const 
         }
     }
 }
-
-/* ---- running ---- */
 
 typedef struct job {
     const pw_walk *walk;

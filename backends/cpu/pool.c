@@ -23,8 +23,6 @@ static inline __attribute__((always_inline)) void next(int64_t *index, const int
         index[i] = from[i];
 }
 
-/* ---- channels last: one line of output ---- */
-
 /* Pixels that one pass over the channels takes together: a window of 3 x 3 is read once and written once. */
 enum { GROUP = 9 };
 
@@ -135,8 +133,6 @@ CPU_BODY pool_pixels_body(const cpu_pool *p, const float *image, int64_t line, f
 }
 CPU_DISPATCH(pool_pixels, (const cpu_pool *p, const float *image, int64_t line, float *y),
              (p, image, line, y))
-
-/* ---- channels first: one line of output ---- */
 
 CPU_BODY accumulate_line_body(const float *from, int64_t n, int64_t stride, bool max, float *to)
 {
@@ -281,8 +277,6 @@ void cpu_pool_float(const cpu_pool *p, const float *x, float *y)
             pool_line(p, x + i * w->in_pixels, line, y + (i * lines + line) * width);
 }
 
-/* ---- bytes, channels last: the largest ---- */
-
 /* flip: 0x80 makes int8 and uint8 of the same order. */
 CPU_BODY largest_body(const uint8_t *from, int64_t n, uint8_t flip, uint8_t *to)
 {
@@ -324,8 +318,6 @@ void cpu_pool_largest_bytes(const cpu_pool *p, grt_dtype dtype, const uint8_t *x
         pool_byte_pixel(p, x + i / pixels * p->w.in_pixels * p->channels, i % pixels, flip,
                         y + i * p->channels);
 }
-
-/* ---- any type ---- */
 
 /* Position in the plane, in the order that the attribute storage_order asks for. */
 static int64_t flatten(const cpu_pool *p, const int64_t *at, bool column_major)

@@ -82,8 +82,6 @@ void grt_qgemm_use_columns(const grt_qgemm_b *b, const grt_qgemm_params *params,
 bool grt_qgemm_scratch_bytes(const grt_qgemm *g, int threads, size_t *out_bytes);
 void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads);
 
-/* ---- sums alone ---- */
-
 /* Of B packed for few rows, as are those of recurrent networks. */
 const struct grt_qgemm_kernel *grt_qgemm_kernel_of_few(void);
 /* Bytes of a row of A as that kernel reads it. */

@@ -7,8 +7,6 @@
 
 enum { ROWS = 4, NR = GRT_QGEMM_NR };
 
-/* ---- the epilogue ---- */
-
 /* Adding 1.5 * 2^23 rounds to the nearest integer, ties to even, and leaves it in the low mantissa bits. */
 static inline int32_t round_small(float v)
 {
@@ -81,8 +79,6 @@ static void finish_rows(const grt_qgemm_finish *f, int64_t col, int rows, int64_
         }
     }
 }
-
-/* ---- sums ---- */
 
 static void multiply_block(int rows, int panels, int64_t groups, const void *a, int64_t lda, const void *b,
                            int64_t panel_stride, int32_t *sums)

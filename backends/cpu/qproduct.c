@@ -99,8 +99,6 @@ void cpu_qproduct_finish(const grt_run *run, int64_t ldr, grt_qgemm_finish *out)
     }
 }
 
-/* ---- columns ---- */
-
 enum { ARRAYS = 4 };
 
 int64_t cpu_qproduct_columns_bytes(int64_t n)

@@ -7,8 +7,6 @@
 
 enum { END_OF_TEXT = -1 };
 
-/* ---- characters ---- */
-
 int32_t cpu_regex_decode(const char **at, const char *end)
 {
     const unsigned char *p = (const unsigned char *)*at;
@@ -41,8 +39,6 @@ static bool matches(const char_class *chars, int32_t c)
     bool found = in_ranges(chars, c) || (chars->fold && cpu_regex_is_letter(c) && in_ranges(chars, c ^ 0x20));
     return found != chars->negated;
 }
-
-/* ---- matching ---- */
 
 /* States of the machine between two characters. */
 typedef struct states {
@@ -129,8 +125,6 @@ bool cpu_regex_full_match(const cpu_regex *regex, const char *text, size_t size,
         at = next;
     }
 }
-
-/* ---- search ---- */
 
 /* Every state knows where its match began. States that came first are explored first, so each is reached from
  * the earliest beginning, and `list` is in ascending order of beginnings. */

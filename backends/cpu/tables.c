@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tables.h. */
 #include "backends/cpu/tables.h"
 
 #define X(file) extern const grt_kernel_table cpu_kernels_##file;

@@ -41,8 +41,6 @@ static int64_t panel_words(const grt_wgemm *w)
     return w->blocks * w->groups * NR;
 }
 
-/* ---- packing ---- */
-
 bool grt_wgemm_allocate(grt_wgemm *w)
 {
     size_t numbers, scales;
@@ -89,8 +87,6 @@ void grt_wgemm_put_row(grt_wgemm *w, int64_t x, const uint8_t *numbers)
             to[i] |= (uint32_t)numbers[j + i] << shift;
 }
 
-/* ---- registers ---- */
-
 static const grt_wgemm_kernel *wgemm_kernel(void)
 {
 #ifdef CPU_HAS_AVX512_COPY
@@ -120,8 +116,6 @@ static void run_few(const grt_wgemm *w, int64_t m, int64_t i, const float *a, co
         for (int64_t j = 0; j < cols; j++)
             y[r * w->n + i * NR + j] = sums[r * NR + j] + (bias ? bias[i * NR + j] : 0.0f);
 }
-
-/* ---- strips ---- */
 
 static int64_t strip_panels(const grt_wgemm *w)
 {
@@ -182,8 +176,6 @@ static void wgemm_run_strip(const grt_wgemm *w, int64_t m, int64_t first, const 
     g.bias = bias ? bias + first * NR : NULL;
     grt_gemm_run(&g, a, wide, y + first * NR, scratch + grt_align_up(strip, 64), 1);
 }
-
-/* ---- run ---- */
 
 void grt_wgemm_run(const grt_wgemm *w, int64_t m, const float *a, const float *bias, float *y, void *scratch,
                    int threads)

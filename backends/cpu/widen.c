@@ -48,8 +48,6 @@ static void narrow_all(grt_dtype dtype, const float *from, int64_t n, void *to, 
         cpu_narrow(dtype, from + i, n - i < BLOCK ? n - i : BLOCK, to, i, (cpu_convert_options){0});
 }
 
-/* ---- finding ---- */
-
 static const grt_kernel_row widened_row;
 
 /* The node with float32 for its 16-bit floats, whose content is left out; false if it has none. */
@@ -88,8 +86,6 @@ const grt_kernel_row *cpu_widen_find(const grt_kernel_node *node)
         free(tensors);
     return found ? &widened_row : NULL;
 }
-
-/* ---- create ---- */
 
 static void widen_destroy(void *data)
 {
@@ -149,8 +145,6 @@ static grt_status widen_create(const grt_kernel_node *node, void **out_state)
     *out_state = state;
     return GRT_OK;
 }
-
-/* ---- reshape ---- */
 
 static void widen_release_shape(void *data)
 {
@@ -238,8 +232,6 @@ static grt_status widen_reshape(grt_reshape *r)
     r->shape = s;
     return GRT_OK;
 }
-
-/* ---- run ---- */
 
 static grt_status widen_run(const grt_run *r)
 {

@@ -11,8 +11,6 @@
 
 #define LOG2E 1.4426950408889634f
 
-/* ---- tasks ---- */
-
 /* Rows first .. of a head, or of folded heads one after the other; keys from .. to, `from` at a tile's begin.
  */
 struct attention_task {
@@ -125,8 +123,6 @@ static __device__ __forceinline__ float *attention_partial_at(const attention_sh
     return partial +
            (((batch * s.q_heads + row.head) * s.q_len + row.query) * s.splits + split) * (s.v_size + 2);
 }
-
-/* ---- copies ---- */
 
 /* Rows in shared memory are padded by 16 bytes: then the 8 rows that are read at once are in different banks.
  */

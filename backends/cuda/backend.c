@@ -159,8 +159,6 @@ static grt_status cuda_open_device(int32_t index, grt_device **out_device)
     return status;
 }
 
-/* ---- devices that are not in this machine ---- */
-
 static void close_description(grt_device *base)
 {
     cuda_device *device = (cuda_device *)base;

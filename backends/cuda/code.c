@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See code.h. */
 #include "backends/cuda/code.h"
 
 #include "backends/cuda/cubin.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See concat.h. */
 #include "backends/cuda/concat.h"
 
 #include "backends/cuda/walk.h"

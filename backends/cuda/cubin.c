@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cubin.h. */
 #include "backends/cuda/cubin.h"
 
 #include <linux/elf.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See current.h. */
 #include "backends/cuda/current.h"
 
 #include <cuda.h>

@@ -79,8 +79,6 @@ void cuda_dnn_finish(cuda_dnn_builder *b, cudnnBackendDescriptor_t d)
         cuda_dnn_check(b, b->dnn->cudnnBackendFinalize(d));
 }
 
-/* ---- the graph ---- */
-
 static cudnnDataType_t dnn_conv_data_type(grt_dtype dtype)
 {
     return dtype == GRT_DTYPE_FLOAT16    ? CUDNN_DATA_HALF

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dnn_profile.h. */
 #include "backends/cuda/dnn_profile.h"
 
 #include <stdbool.h>

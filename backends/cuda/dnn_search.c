@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dnn_search.h. */
 #include "backends/cuda/dnn_search.h"
 
 #include "backends/cuda/dnn_profile.h"
@@ -9,8 +8,6 @@
 #include <string.h>
 
 enum { MOST_ANSWERS = 32 };
-
-/* ---- engines ---- */
 
 /* Engines that would cost precision or repeatability are left out: TF32 and other tensor-core arithmetic for
  * float32, sums in fewer bits, transforms with large tiles; and, unless asked for, those compiled at run
@@ -96,8 +93,6 @@ static cudnnBackendDescriptor_t plan_of(cuda_dnn_execution *p, const cuda_dnn_co
     dnn->cudnnBackendDestroyDescriptor(plan);
     return NULL;
 }
-
-/* ---- recorded choices ---- */
 
 void cuda_dnn_search_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_text *key)
 {

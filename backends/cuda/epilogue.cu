@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See epilogue.h. */
 #include "backends/cuda/epilogue.h"
 
 #include "backends/cuda/activate.cuh"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See generated.h. */
 #include "backends/cuda/generated.h"
 
 #include "backends/cuda/nvrtc.h"

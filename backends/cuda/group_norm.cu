@@ -39,8 +39,6 @@ struct gathered {
     }
 };
 
-/* ---- channels first: a group is one stretch of memory ---- */
-
 template <class T>
 __global__ void __launch_bounds__(THREADS)
     gather_first(const __grid_constant__ cuda_group_norm g, const T *x, moments *parts)
@@ -107,8 +105,6 @@ __global__ void __launch_bounds__(THREADS)
         }
     }
 }
-
-/* ---- channels last: a thread has one vector of channels of some pixels ---- */
 
 struct last_form {
     int vectors, lanes; /* of a pixel; pixels at a time */
@@ -216,8 +212,6 @@ __global__ void __launch_bounds__(THREADS)
         y[at + p * form.vectors] = out;
     }
 }
-
-/* ---- both ---- */
 
 /* A warp per group of an image: its shares' moments become what its channels are multiplied by. */
 __global__ void __launch_bounds__(THREADS)

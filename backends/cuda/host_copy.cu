@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See host_copy.h. */
 #include "backends/cuda/host_copy.h"
 
 #include "backends/cuda/overlap.cuh"

@@ -98,8 +98,6 @@ __device__ __forceinline__ int64_t cuda_element_base(const cuda_elements &s, int
     return base;
 }
 
-/* ---- GatherND, ScatterND ---- */
-
 /* Index tuple k names a run of `inner` elements of data. */
 struct cuda_tuples {
     int64_t n, depth, inner, per_batch, batch_stride;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See json.h. */
 #include "backends/cuda/json.h"
 
 #include <string.h>

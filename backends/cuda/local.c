@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See local.h. */
 #include "backends/cuda/local.h"
 
 #include "backends/cuda/current.h"
@@ -32,8 +31,6 @@ void cuda_local_release(grt_device *device, void *local)
         CUDA_ON_QUIETLY(device, cudaFreeHost(l->fault));
     free(l);
 }
-
-/* ---- faults in data ---- */
 
 /* The run may be captured into a graph, of which this memory is no part. */
 static cudaError_t alloc_fault(void **out_fault)

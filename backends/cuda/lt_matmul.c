@@ -31,8 +31,6 @@ struct cuda_lt_plan {
                                #expression);                                                          \
     } while (0)
 
-/* ---- the library's descriptors ---- */
-
 static cudaDataType lt_matmul_data_type(grt_dtype dtype)
 {
     switch (dtype) {
@@ -117,8 +115,6 @@ static grt_status lt_matmul_describe(const grt_op_desc *desc, cuda_lt_plan *p)
     GRT_TRY(make_layout(desc, p, m->trans_b ? m->n : m->k, m->trans_b ? m->k : m->n, m->stride_b, &p->b));
     return make_layout(desc, p, m->m, m->n, m->m * m->n, &p->y);
 }
-
-/* ---- recorded choices ---- */
 
 /* The key: all that the choice depends on. Leading dims follow from the sizes, as matrices are dense. */
 static void lt_matmul_add_key(const cuda_blas *blas, const cuda_lt_matmul *m, grt_text *key)
@@ -363,8 +359,6 @@ size_t cuda_lt_plan_workspace(const cuda_lt_plan *plan)
 {
     return plan->workspace;
 }
-
-/* ---- run ---- */
 
 grt_status cuda_lt_plan_run(cuda_lt_plan *plan, const grt_op_desc *desc, const cuda_lt_args *args,
                             cudaStream_t stream)

@@ -39,8 +39,6 @@ static void lt_search_consider(search *s, const cublasLtMatmulAlgo_t *algo)
         s->over = !s->each(s->user, algo);
 }
 
-/* ---- capabilities and settings of an algorithm ---- */
-
 static bool lt_search_set(const search *s, cublasLtMatmulAlgo_t *algo,
                           cublasLtMatmulAlgoConfigAttributes_t name, const void *value, size_t size)
 {
@@ -96,8 +94,6 @@ static void lt_search_split(search *s, const cublasLtMatmulAlgo_t *algo)
     }
 }
 
-/* ---- variations of an algorithm ---- */
-
 static void vary(search *s, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoConfigAttributes_t name,
                  uint32_t end)
 {
@@ -127,8 +123,6 @@ static void relatives(search *s, const cublasLtMatmulAlgo_t *algo)
     vary(s, algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION,
          options > 0 ? (uint32_t)(options < MOST_OPTIONS ? options + 1 : MOST_OPTIONS) : 0);
 }
-
-/* ---- all algorithms ---- */
 
 static void lt_search_sweep(search *s, const cublasLtMatmulAlgo_t *algo)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See lt_start.h. */
 #include "backends/cuda/lt_start.h"
 
 #include "backends/cuda/lt_matmul.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See networks_source.h. */
 #include "backends/cuda/networks_source.h"
 
 #include "backends/cuda/generated.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See nvrtc.h. */
 #include "backends/cuda/nvrtc.h"
 
 #include "backends/cuda/libraries.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See part.h. */
 #include "backends/cuda/part.h"
 
 #include "backends/cuda/tables.h"

@@ -11,8 +11,6 @@
 #include <climits>
 #include <type_traits>
 
-/* ---- the vocabulary ---- */
-
 #include "backends/cuda/pointwise_language.h"
 
 template <typename T> using pw_vocabulary = pw_vocabulary_of<T, std::is_floating_point<T>::value>;
@@ -85,8 +83,6 @@ template <typename T> struct pw_vocabulary_of<T, false> {
         return beyond(b) ? (negative(a) ? (T)-1 : T(0)) : (T)(a >> b);
     }
 };
-
-/* ---- the switches ---- */
 
 #define PW_CASE(name, expr) \
     case PW_##name:         \

@@ -70,8 +70,6 @@ void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form
     grt_text_add(key, ";");
 }
 
-/* ---- source ---- */
-
 static const char arguments[] = "struct arguments { const void *in[8]; void *out; unsigned n, period; };\n";
 
 static const char *pack_of(grt_dtype dtype)

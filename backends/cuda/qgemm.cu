@@ -114,8 +114,6 @@ __global__ void __launch_bounds__(F::THREADS, F::RESIDENT)
     store_tile<F, SUMS>(g, v, sum, row_sum, first_pixel + row, first_filter + column, in_eights);
 }
 
-/* ---- launching ---- */
-
 int64_t pixels_of(const cuda_qgemm *g)
 {
     return (int64_t)g->images * g->out[0] * g->out[1];

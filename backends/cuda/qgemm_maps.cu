@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See qgemm_maps.h. */
 #include "backends/cuda/qgemm_maps.h"
 
 enum { MAP_LINE = 128 };

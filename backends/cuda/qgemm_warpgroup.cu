@@ -118,8 +118,6 @@ __global__ void __launch_bounds__(F::THREADS, F::RESIDENT)
     store_panels<F>(g, v, epilogue, sum, first_pixel + threadIdx.x / 32 * TILE, first_filter, in_eights);
 }
 
-/* ---- launching ---- */
-
 /* Both are for two blocks of a multiprocessor. Steps in forms of three (128 x 64, 64 x 128) are faster alone,
  * but behind one of two, and the other way round, they take 3 to 11 us longer on an H100. */
 using large = panels<2, 128, 3, 2>;

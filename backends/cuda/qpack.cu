@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See qpack.h. */
 #include "backends/cuda/qpack.h"
 
 #include "backends/cuda/walk.h"

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-/* ---- what fits ---- */
-
 /* The activation of a sum; false: there is no such. */
 static bool read_sum_activation(const grt_op_desc *desc, grt_act *out)
 {
@@ -46,8 +44,6 @@ bool cuda_qproduct_is_constant(const grt_kernel_node *node)
             return false;
     return true;
 }
-
-/* ---- the source ---- */
 
 static const void *cuda_qproduct_data_of(const grt_tensor *const *in, int32_t n_in, int32_t i)
 {
@@ -120,8 +116,6 @@ bool cuda_qproduct_has_zeros(const cuda_qsource *source)
             return true;
     return false;
 }
-
-/* ---- filling ---- */
 
 /* Limits of what is rounded to a type with this scale and zero point, behind an activation. */
 static __host__ __device__ void cuda_qproduct_set_limits(grt_act act, float scale, int32_t zero,

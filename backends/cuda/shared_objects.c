@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See shared_objects.h. */
 #include "backends/cuda/shared_objects.h"
 
 #include "src/base/hash.h"

@@ -50,8 +50,6 @@ const grt_stream_api cuda_streams = {.create = stream_create,
                                      .id = stream_id,
                                      .is_captured = stream_is_captured};
 
-/* ---- graphs ---- */
-
 static grt_status graph_begin(grt_device *device, void *stream)
 {
     CUDA_ON(device, cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -95,8 +93,6 @@ static void graph_release(grt_device *device, void *graph)
 
 const grt_graph_api cuda_graphs = {
     .begin = graph_begin, .end = graph_end, .launch = graph_launch, .release = graph_release};
-
-/* ---- times ---- */
 
 static grt_status event_create(grt_device *device, void **out_event)
 {

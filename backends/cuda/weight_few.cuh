@@ -308,8 +308,6 @@ __global__ void __launch_bounds__(F::THREADS, F::ROWS == 1 && F::THREADS == 256 
     few_store<F>(p, first_tile, warp, lane, sum, (float *)shared);
 }
 
-/* ---- launches ---- */
-
 template <class F, int MOST_BYTES>
 grt_status few_launch(const cuda_weight_product *p, const cuda_weight_choice *choice, cudaStream_t stream)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See wheels.h. */
 #define _GNU_SOURCE /* dladdr */
 #include "backends/cuda/wheels.h"
 

@@ -25,8 +25,6 @@ static int32_t null_device_count(void)
     return DEVICES;
 }
 
-/* ---- devices ---- */
-
 /* What a device holds stands in a struct of its own, whose first member is a grt_device. */
 typedef struct null_device {
     grt_device base;
@@ -73,8 +71,6 @@ static grt_status null_open_device(int32_t index, grt_device **out_device)
                         DEVICES - 1);
     return make_device(&api, index, "null", SM, out_device);
 }
-
-/* ---- devices that are only described: algorithms are chosen for them, nothing runs ---- */
 
 static void null_identify_description(grt_device *device, grt_text *key)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See attention.h. */
 #include "backends/shared/attention.h"
 
 #include <math.h>

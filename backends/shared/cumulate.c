@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cumulate.h. */
 #include "backends/shared/cumulate.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See grid_sample.h. */
 #include "backends/shared/grid_sample.h"
 
 #include <stdlib.h>

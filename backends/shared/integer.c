@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See integer.h. */
 #include "backends/shared/integer.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See matmul.h. */
 #include "backends/shared/matmul.h"
 
 static int32_t batch_rank(const grt_tensor *t)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See networks.h. */
 #include "backends/shared/networks.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See norm.h. */
 #include "backends/shared/norm.h"
 
 #include <string.h>

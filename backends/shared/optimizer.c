@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See optimizer.h. */
 #include "backends/shared/optimizer.h"
 
 #include <stdlib.h>

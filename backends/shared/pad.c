@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pad.h. */
 #include "backends/shared/pad.h"
 
 #include <stdlib.h>

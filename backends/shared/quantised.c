@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See quantised.h. */
 #include "backends/shared/quantised.h"
 
 #include "src/base/tensor.h"
@@ -8,8 +7,6 @@ static bool has_type(const grt_kernel_node *node, int32_t i, grt_dtype_set types
 {
     return grt_node_has(node, i) && grt_dtype_in(node->in[i].dtype, types);
 }
-
-/* ---- products ---- */
 
 bool grt_qproduct_types_fit(const grt_kernel_node *node)
 {
@@ -60,8 +57,6 @@ grt_status grt_qproduct_check(const grt_reshape *r, int64_t n)
     return GRT_OK;
 }
 
-/* ---- convolutions ---- */
-
 bool grt_qconv_has_filters(const grt_kernel_node *node)
 {
     const int64_t groups = grt_attr_int(node->desc, "group", 1);
@@ -86,8 +81,6 @@ grt_status grt_qconv_fit(const grt_reshape *r, bool channels_last, int64_t chann
     cpu_window_read(r->desc, x->rank - 2, x->dims + at, r->out[0]->dims + at, w->dims + 2, false, out);
     return grt_qproduct_check(r, w->dims[0]);
 }
-
-/* ---- element by element ---- */
 
 bool grt_qrepeat_read(const grt_tensor *a, const grt_tensor *b, grt_qrepeat *out)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See reduce.h. */
 #include "backends/shared/reduce.h"
 
 #include "src/base/checked.h"

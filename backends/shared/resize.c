@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See resize.h. */
 #include "backends/shared/resize.h"
 
 #include "src/base/element.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rnn.h. */
 #include "backends/shared/rnn.h"
 
 #include <string.h>

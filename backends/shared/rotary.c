@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rotary.h. */
 #include "backends/shared/rotary.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sampling.h. */
 #include "backends/shared/sampling.h"
 
 #include "src/base/checked.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See slice.h. */
 #include "backends/shared/slice.h"
 
 #include "src/base/checked.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See softmax.h. */
 #include "backends/shared/softmax.h"
 
 #include <stdlib.h>

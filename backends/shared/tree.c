@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tree.h. */
 #include "backends/shared/tree.h"
 
 #include "src/base/element.h"

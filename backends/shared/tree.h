@@ -61,8 +61,6 @@ typedef struct grt_trees {
 grt_status grt_trees_read(const grt_kernel_node *node, grt_trees *out_trees);
 void grt_trees_release(grt_trees *trees);
 
-/* ---- walking ---- */
-
 GRT_INLINE bool grt_tree_compare(const grt_tree_node *node, const double *members, double x)
 {
     switch ((grt_tree_mode)node->mode) {
@@ -91,8 +89,6 @@ GRT_INLINE int grt_tree_side(const grt_tree_node *node, const double *members, d
 {
     return (x != x && node->missing_true) || grt_tree_compare(node, members, x);
 }
-
-/* ---- scores ---- */
 
 /* Before the first tree; `largest` is the greatest number of the output's type. */
 GRT_INLINE double grt_tree_start(grt_tree_aggregate aggregate, double largest)

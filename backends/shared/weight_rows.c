@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See weight_rows.h. */
 #include "backends/shared/weight_rows.h"
 
 #include "src/base/tensor.h"

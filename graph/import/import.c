@@ -32,8 +32,6 @@ static grt_status import_map_file(const char *path, grt_arena *arena, const void
     return GRT_OK;
 }
 
-/* ---- the model as a whole ---- */
-
 static grt_status import_versions(importer *imp)
 {
     const Onnx__ModelProto *model = imp->model;

@@ -97,8 +97,6 @@ typedef struct importer {
     grt_status (*node)(struct importer *imp, scope *s, const Onnx__NodeProto *proto);
 } importer;
 
-/* ---- problems (problem.c) ---- */
-
 /* What a problem is about. */
 typedef struct culprit {
     const char *node, *op;
@@ -114,8 +112,6 @@ grt_status warning(importer *imp, const culprit *who, const char *format, ...) G
 /* The same as problem() with the thread's current message, and any status: OUT_OF_MEMORY and IO always stop.
  */
 grt_status problem_from(importer *imp, const culprit *who, grt_status status);
-
-/* ---- the parts ---- */
 
 static inline const char *text_or_empty(const char *text)
 {

@@ -54,8 +54,6 @@ static grt_status node_check_version(importer *imp, culprit *who, const char *do
     return GRT_OK;
 }
 
-/* ---- operands ---- */
-
 static grt_status resolve_inputs(importer *imp, scope *s, const culprit *who, const Onnx__NodeProto *proto,
                                  ir_value **in)
 {
@@ -92,8 +90,6 @@ static grt_status define_outputs(importer *imp, scope *s, const culprit *who, in
             GRT_TRY(scope_define(imp, s, who, proto->output[i], out[i]));
     return GRT_OK;
 }
-
-/* ---- checks against the row ---- */
 
 static const op_attr *row_attr(const op_row *row, const char *name)
 {
@@ -169,8 +165,6 @@ static grt_status node_check_arity(importer *imp, const culprit *who, const ir_n
     GRT_TRY(node_check_count(imp, who, "outputs", node->n_out, row->min_out, row->max_out));
     return GRT_OK;
 }
-
-/* ---- one node ---- */
 
 static grt_status upgrade(importer *imp, const culprit *who, ir_node *node, int64_t opset)
 {

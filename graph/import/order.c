@@ -31,8 +31,6 @@ typedef struct inside {
     names own;
 } inside;
 
-/* ---- needs ---- */
-
 static grt_status add_need(sorter *s, const char *name, int32_t maker)
 {
     if (!GRT_ARENA_GROW(s->imp->scratch, s->needs, s->n_needs, s->room))
@@ -121,8 +119,6 @@ static grt_status order_gather(sorter *s)
     }
     return GRT_OK;
 }
-
-/* ---- the walk ---- */
 
 static const char *shown_name(const Onnx__NodeProto *node)
 {

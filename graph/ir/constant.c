@@ -41,8 +41,6 @@ bool ir_constant_adopt(ir_module *module, grt_buffer *buffer)
     return true;
 }
 
-/* ---- what is not used any more ---- */
-
 enum { COLLECT_EVERY = 4 << 20 }; /* bytes made */
 
 typedef struct span {

@@ -18,8 +18,6 @@ typedef struct entry {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- the shape rule ---- */
-
 static void describe_input(const ir_type *type, grt_custom_type *out)
 {
     *out = (grt_custom_type){.rank = -1};
@@ -69,8 +67,6 @@ static grt_status infer_custom(infer *inf)
         GRT_TRY(take_output(inf, i, &out[i]));
     return GRT_OK;
 }
-
-/* ---- registering ---- */
 
 static void entry_release(entry *e)
 {

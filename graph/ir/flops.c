@@ -105,8 +105,6 @@ double op_flops(const ir_node *node)
     return counted ? node->row->flops(node) : 0;
 }
 
-/* ---- work ---- */
-
 /* 0: not known. */
 static int cost_of_element(const op_row *row)
 {

@@ -218,8 +218,6 @@ grt_status infer_comparison(infer *inf)
     return broadcast_all(inf, GRT_DTYPE_BOOL);
 }
 
-/* ---- driver ---- */
-
 grt_status op_infer_types(const op_row *row, infer *inf)
 {
     for (int32_t i = 0; i < row->min_in; i++)

@@ -7,8 +7,6 @@
 
 typedef struct ir_node ir_node; /* graph/ir/ir.h */
 
-/* ---- inference ---- */
-
 /* A rule sees types only, never ir_nodes: the compiler calls it with symbolic dims, the runtime with concrete
  * ones (for shapes that depend on data). So one rule is the whole truth about an op's output shapes. */
 typedef struct infer {
@@ -67,8 +65,6 @@ grt_status infer_same_as_first(infer *inf); /* out[0] has the type and shape of 
 grt_status infer_elementwise(infer *inf);   /* all inputs of one dtype, broadcast; out[0] of that dtype */
 grt_status infer_comparison(infer *inf);    /* the same, out[0] is bool */
 
-/* ---- rows ---- */
-
 typedef struct op_attr {
     const char *name;
     grt_attr_kind kind;
@@ -108,8 +104,6 @@ typedef enum op_flags {
         1 << 21, /* reads inputs from 1 on again and again: for each position, for each step of time */
     OP_TAKES_EPILOGUE = 1 << 22, /* a product that has a form with an epilogue in graphrt */
 } op_flags;
-
-/* ---- traits: what passes may do with an op ---- */
 
 /* What becomes of a float32 node where the caller asked for 16-bit floats (pass `precision`). Every op with a
  * kernel for floats states it. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See view.h. */
 #include "graph/ir/view.h"
 
 #include "graph/ir/ir.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See warn.h. */
 #include "graph/ir/warn.h"
 
 #include "graphrt/graphrt.h"

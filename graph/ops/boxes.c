@@ -4,12 +4,6 @@
 
 #include <string.h>
 
-/* ---- GridSample ---- */
-
-/* ---- AffineGrid ---- */
-
-/* ---- Col2Im ---- */
-
 /* `wanted`: entries for one axis; n_image: -1 where the number of axes is not known. */
 static grt_status check_fold_list(const infer *inf, const char *name, int64_t n_image, int64_t wanted,
                                   int64_t least)
@@ -72,8 +66,6 @@ static grt_status infer_col2im(infer *inf)
     return GRT_OK;
 }
 
-/* ---- RoiAlign ---- */
-
 static grt_status infer_roi_align(infer *inf)
 {
     const ir_type *data = inf->in[0], *rois = inf->in[1];
@@ -106,8 +98,6 @@ static grt_status upgrade_roi_align(ir_node *node, int32_t opset)
         ir_attr_set_string(node, "coordinate_transformation_mode", "output_half_pixel");
     return GRT_OK;
 }
-
-/* ---- NonMaxSuppression ---- */
 
 static grt_status infer_nms(infer *inf)
 {

@@ -4,8 +4,6 @@
 
 #include "src/base/checked.h"
 
-/* ---- Concat ---- */
-
 /* Content of the output if all inputs' contents are known. */
 static void concat_elems(infer *inf)
 {
@@ -85,8 +83,6 @@ static grt_status upgrade_concat(ir_node *node, int32_t opset)
         ir_attr_set_int(node, "axis", 1);
     return GRT_OK;
 }
-
-/* ---- Split ---- */
 
 /* Sizes of the outputs along the axis. */
 static grt_status split_sizes(infer *inf, grt_dim whole, grt_dim *out_sizes)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See contrib_attend.h. */
 #include "graph/ops/contrib_attend.h"
 
 grt_status attend_begin(ir_node *node, attend *out)
@@ -86,8 +85,6 @@ ir_value *attend_total(const attend *a)
     ir_value *fresh = put_dim(a->node, a->k, a->split ? 2 : 1);
     return a->past_k ? put2(a->node, "Add", put_dim(a->node, a->past_k, 2), fresh) : fresh;
 }
-
-/* ---- masks ---- */
 
 static ir_value *contrib_attend_scalar_of(ir_node *node, ir_value *one)
 {
@@ -180,8 +177,6 @@ grt_status attend_mask(attend *a, int32_t index, int32_t bias)
     a->mask = a->mask ? put2(node, "Add", added, a->mask) : added;
     return GRT_OK;
 }
-
-/* ---- the node ---- */
 
 grt_status attend_put(attend *a, int32_t outputs)
 {

@@ -36,8 +36,6 @@ static grt_status share_cache(attend *a, ir_value *length)
     return GRT_OK;
 }
 
-/* ---- Attention ---- */
-
 /* Sizes of queries, keys and values; all 0 for thirds. */
 static grt_status hidden_sizes(const ir_node *node, int64_t sizes[3])
 {
@@ -110,8 +108,6 @@ static grt_status rewrite_quantized_attention(ir_node *node)
     ir_value *qkv = put_add(node, put2(node, "Mul", sums, scale), ir_in(node, 2));
     return attention_of(&a, qkv, 5, ir_in(node, 8), -1, NULL);
 }
-
-/* ---- MultiHeadAttention ---- */
 
 /* Part i of [batch, sequence, heads, parts, size], as [batch, sequence, heads * size]. */
 static ir_value *unpack(ir_node *node, ir_value *packed, int64_t i)

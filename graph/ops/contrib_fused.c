@@ -34,8 +34,6 @@ static const op_attr transposed_attrs[] = {
 static const op_attr mix_attrs[] = {
     {"num_branches", GRT_ATTR_INT, false}, {"reduction_scale", GRT_ATTR_FLOAT, false}, {0}};
 
-/* ---- products with weights of few bits that share their input ---- */
-
 /* The input, with the sum and the norm before it that the node may have: (A, skip, norm_scale). */
 static ir_value *normed(ir_node *node, ir_value **out_sum)
 {
@@ -82,8 +80,6 @@ static grt_status rewrite_qkv(ir_node *node)
     return foreign_done(node, 4, out);
 }
 
-/* ---- windows ---- */
-
 /* Slices of `size` elements along a dim, every `step`, in a last dim of their own. */
 static grt_status rewrite_unfold(ir_node *node)
 {
@@ -123,8 +119,6 @@ static grt_status rewrite_dynamic_pads(ir_node *node)
         with_ints(y, "pads", pads->type.data->data, (size_t)grt_tensor_elements(pads->type.data));
     return foreign_done1(node, y);
 }
-
-/* ---- streams of hyper-connections ---- */
 
 /* Streams [..., branches * size] as [..., branches, size]; what is so already stays. */
 static grt_status split_streams(ir_node *node, ir_value **out, int64_t *out_branches, int64_t *out_size)

@@ -39,8 +39,6 @@ static const op_attr conv_attrs[] = {{"activation", GRT_ATTR_STRING, false},
                                      {"strides", GRT_ATTR_INTS, false},
                                      {0}};
 
-/* ---- FusedMatMul ---- */
-
 /* Input i with the first dim behind the batch dims (batch), and the last two dims swapped (matrix). */
 static grt_status contrib_matmul_transposed(ir_node *node, int32_t i, const char *matrix, const char *batch,
                                             ir_value **out)
@@ -114,8 +112,6 @@ static grt_status rewrite_fused_matmul_activation(ir_node *node)
     return foreign_done1(node, y);
 }
 
-/* ---- FusedGemm ---- */
-
 static grt_status rewrite_fused_gemm(ir_node *node)
 {
     static const char *const kept[] = {"alpha", "beta", "transA", "transB"};
@@ -125,8 +121,6 @@ static grt_status rewrite_fused_gemm(ir_node *node)
     GRT_TRY(activate_product(node, &y));
     return foreign_done1(node, y);
 }
-
-/* ---- convolutions ---- */
 
 static ir_value *contrib_matmul_convolve(ir_node *node, ir_value *x, ir_value *w)
 {

@@ -175,8 +175,6 @@ static grt_status rewrite_moe(ir_node *node)
     return contrib_moe_mix(&m);
 }
 
-/* ---- QMoE ---- */
-
 /* Weights [experts, out, in * bits / 8] with scales [experts, out], or [experts, out, blocks]; zero points
  * are packed along their last dim. */
 static grt_status dequantized(const mixture *m, int32_t weights, int32_t zero, const char *bits_attr,

@@ -52,8 +52,6 @@ ir_value *nbits_unpack(ir_node *node, ir_value *packed, int64_t bits, int32_t le
     return put_reshape(node, low, dims, lead + 1);
 }
 
-/* ---- MatMulNBits ---- */
-
 typedef struct nbits {
     int64_t k, n, bits, block, blocks;
 } nbits;
@@ -164,8 +162,6 @@ static grt_status rewrite_matmul(ir_node *node)
     return foreign_done1(node, put_add(node, y, ir_in(node, 5)));
 }
 
-/* ---- MatMulBnb4 ---- */
-
 static const op_attr bnb4_attrs[] = {{"K", GRT_ATTR_INT, true},
                                      {"N", GRT_ATTR_INT, true},
                                      {"block_size", GRT_ATTR_INT, true},
@@ -221,8 +217,6 @@ static grt_status rewrite_bnb4(ir_node *node)
     return foreign_done1(
         node, put2(node, "MatMul", ir_in(node, 0), transposed ? put_transpose(node, w, swap, 2) : w));
 }
-
-/* ---- GatherBlockQuantized ---- */
 
 typedef struct table {
     int64_t bits, block;

@@ -107,8 +107,6 @@ static grt_status rewrite_softmax(ir_node *node)
     return done(node, put2(node, "Reshape", y, put1(node, "Shape", ir_in(node, 0))), 3, 0);
 }
 
-/* ---- channels last ---- */
-
 static grt_status move_channels(ir_node *node, bool first, ir_value **x)
 {
     int64_t perm[GRT_MAX_RANK];

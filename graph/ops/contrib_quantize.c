@@ -41,8 +41,6 @@ static grt_status rewrite_matmul_to_float(ir_node *node)
     return foreign_done1(node, scaled_product(node, in, ir_in(node, 2), ir_in(node, 3), ir_in(node, 6)));
 }
 
-/* ---- QGemm ---- */
-
 static ir_value *maybe_transposed(ir_node *node, int32_t i, const char *attr)
 {
     static const int64_t swap[] = {1, 0};

@@ -115,8 +115,6 @@ static grt_status rewrite_distance(ir_node *node)
     return foreign_done1(node, y);
 }
 
-/* ---- CropAndResize ---- */
-
 /* Coordinates of one axis, from -1 to 1 over the image, [boxes, size]: from the box's edge `low` to `high`,
  * columns of the boxes; in its middle if one is wanted. */
 static ir_value *crop_axis(ir_node *node, ir_value *boxes, int64_t low, int64_t high, ir_value *size,

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See contrib_window.h. */
 #include "graph/ops/contrib_window.h"
 
 static ir_value *one_number(const kv_window *w, int64_t number)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See foreign.h. */
 #include "graph/ops/foreign.h"
 
 #include <stdio.h>
@@ -173,8 +172,6 @@ grt_status put_activation(ir_node *at, const char *op, const float *params, size
     }
     return foreign_unsupported(at, "attribute activation is '%s', which is not known here", op);
 }
-
-/* ---- the node that is rewritten ---- */
 
 int32_t foreign_rank(const ir_node *node, int32_t i)
 {

@@ -20,8 +20,6 @@
     }
 #define MS "com.microsoft"
 
-/* ---- nodes of ai.onnx with one output ---- */
-
 ir_value *put(ir_node *at, const char *op, int32_t n_in, ir_value *const *in);
 ir_value *put1(ir_node *at, const char *op, ir_value *a);
 ir_value *put2(ir_node *at, const char *op, ir_value *a, ir_value *b);
@@ -61,8 +59,6 @@ ir_value *put_reduce(ir_node *at, const char *op, ir_value *x, const int64_t *ax
  * of ai.onnx. */
 grt_status put_activation(ir_node *at, const char *op, const float *params, size_t n, grt_dtype dtype,
                           ir_value **x);
-
-/* ---- the node that is rewritten ---- */
 
 /* Rank and dims of an input, as far as inference knows them. */
 int32_t foreign_rank(const ir_node *node, int32_t i);                     /* -1: unknown */

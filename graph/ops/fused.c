@@ -16,8 +16,6 @@
 
 #include <string.h>
 
-/* ---- shared ---- */
-
 static grt_status fused_check_bias(const infer *inf, grt_dim channels)
 {
     int64_t found, expected;
@@ -49,8 +47,6 @@ static grt_status infer_conv_epilogue(infer *inf)
 {
     return infer_as(inf, "Conv", inf->in, inf->n_in < 3 ? inf->n_in : 3);
 }
-
-/* ---- MatMul ---- */
 
 static grt_status fused_transposed(const infer *inf, const char *attr, const ir_type *type, ir_type *out)
 {
@@ -98,8 +94,6 @@ static grt_status fused_infer_matmul(infer *inf)
         return fused_check_rows(inf);
     return b.rank < 2 ? GRT_OK : fused_check_bias(inf, b.dims[b.rank - 1]);
 }
-
-/* ---- rows ---- */
 
 #define EPILOGUE                                                              \
     {"activation", GRT_ATTR_STRING, false}, {"alpha", GRT_ATTR_FLOAT, false}, \

@@ -2,8 +2,6 @@
 /* Picking by index: Gather, GatherElements, GatherND, Compress. */
 #include "graph/ops/moves.h"
 
-/* ---- Gather ---- */
-
 static grt_status gather_elems(infer *inf)
 {
     const grt_dim *elems;
@@ -60,8 +58,6 @@ static grt_status infer_gather_each(infer *inf)
     return GRT_OK;
 }
 
-/* ---- GatherElements ---- */
-
 static grt_status infer_gather_elements(infer *inf)
 {
     const ir_type *data = inf->in[0], *indices = inf->in[1];
@@ -81,8 +77,6 @@ static grt_status infer_gather_elements(infer *inf)
     infer_set_like(inf, 0, data->dtype, indices);
     return GRT_OK;
 }
-
-/* ---- GatherND ---- */
 
 static grt_status infer_gather_nd(infer *inf)
 {
@@ -117,8 +111,6 @@ static grt_status infer_gather_nd(infer *inf)
     infer_set(inf, 0, data->dtype, rank, dims);
     return GRT_OK;
 }
-
-/* ---- Compress ---- */
 
 static const op_attr axis_attrs[] = {{"axis", GRT_ATTR_INT, false}, {0}};
 

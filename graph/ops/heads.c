@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See heads.h. */
 #include "graph/ops/heads.h"
 
 grt_status heads_split(const infer *inf, int32_t i, const char *attr, heads *out)

@@ -51,8 +51,6 @@ static grt_status infer_float(infer *inf)
     return GRT_OK;
 }
 
-/* ---- Scaler, Normalizer, Imputer ---- */
-
 static grt_status expand_scaler(ir_node *node, bool *out_done)
 {
     ir_value *x = ir_in(node, 0);
@@ -136,8 +134,6 @@ static grt_status expand_imputer(ir_node *node, bool *out_done)
     return GRT_OK;
 }
 
-/* ---- FeatureVectorizer ---- */
-
 static grt_status ml_linear_infer_vectorizer(infer *inf)
 {
     grt_dim *dims = infer_dims(inf, 2);
@@ -172,8 +168,6 @@ static grt_status expand_vectorizer(ir_node *node, bool *out_done)
     *out_done = true;
     return GRT_OK;
 }
-
-/* ---- LinearRegressor, LinearClassifier ---- */
 
 /* x times the rows of `coefficients`, plus intercepts: [N, rows]. */
 static ir_value *linear(ir_node *node, int64_t rows)
@@ -256,8 +250,6 @@ static grt_status ml_linear_expand_classifier(ir_node *node, bool *out_done)
     *out_done = true;
     return ml_classify(node, linear(node, rows), rows, 0, false);
 }
-
-/* ---- OneHotEncoder ---- */
 
 static size_t categories(const grt_op_desc *desc, const int64_t **out_ints, const grt_string **out_strings)
 {

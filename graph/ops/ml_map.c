@@ -22,8 +22,6 @@ static const op_attr category_attrs[] = {{"cats_int64s", GRT_ATTR_INTS, false},
                                          {"default_string", GRT_ATTR_STRING, false},
                                          {0}};
 
-/* ---- ZipMap ---- */
-
 static grt_status infer_zip(infer *inf)
 {
     const ml_labels labels = ml_labels_of(inf->desc);
@@ -43,8 +41,6 @@ static grt_status infer_zip(infer *inf)
                             .rank = -1};
     return GRT_OK;
 }
-
-/* ---- DictVectorizer ---- */
 
 static grt_status row_ml_map_need_map(const infer *inf, grt_dtype keys)
 {
@@ -79,8 +75,6 @@ static grt_status ml_map_infer_vectorizer(infer *inf)
     set_row(inf, inf->in[0]->dtype, grt_dim_const(inf->dims, (int64_t)(strings ? n_strings : n_ints)));
     return GRT_OK;
 }
-
-/* ---- CastMap ---- */
 
 static grt_status cast_dtype(const infer *inf, grt_dtype *out)
 {
@@ -149,8 +143,6 @@ static grt_status expand_cast(ir_node *node, bool *out_done)
     *out_done = true;
     return GRT_OK;
 }
-
-/* ---- CategoryMapper ---- */
 
 static grt_status rewrite_category(ir_node *node)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See ml_parts.h. */
 #include "graph/ops/ml_parts.h"
 
 #include <string.h>

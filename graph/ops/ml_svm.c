@@ -33,8 +33,6 @@ static const op_attr classifier_attrs[] = {
     {0},
 };
 
-/* ---- kernels ---- */
-
 /* Rows of floats of one attribute. */
 typedef struct vectors {
     const float *data;
@@ -143,8 +141,6 @@ static grt_status check_transform(const ir_node *node)
                                  grt_attr_string(&node->desc, "post_transform", ""));
 }
 
-/* ---- SVMRegressor ---- */
-
 static grt_status rewrite_regressor(ir_node *node)
 {
     size_t n, n_rho;
@@ -173,8 +169,6 @@ static grt_status rewrite_regressor(ir_node *node)
         y = ml_transform(node, y, grt_attr_string(&node->desc, "post_transform", "NONE"));
     return foreign_done1(node, y);
 }
-
-/* ---- SVMClassifier ---- */
 
 typedef struct classifier {
     ml_labels labels;

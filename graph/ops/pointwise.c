@@ -68,8 +68,6 @@ static grt_status infer_align(infer *inf)
     return GRT_OK;
 }
 
-/* ---- upgrades ---- */
-
 /* Opset < 7: the slope has one element, or one per channel (dim 1). */
 static grt_status upgrade_prelu(ir_node *node, int32_t opset)
 {
@@ -116,8 +114,6 @@ static const op_attr gelu_attrs[] = {{"approximate", GRT_ATTR_STRING, false}, {0
 static const op_attr shift_attrs[] = {{"direction", GRT_ATTR_STRING, true}, {0}};
 
 static const op_attr align_attrs[] = {{"axis", GRT_ATTR_INT, true}, {0}};
-
-/* ---- rows ---- */
 
 #define ATTRS_0(p0, p1) NULL
 #define ATTRS_1(p0, p1)               \

@@ -33,8 +33,6 @@ grt_status pw_infer_broadcast(infer *inf, grt_dtype_set set, grt_dtype dtype)
     return GRT_OK;
 }
 
-/* ---- shape arithmetic ---- */
-
 typedef enum elem_op {
     ELEM_ADD,
     ELEM_SUB,
@@ -131,8 +129,6 @@ void pw_infer_elems(infer *inf)
     out->n_elems = length;
 }
 
-/* ---- rules by kind ---- */
-
 grt_status pw_infer_FLOAT(infer *inf)
 {
     return pw_infer_broadcast(inf, GRT_SET_FLOATS, GRT_DTYPE_NONE);
@@ -166,8 +162,6 @@ grt_status pw_infer_LOGIC(infer *inf)
 {
     return pw_infer_broadcast(inf, GRT_BIT(BOOL), GRT_DTYPE_BOOL);
 }
-
-/* ---- upgrades ---- */
 
 grt_status pw_align(ir_node *node, int32_t index, int64_t axis)
 {

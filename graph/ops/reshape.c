@@ -11,8 +11,6 @@ static void keep_elems(infer *inf)
         moves_set_elems(inf, 0, elems, n);
 }
 
-/* ---- Reshape ---- */
-
 typedef struct reshape_plan {
     int64_t wild; /* position of -1, or -1 */
     grt_dim before,
@@ -119,8 +117,6 @@ static grt_status upgrade_reshape(ir_node *node, int32_t opset)
     return GRT_OK;
 }
 
-/* ---- Flatten ---- */
-
 static grt_status infer_flatten(infer *inf)
 {
     const ir_type *data = inf->in[0];
@@ -141,8 +137,6 @@ static grt_status infer_flatten(infer *inf)
     infer_set(inf, 0, data->dtype, 2, dims);
     return GRT_OK;
 }
-
-/* ---- Squeeze ---- */
 
 /* Without axes, dims that are 1 go: all must be known. */
 static bool squeeze_ones(const infer *inf, const ir_type *data, bool *axes)
@@ -197,8 +191,6 @@ static grt_status upgrade_axes(ir_node *node, int32_t opset)
         moves_attr_to_input(node, "axes", 1);
     return GRT_OK;
 }
-
-/* ---- Unsqueeze ---- */
 
 static grt_status infer_unsqueeze(infer *inf)
 {

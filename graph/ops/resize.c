@@ -172,8 +172,6 @@ static grt_status infer_resize(infer *inf)
     return GRT_OK;
 }
 
-/* ---- old forms ---- */
-
 static ir_value *resize_constant_floats(ir_graph *graph, const float *values, size_t n)
 {
     grt_arena *arena = graph->module->arena;

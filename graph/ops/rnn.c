@@ -215,8 +215,6 @@ static grt_status expand_dynamic_lstm(ir_node *node, bool *out_done)
     return foreign_done(node, 3, lstm->out);
 }
 
-/* ---- rows ---- */
-
 #define RNN_ATTRS                                                                              \
     {"activation_alpha", GRT_ATTR_FLOATS, false}, {"activation_beta", GRT_ATTR_FLOATS, false}, \
         {"activations", GRT_ATTR_STRINGS, false}, {"clip", GRT_ATTR_FLOAT, false},             \

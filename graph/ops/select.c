@@ -2,12 +2,6 @@
 /* Picking and marking elements: NonZero, OneHot, Trilu, ReverseSequence, Compress. */
 #include "graph/ops/moves.h"
 
-/* ---- TopK ---- */
-
-/* ---- Unique ---- */
-
-/* ---- NonZero ---- */
-
 static grt_status infer_non_zero(infer *inf)
 {
     const ir_type *data = inf->in[0];
@@ -16,8 +10,6 @@ static grt_status infer_non_zero(infer *inf)
         ((grt_dim *)inf->out[0].dims)[0] = grt_dim_const(inf->dims, data->rank);
     return GRT_OK;
 }
-
-/* ---- OneHot ---- */
 
 static grt_status select_infer_one_hot(infer *inf)
 {
@@ -48,8 +40,6 @@ static grt_status select_infer_one_hot(infer *inf)
     infer_set(inf, 0, values->dtype, rank, dims);
     return GRT_OK;
 }
-
-/* ---- Trilu, ReverseSequence ---- */
 
 static grt_status infer_trilu(infer *inf)
 {

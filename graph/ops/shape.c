@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-/* ---- Shape, Size ---- */
-
 static int32_t clamp_axis(int64_t axis, int32_t rank)
 {
     axis = axis < 0 ? axis + rank : axis;
@@ -44,8 +42,6 @@ static grt_status infer_size(infer *inf)
     }
     return GRT_OK;
 }
-
-/* ---- ConstantOfShape ---- */
 
 /* A list of one number repeated: content of output 0 if that is short. */
 static void set_repeated(infer *inf, grt_dim elem)
@@ -88,8 +84,6 @@ static grt_status infer_constant_of_shape(infer *inf)
         set_repeated(inf, grt_dim_const(inf->dims, grt_tensor_int(value, 0)));
     return GRT_OK;
 }
-
-/* ---- Range ---- */
 
 /* Number of steps for integers, symbolic ones too; NONE if not known. */
 static grt_status range_count_ints(infer *inf, const grt_dim *part[3], grt_dim *out_count)
@@ -159,8 +153,6 @@ static grt_status infer_range(infer *inf)
     }
     return GRT_OK;
 }
-
-/* ---- EyeLike ---- */
 
 static grt_status infer_eye_like(infer *inf)
 {

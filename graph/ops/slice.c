@@ -174,8 +174,6 @@ static grt_status upgrade_slice(ir_node *node, int32_t opset)
     return GRT_OK;
 }
 
-/* ---- CenterCropPad ---- */
-
 static const op_row rows[] = {
     {.domain = "",
      .name = "Slice",

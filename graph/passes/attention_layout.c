@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See attention_layout.h. */
 #include "graph/passes/attention_layout.h"
 
 #include "graph/passes/rewrite.h"
@@ -7,8 +6,6 @@
 #include <string.h>
 
 enum { Q = ATTENTION_SIDE_Q, K = ATTENTION_SIDE_K, V = ATTENTION_SIDE_V, SIDES = ATTENTION_SIDES };
-
-/* ---- leading dims ---- */
 
 void lead_list_of(const index_map *map, lead_list *out)
 {
@@ -64,8 +61,6 @@ bool lead_lists_align(grt_dims *dims, lead_list *lists, int32_t n)
     }
     return true;
 }
-
-/* ---- rows ---- */
 
 /* Parts [from, to) of a list as one; false if they are more. */
 static bool attention_layout_joined(grt_dims *dims, const lead_list *list, int32_t from, int32_t to,
@@ -145,8 +140,6 @@ static bool attention_layout_find_rows(grt_dims *dims, const attention_side *sid
         out->step = out->size;
     return out->step >= out->size && out->offset + (out->heads - 1) * out->step + out->size <= out->width;
 }
-
-/* ---- choosing ---- */
 
 static bool try_split(const attention_side *sides, const lead_list *lists, int32_t n_batch,
                       attention_layout *out)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See attention_mask.h. */
 #include "graph/passes/attention_mask.h"
 
 #include "graph/passes/rewrite.h"
@@ -25,8 +24,6 @@ static ir_value *inferred(ir_node *node)
 {
     return node && op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
 }
-
-/* ---- shape ---- */
 
 typedef struct broadcast {
     grt_dim dims[4]; /* [batch, heads, queries, keys], 1 where the term is the same for all */
@@ -161,8 +158,6 @@ static ir_value *shaped(ir_node *before, const attention_term *term, const atten
     ir_value *wide = expanded(before, term->value, scores);
     return wide ? rewrite_reshaped(before, wide, 4, full) : NULL;
 }
-
-/* ---- content ---- */
 
 static ir_value *attention_mask_scalar(ir_node *before, grt_dtype dtype, double value)
 {

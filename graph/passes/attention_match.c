@@ -36,8 +36,6 @@ static ir_value *passed(const ir_value *value)
     return rewrite_is(node, "Cast") && grt_dtype_in(x->type.dtype, GRT_SET_FLOATS) ? x : NULL;
 }
 
-/* ---- behind the softmax ---- */
-
 /* p of Where(IsNaN(p), 0, p). */
 static ir_value *unguarded(const ir_node *where)
 {
@@ -96,8 +94,6 @@ static bool is_private(const ir_value *value, const ir_node *softmax)
     }
     return false;
 }
-
-/* ---- in front of it ---- */
 
 /* x of x * c or x / c with a scalar constant c; *out_factor is multiplied by it. */
 static ir_value *attention_match_unscaled(const ir_node *node, double *out_factor)
@@ -247,8 +243,6 @@ static ir_node *attention_match_find_product(attention_match *m, ir_value *score
     m->why = "more steps between softmax and product than are looked for";
     return NULL;
 }
-
-/* ---- queries, keys, values ---- */
 
 /* x of the value, if that is x in a wider type. */
 static ir_value *unwidened(const ir_value *value)

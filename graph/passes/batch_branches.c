@@ -17,8 +17,6 @@ typedef struct parallel {
     families found;
 } parallel;
 
-/* ---- is it worth it? ---- */
-
 static double batch_branches_elements(const ir_value *value, int32_t from, int32_t to)
 {
     double n = 1;
@@ -65,8 +63,6 @@ static bool is_worth_it(const parallel *p, group *const *groups, int32_t n)
     }
     return products >= 1 || levels >= 2;
 }
-
-/* ---- making the batch ---- */
 
 static ir_node *earliest(const group *g)
 {
@@ -168,8 +164,6 @@ static bool make_all(const parallel *p, batch *b, group *const *groups, int32_t 
     return true;
 }
 
-/* ---- putting it in place ---- */
-
 static void remove_unused(ir_node *node)
 {
     for (int32_t i = 0; i < node->n_out; i++)
@@ -258,8 +252,6 @@ static void close_up(const parallel *p, ir_node *concat)
     for (int32_t i = 0; i < n; i++)
         ir_node_add_input(concat, in[i]);
 }
-
-/* ---- the pass ---- */
 
 static void batch_family(const parallel *p, group *const *groups, int32_t n)
 {

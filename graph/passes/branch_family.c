@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See branch_family.h. */
 #include "graph/passes/branch_family.h"
 #include "graph/passes/cse.h"
 
@@ -22,8 +21,6 @@ static int32_t family_of(const families *f, int32_t family)
     }
     return family;
 }
-
-/* ---- groups ---- */
 
 static bool all_same(ir_value *const *values, int32_t n)
 {
@@ -145,8 +142,6 @@ static bool branch_family_expand(families *f, group *g)
     }
     return g->in != NULL;
 }
-
-/* ---- joins ---- */
 
 static void forget_groups(families *f, int32_t from)
 {
@@ -323,8 +318,6 @@ static void collect_from(families *f, ir_node *node)
     else
         collect_inputs(f, node, joining[i].reduce);
 }
-
-/* ---- all of a graph ---- */
 
 static void count_uses(families *f)
 {

@@ -34,8 +34,6 @@ typedef struct cse {
     bool failed;
 } cse;
 
-/* ---- tables ---- */
-
 static void cse_remember(cse *c, entry **table, uint64_t hash, ir_node *node, ir_value *constant)
 {
     entry *e = GRT_ARENA_NEW(c->scratch, entry), *first;
@@ -60,8 +58,6 @@ static entry *first_of(entry *table, uint64_t hash)
     HASH_FIND(hh, table, &hash, sizeof hash, found);
     return found;
 }
-
-/* ---- hashing and comparing ---- */
 
 static uint64_t cse_mix(uint64_t seed, const void *data, size_t size)
 {
@@ -195,8 +191,6 @@ static bool equal_nodes(const ir_node *a, const ir_node *b)
             return false;
     return cse_same_attrs(a, b);
 }
-
-/* ---- the sweep ---- */
 
 static void share_constant(cse *c, ir_value *value)
 {

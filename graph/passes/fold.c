@@ -19,8 +19,6 @@ typedef struct fold {
     pass_context *context;
 } fold;
 
-/* ---- is it worth it, and safe? ---- */
-
 static size_t fold_bytes_of(const grt_dims *dims, const ir_type *type)
 {
     grt_tensor t = rewrite_tensor(dims, type);
@@ -111,8 +109,6 @@ static bool is_foldable(fold *f, const ir_node *node)
     return wanted && ((node->row->flags & OP_VIEW) || take_budget(f, node));
 }
 
-/* ---- folding ---- */
-
 /* The constant that takes the place of `old`. It takes the name too if that is an output's, which nobody else
  * may have. */
 static void put_constant(fold *f, ir_value *old, const grt_tensor *tensor)
@@ -192,8 +188,6 @@ static grt_status fold_node(fold *f, ir_node *node)
     return status;
 }
 
-/* ---- shape arithmetic ---- */
-
 /* A value whose elements are all constant dims: the node that computes it is not needed, whatever its inputs
  * are. */
 static void fold_elems(fold *f, ir_value *value)
@@ -219,8 +213,6 @@ static void fold_elems(fold *f, ir_value *value)
     if (kept)
         put_constant(f, value, kept);
 }
-
-/* ---- the sweep ---- */
 
 static grt_status fold_graph(fold *f, ir_graph *graph);
 

@@ -56,8 +56,6 @@ static bool holds_halves(const grt_tensor *t)
     return i == n;
 }
 
-/* ---- marks ---- */
-
 static int64_t mark_of(const ir_value *value)
 {
     if (!value || value->type.kind != GRT_KIND_TENSOR || !grt_dtype_in(value->type.dtype, GRT_SET_FLOATS) ||
@@ -101,8 +99,6 @@ static int64_t mark_of_results(half_search *s, const ir_node *node)
     }
     return free ? FREE : 0;
 }
-
-/* ---- weights ---- */
 
 static void look_at_weights(half_search *s, const ir_node *node, bool promoted)
 {

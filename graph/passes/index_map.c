@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See index_map.h. */
 #include "graph/passes/index_map.h"
 
 #include "graph/passes/rewrite.h"

@@ -179,8 +179,6 @@ bool layout_switch_resize(layout *l, ir_node *node)
     return layout_adopt(l, node, made);
 }
 
-/* ---- reductions ---- */
-
 /* With keepdims the result has a twin; without, it is the same if batch and channels are what is left, or
  * nothing. */
 bool layout_switch_reduction(layout *l, ir_node *node)

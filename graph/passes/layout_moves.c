@@ -157,8 +157,6 @@ bool layout_switch_reshape(layout *l, ir_node *node)
     return switch_patches(l, node, x) || switch_shuffle(l, node, x) || switch_grid(l, node, x);
 }
 
-/* ---- DepthToSpace ---- */
-
 /* A Reshape or Transpose of `x` in front of `before`, to the dims or by the permutation in `numbers`. NULL:
  * see l->status. */
 static ir_value *moved_by(layout *l, ir_node *before, ir_value *x, const char *op, const int64_t *numbers,

@@ -3,8 +3,6 @@
 #include "graph/passes/layout.h"
 #include "src/base/grow.h"
 
-/* ---- permutations ---- */
-
 int32_t layout_from_last(int32_t i, int32_t rank)
 {
     return i == 0 ? 0 : i == rank - 1 ? 1 : i + 1;
@@ -33,8 +31,6 @@ ir_node *layout_transpose_before(layout *l, ir_node *before, ir_value *x, const 
     l->status = status;
     return NULL;
 }
-
-/* ---- twins ---- */
 
 void layout_remember(layout *l, ir_value *value, ir_value *last, ir_node *old)
 {
@@ -70,8 +66,6 @@ ir_value *layout_twin_of(layout *l, ir_value *value, ir_node *before)
     layout_remember(l, value, transpose->out[0], NULL);
     return transpose->out[0];
 }
-
-/* ---- switching a node ---- */
 
 bool layout_take_inputs(layout *l, ir_node *node, ir_value **in, int32_t most)
 {

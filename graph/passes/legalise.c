@@ -6,8 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- expansion ---- */
-
 /* Expansions are made of simpler ops, so this only stops rows that expand into each other. */
 enum { EXPANSIONS_PER_NODE = 64, EXPANSIONS_AT_LEAST = 1024 };
 

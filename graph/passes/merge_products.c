@@ -20,8 +20,6 @@ typedef struct family {
     int32_t n;
 } family;
 
-/* ---- finding them ---- */
-
 static const grt_tensor *merge_products_constant(const ir_value *value, int32_t rank)
 {
     const bool plain = value && value->type.data && !value->producer && !value->is_input;
@@ -101,8 +99,6 @@ static bool merge_products_find_family(ir_node *first, family *out)
         }
     return true;
 }
-
-/* ---- joining them ---- */
 
 static ir_value *merge_products_join(const family *f, int32_t input, int32_t axis)
 {

@@ -24,8 +24,6 @@ static int32_t count_moving(const ir_value *value, const ir_value *source)
     return n;
 }
 
-/* ---- permutations ---- */
-
 typedef struct permutation {
     int32_t n;
     grt_dim dims[INDEX_MAP_PARTS]; /* of the source, its elements grouped as they move */
@@ -63,8 +61,6 @@ static bool find_permutation(grt_dims *dims, const index_map *map, permutation *
         all = grt_dim_mul(dims, all, map->source->type.dims[i]);
     return grt_dim_equals(dims, map->offset, 0) && all == stride;
 }
-
-/* ---- replacing ---- */
 
 static ir_value *moves_transposed(ir_node *before, ir_value *value, const permutation *p)
 {

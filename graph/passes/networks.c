@@ -30,8 +30,6 @@ typedef struct chain {
     ir_node *moved; /* the Transpose behind the last layer; NULL: there is one row, and none */
 } chain;
 
-/* ---- finding them ---- */
-
 static const grt_tensor *constant_of_rank(const ir_value *value, int32_t rank)
 {
     const bool plain = value && value->type.data && !value->producer && !value->is_input;
@@ -101,8 +99,6 @@ static bool networks_find_layers(ir_node *first, chain *c)
     return c->moved || networks_is_one_row(c->layers[c->n - 1]->out[0]);
 }
 
-/* ---- weights ---- */
-
 /* [count, a, b] to [a, b, lane], or [b, a, lane]; without the row of a bias, [b, lane]. */
 static ir_value *batch_last(ir_graph *graph, const grt_tensor *from, bool turned, bool row)
 {
@@ -138,8 +134,6 @@ static bool add_constants(const chain *c, ir_value **in)
     }
     return true;
 }
-
-/* ---- making the node ---- */
 
 static void set_activations(const chain *c, ir_node *made)
 {

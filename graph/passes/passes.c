@@ -112,8 +112,6 @@ static grt_status run_pass(pass_context *context, const pass_row *row)
     return GRT_OK;
 }
 
-/* ---- exact compiles ---- */
-
 static bool passes_is_half(const ir_value *value)
 {
     return value && value->type.kind == GRT_KIND_TENSOR &&

@@ -93,8 +93,6 @@ static bool read_phases(const ir_node *node, phases *p)
     return (single || p->reach[0] > 0 || p->reach[1] > 0) && has_few_zeros(p);
 }
 
-/* ---- weights ---- */
-
 /* Which of the window's weights phase `r` has `offset` pixels away; -1: none. */
 static int64_t tap(const phases *p, int32_t d, int64_t r, int64_t offset)
 {
@@ -136,8 +134,6 @@ static ir_value *make_bias(const phases *p, ir_graph *graph)
         memcpy((char *)t->data + (size_t)i * bytes, p->bias->data, bytes);
     return t ? ir_constant(graph, NULL, t) : NULL;
 }
-
-/* ---- nodes ---- */
 
 static ir_value *phases_made(ir_node *node)
 {

@@ -30,8 +30,6 @@ typedef struct groups {
     int64_t n, capacity;
 } groups;
 
-/* ---- which nodes ---- */
-
 static int32_t present_inputs(const ir_node *node)
 {
     int32_t n = node->n_in;
@@ -79,8 +77,6 @@ static bool is_immediate(const ir_value *value, double *out_value)
     const grt_tensor *t = value->type.data;
     return t && grt_dtype_in(t->dtype, GRT_SET_FLOATS) && ir_const_float(value, out_value);
 }
-
-/* ---- forming groups ---- */
 
 /* The group that every use of the value is in; -1 if there is none. */
 static int64_t group_of_uses(const ir_value *value)
@@ -159,8 +155,6 @@ static grt_status form(groups *all, ir_graph *graph)
     }
     return GRT_OK;
 }
-
-/* ---- writing programs ---- */
 
 /* Operands are numbered [inputs, constants, results]; until all constants are known, the latter two count
  * from these. */

@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- reading ---- */
-
 static bool is_byte(const ir_value *value)
 {
     return value && value->type.kind == GRT_KIND_TENSOR &&
@@ -95,8 +93,6 @@ bool quantised_same(const quantity *a, const quantity *b)
     return scale > 0 && scale == quantised_scale(b) && of_a == of_b && read_zero(a, &zero_a) &&
            read_zero(b, &zero_b) && zero_a == zero_b;
 }
-
-/* ---- making ---- */
 
 ir_value *quantised_zero(ir_graph *graph, grt_dtype dtype)
 {

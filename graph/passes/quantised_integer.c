@@ -57,8 +57,6 @@ static void read_qlinear(pass_context *context, ir_node *node, bool conv)
         quantised_integer_replace_by(context, node, made);
 }
 
-/* ---- scaled sums ---- */
-
 typedef struct scaled {
     ir_node *last;
     ir_value *x_scale, *w_scale, *bias;

@@ -142,8 +142,6 @@ static bool quantised_products_make_product(product *p)
     return true;
 }
 
-/* ---- filters of few bits ---- */
-
 /* The constant's numbers of 2 or 4 bits as bytes of its sign; NULL: it has others. */
 static ir_value *widen_to_bytes(ir_graph *graph, const ir_value *value)
 {
@@ -184,8 +182,6 @@ static void widen_filters(ir_node *conv)
     else
         ir_node_remove(made);
 }
-
-/* ---- the sweep ---- */
 
 grt_status quantised_products(pass_context *context, ir_graph *graph)
 {

@@ -12,8 +12,6 @@
 
 enum { MOST_STEPS = 12 };
 
-/* ---- what lies between the moves ---- */
-
 static bool row_moves_is_vector(const ir_value *value, grt_dim last, const grt_dims *dims)
 {
     if (!value || !value->type.data || value->producer || value->is_input || value->type.rank < 0)
@@ -78,8 +76,6 @@ static int32_t row_input(const ir_node *node)
     return -1;
 }
 
-/* ---- moves of rows ---- */
-
 /* Moves rows as a whole: the last dim stays what it is. */
 static bool is_row_move(const ir_node *node)
 {
@@ -126,8 +122,6 @@ static bool cancels(const chain *c, const ir_value *x)
             return false;
     return true;
 }
-
-/* ---- replacing ---- */
 
 static ir_value *made(ir_node *node)
 {

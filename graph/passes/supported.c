@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See supported.h. */
 #include "graph/passes/supported.h"
 
 #include "graph/ops/refused.h"

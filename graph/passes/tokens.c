@@ -127,8 +127,6 @@ static void as_product(pass_context *context, ir_node *conv)
         ir_node_remove(conv->prev);
 }
 
-/* ---- weights of attention on the right ---- */
-
 static bool tokens_swaps_last_two(const ir_node *transpose)
 {
     size_t n;

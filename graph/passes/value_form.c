@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See value_form.h. */
 #include "graph/passes/value_form.h"
 #include "graph/passes/cse.h"
 
@@ -7,8 +6,6 @@
 
 #include <string.h>
 #include <xxhash.h>
-
-/* ---- hashing ---- */
 
 static uint64_t value_form_mix(uint64_t seed, const void *data, size_t size)
 {
@@ -44,8 +41,6 @@ static void study_opaque(forms *f, ir_value *value)
     else
         value_form_add(f, value, FORM_OPAQUE, value_form_mix(0, &value, sizeof value));
 }
-
-/* ---- ranges ---- */
 
 /* A value that is cut into many is what branches begin with; one that is cut into a few is a step of a
  * branch.
@@ -135,8 +130,6 @@ static bool study_split(forms *f, const ir_node *node)
             value_form_add_range(f, node->out[i], axis, start, width);
     return true;
 }
-
-/* ---- nodes ---- */
 
 static uint64_t value_form_hash_node(const forms *f, const ir_node *node)
 {

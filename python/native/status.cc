@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See status.h. */
 #include "status.h"
 
 void raise_status(grt_status status, const std::string &message)

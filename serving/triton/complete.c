@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See complete.h. */
 #include "serving/triton/complete.h"
 
 #include "serving/triton/dtypes.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See copiers.h. */
 #include "serving/triton/copiers.h"
 
 #include <pthread.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dtypes.h. */
 #include "serving/triton/dtypes.h"
 
 static const struct {

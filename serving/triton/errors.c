@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See errors.h. */
 #include "serving/triton/errors.h"
 
 #include <stdarg.h>

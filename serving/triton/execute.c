@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See execute.h. */
 #include "serving/triton/execute.h"
 
 #include "serving/triton/gather.h"

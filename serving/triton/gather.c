@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See gather.h. */
 #include "serving/triton/gather.h"
 
 #include "serving/triton/strings.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See request.h. */
 #include "serving/triton/request.h"
 
 #include "serving/triton/dtypes.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See scatter.h. */
 #include "serving/triton/scatter.h"
 
 #include "serving/triton/dtypes.h"

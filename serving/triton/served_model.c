@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See served_model.h. */
 #include "serving/triton/served_model.h"
 
 #include "serving/triton/dtypes.h"

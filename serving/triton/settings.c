@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See settings.h. */
 #include "serving/triton/settings.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See strings.h. */
 #include "serving/triton/strings.h"
 
 #include <string.h>

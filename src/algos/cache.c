@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cache.h. */
 #include "src/algos/cache.h"
 
 #include "src/algos/file_store.h"
@@ -91,8 +90,6 @@ void grt_algo_cache_warnings(grt_algo_cache *cache, grt_text *text)
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* ---- plans ---- */
-
 void grt_algo_cache_add_plan(grt_algo_cache *cache, const grt_choice *choices, size_t n)
 {
     pthread_mutex_lock(&cache->lock);
@@ -123,8 +120,6 @@ static void note_version(grt_algo_cache *cache, const char *key)
     grt_text_release(&here);
     grt_text_release(&there);
 }
-
-/* ---- what kernels call; all under the lock ---- */
 
 /* Plans come first, unless the file has measured: that counts more than what a heuristic said. */
 static const grt_choice *find_choice(const grt_algo_cache *cache, const char *key, bool *out_from_plan)
@@ -252,8 +247,6 @@ void grt_device_algos_init(grt_device_algos *algos, grt_algo_cache *cache)
 {
     *algos = (grt_device_algos){.base = {cache_find, cache_store, cache_reject, code}, .cache = cache};
 }
-
-/* ---- who asked for what ---- */
 
 bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See db.h. */
 #define _GNU_SOURCE /* secure_getenv */
 #include "src/algos/db.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See file_store.h. */
 #include "src/algos/file_store.h"
 
 #include "src/algos/db.h"
@@ -18,8 +17,6 @@ typedef struct grt_file_entry {
     bool dirty;     /* data is to be written */
     UT_hash_handle hh;
 } entry;
-
-/* ---- the map; all under the lock ---- */
 
 static grt_file_store *file_store_of(const grt_choice_store *base)
 {
@@ -143,8 +140,6 @@ grt_status grt_file_store_init(grt_file_store *store, const char *path, pthread_
     pthread_mutex_init(&store->file, NULL);
     return GRT_OK;
 }
-
-/* ---- the file ---- */
 
 /* What went wrong with the file is a warning; the thread's error stays as it was. */
 typedef struct quiet {

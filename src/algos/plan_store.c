@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_store.h. */
 #include "src/algos/plan_store.h"
 
 #include "src/base/hash.h"
@@ -17,8 +16,6 @@ typedef struct grt_plan_group {
     variant *variants;
     UT_hash_handle hh;
 } group;
-
-/* ---- keys ---- */
 
 typedef struct part {
     const char *at;
@@ -82,8 +79,6 @@ static group *find_group(const grt_plan_store *store, const char *key)
     free(name);
     return g;
 }
-
-/* ---- life ---- */
 
 static void release_variant(variant *v)
 {
@@ -177,8 +172,6 @@ static void plan_store_release(grt_choice_store *base)
         free(g);
     }
 }
-
-/* ---- asking ---- */
 
 /* Rank of a row: this GPU first, then measured ones, then an equal key. */
 static int plan_store_fit(const grt_choice *choice, const char *key)

@@ -152,8 +152,6 @@ grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows)
     return status;
 }
 
-/* ---- of plans ---- */
-
 grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path, const grt_cache_row *rows,
                                size_t n)
 {
@@ -186,8 +184,6 @@ grt_status grt_model_choices(const grt_model *model, void (*each)(void *user, co
     }
     return GRT_OK;
 }
-
-/* ---- lookups ---- */
 
 typedef struct lookups {
     void (*each)(void *user, const grt_cache_lookup *lookup);

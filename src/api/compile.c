@@ -47,8 +47,6 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     return status;
 }
 
-/* ---- check ---- */
-
 typedef struct checking {
     void (*each)(void *user, const grt_finding *finding);
     void *user;

@@ -34,8 +34,6 @@ typedef struct served_channel {
     bool started;
 } served_channel;
 
-/* ---- one run ---- */
-
 static const grt_plan_body *body_of(const served_channel *c)
 {
     return &c->of->model->plan->bodies[0];
@@ -163,8 +161,6 @@ static void *serve_channel(void *user)
     }
     return NULL;
 }
-
-/* ---- beginning and end ---- */
 
 static grt_status check_start(const grt_wire_start *start)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See step_bench.h. */
 #include "src/api/step_bench.h"
 
 #include "src/base/checked.h"
@@ -26,8 +25,6 @@ struct grt_step_bench {
     size_t workspace_bytes;
     void *begin, *end; /* events; NULL: the host's clock has to do */
 };
-
-/* ---- memory ---- */
 
 static void fill_random(grt_dtype dtype, void *data, size_t n, uint64_t seed)
 {
@@ -163,8 +160,6 @@ void grt_step_bench_release(grt_step_bench *b)
     free(b);
 }
 
-/* ---- ways ---- */
-
 grt_status grt_step_bench_prepare(grt_step_bench *b, grt_algo_trial *trial, grt_step_way *out_way)
 {
     const grt_op_call *call = b->call;
@@ -235,8 +230,6 @@ grt_status grt_step_bench_time(grt_step_bench *b, const grt_step_way *way, doubl
     *out_ms = grt_now_ms() - begin;
     return GRT_OK;
 }
-
-/* ---- results ---- */
 
 /* Of float results, as a part of the largest: sums in another order, and rounding to the type. */
 static double tolerance_of_type(const grt_step_bench *b, grt_dtype dtype)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See account.h. */
 #include "src/base/account.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See activation.h. */
 #include "src/base/activation.h"
 
 #include "src/base/pointwise.h"

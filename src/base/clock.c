@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See clock.h. */
 #include "src/base/clock.h"
 
 #include <graphrt/context.h>

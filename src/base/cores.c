@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cores.h. */
 #define _GNU_SOURCE /* cpu_set_t */
 #include "src/base/cores.h"
 
@@ -25,8 +24,6 @@ static bool read_line(const char *directory, const char *name, char line[LINE_SI
         line[strcspn(line, "\n")] = '\0';
     return found;
 }
-
-/* ---- cores ---- */
 
 /* Is one of the first n of `cpus` in a list such as "0-3,8,10-11"? Both ascend. */
 static bool any_listed(const char *list, const int32_t *cpus, size_t n)
@@ -54,8 +51,6 @@ static bool is_first_of_core(const char *root, const int32_t *cpus, size_t i)
     snprintf(name, sizeof name, "sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", (int)cpus[i]);
     return !read_line(root, name, line) || !any_listed(line, cpus, i);
 }
-
-/* ---- the cgroup's quota ---- */
 
 static int32_t cores_for(long long quota, long long period)
 {
@@ -151,8 +146,6 @@ static int32_t quota(const char *root)
         fclose(file);
     return least;
 }
-
-/* ---- both ---- */
 
 int32_t grt_cores_of(const char *root, const int32_t *cpus, size_t n)
 {

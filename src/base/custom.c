@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See custom.h. */
 #include "src/base/custom.h"
 
 #include <stdatomic.h>
@@ -24,8 +23,6 @@ void grt_custom_publish(grt_custom_entry *first, grt_custom_entry *last)
     last->next = atomic_load_explicit(&entries, memory_order_relaxed);
     atomic_store_explicit(&entries, first, memory_order_release);
 }
-
-/* ---- what functions of operators may ask ---- */
 
 static grt_custom_view *custom_view_of(const grt_custom_node *node)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See failures.h. */
 #include "src/base/failures.h"
 
 enum { MAX_LISTED = 50 };

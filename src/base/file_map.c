@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See file_map.h. */
 #include "src/base/file_map.h"
 
 #include <errno.h>

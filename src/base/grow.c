@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See grow.h. */
 #include "src/base/grow.h"
 
 #include <stdint.h>

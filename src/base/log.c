@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See log.h. */
 #include "src/base/log.h"
 
 #include <pthread.h>

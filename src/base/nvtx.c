@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See nvtx.h. */
 #include "src/base/nvtx.h"
 
 #include "config.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See openmp.h. */
 #include "src/base/openmp.h"
 
 #ifdef _OPENMP
@@ -27,8 +26,6 @@ int32_t grt_team_resize(int32_t threads)
     grt_team_used();
     return before;
 }
-
-/* ---- are threads to be had? ---- */
 
 static void *wait_for_all(void *gate)
 {
@@ -85,8 +82,6 @@ void grt_team_leave(grt_team before)
     if (omp_get_max_active_levels() != before.levels)
         omp_set_max_active_levels(before.levels);
 }
-
-/* ---- fork ---- */
 
 /* Other users of OpenMP in this thread get a new team, too, when they want one next. */
 static void let_go(void)

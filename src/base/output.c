@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See output.h. */
 #define _GNU_SOURCE /* O_TMPFILE */
 #include "src/base/output.h"
 

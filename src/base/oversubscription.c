@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See oversubscription.h. */
 #include "src/base/oversubscription.h"
 
 /* Of the time that a thread wants to run, the share that it waits for a processor: a few thousandths on

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See span.h. */
 #include "src/base/span.h"
 
 #include "src/base/nvtx.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See structs.h. */
 #include "src/base/structs.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See thread_share.h. */
 #include "src/base/thread_share.h"
 
 grt_thread_grant grt_thread_share_take(grt_thread_share *share, int32_t threads)

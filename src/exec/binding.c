@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See binding.h. */
 #include "src/exec/binding.h"
 
 #include "src/base/heap.h"
 
 #include <stdlib.h>
-
-/* ---- overlaps ---- */
 
 typedef struct grt_extent {
     uintptr_t begin, end;
@@ -93,8 +90,6 @@ grt_status grt_binding_check_overlap(grt_binding *binding)
     binding->rebound = false;
     return GRT_OK;
 }
-
-/* ---- life ---- */
 
 grt_status grt_binding_create(const grt_plan *plan, grt_binding *out_binding)
 {

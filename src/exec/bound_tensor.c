@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See bound_tensor.h. */
 #include "src/exec/bound_tensor.h"
 
 #include "src/base/structs.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See control_flow.h. */
 #include "src/exec/control_flow.h"
 
 #include "src/base/checked.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See device_value.h. */
 #include "src/exec/device_value.h"
 
 #include "src/base/checked.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See execute.h. */
 #include "src/exec/execute.h"
 
 #include "src/base/span.h"

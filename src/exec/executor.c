@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See executor.h. */
 #include "src/exec/executor.h"
 
 #include <stdlib.h>

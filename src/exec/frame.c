@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See frame.h. */
 #include "src/exec/frame.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- life ---- */
 
 grt_status grt_frame_create(grt_executor *executor, const grt_program *program, grt_arena *arena,
                             grt_frame **out_frame)
@@ -66,8 +63,6 @@ void grt_frame_release(grt_frame *frame)
     free(frame);
 }
 
-/* ---- values ---- */
-
 static void reset_value(grt_value *v, const grt_plan_value *plan, bool borrowed)
 {
     if (borrowed)
@@ -110,8 +105,6 @@ void grt_frame_shadow(grt_frame *frame, int32_t value)
     shadow->device = 0;
     shadow->data = data;
 }
-
-/* ---- steps ---- */
 
 grt_status grt_frame_check_dims(grt_frame *frame, int32_t s, grt_dims_check check, bool content)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See frame_cache.h. */
 #include "src/exec/frame_cache.h"
 
 #include "src/base/log.h"
@@ -8,8 +7,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-/* ---- keys: for each input its rank, then its dims ---- */
 
 static int32_t rank_of(const grt_value *in)
 {
@@ -49,8 +46,6 @@ static grt_status frame_cache_make_key(const grt_binding *bound, grt_cached_fram
     }
     return GRT_OK;
 }
-
-/* ---- new frames ---- */
 
 /* What the bound inputs say of the symbols; -1 where nothing. */
 static grt_status bind_symbols(const grt_binding *bound, int64_t *symbols, const char **by)
@@ -166,8 +161,6 @@ static grt_status make_cached(grt_executor *executor, grt_cached_frame *out_cach
         release_cached(&made);
     return status;
 }
-
-/* ---- the cache ---- */
 
 struct grt_kept_frame {
     struct grt_kept_frame *next;

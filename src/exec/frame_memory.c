@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See frame_memory.h. */
 #include "src/exec/frame_memory.h"
 
 #include "src/base/checked.h"
 #include "src/base/text.h"
 #include "src/plan/memory_plan.h"
-
-/* ---- in prepare ---- */
 
 static uint32_t in_place_mask(void *user, int32_t step)
 {
@@ -158,8 +155,6 @@ grt_status grt_draft_plan_memory(grt_draft *draft)
     point_constants(draft->frame);
     return GRT_OK;
 }
-
-/* ---- before a run ---- */
 
 /* Where input i of the model lies on the device: in the frame's own block, or where the caller has it. */
 static void *input_place(const grt_frame *frame, int32_t i, size_t *at)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See hoist.h. */
 #include "src/exec/hoist.h"
 
 #include "src/target/target.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See in_flight.h. */
 #include "src/exec/in_flight.h"
 
 #include <stdlib.h>

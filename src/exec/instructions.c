@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See instructions.h. */
 #include "src/exec/instructions.h"
 
 #include "src/exec/round_trip.h"
@@ -8,8 +7,6 @@
 #include "src/exec/steps.h"
 
 #include <string.h>
-
-/* ---- functions ---- */
 
 static grt_step_run *choose_control(grt_step_kind kind)
 {
@@ -78,8 +75,6 @@ static grt_status make_instructions(grt_draft *draft)
     }
     return GRT_OK;
 }
-
-/* ---- what a run leaves behind ---- */
 
 /* The last step that reads each value; n_steps: it is read after the run, or by bodies while their step runs.
  */
@@ -159,8 +154,6 @@ static grt_status find_clear(grt_draft *draft)
     }
     return GRT_OK;
 }
-
-/* ---- segments ---- */
 
 static bool is_capturable(const grt_draft *draft, int32_t i)
 {

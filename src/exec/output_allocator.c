@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See output_allocator.h. */
 #include "src/exec/output_allocator.h"
 
 #include "src/exec/bound_tensor.h"

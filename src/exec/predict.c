@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- dims of inputs ---- */
-
 static const grt_input_shape *find_shape(const grt_memory_options *options, const char *input)
 {
     for (size_t i = 0; i < options->n_shapes; i++)
@@ -79,8 +77,6 @@ static grt_status bind_shapes(grt_context *context, const grt_memory_options *op
     return GRT_OK;
 }
 
-/* ---- what the system says ---- */
-
 static uint64_t private_bytes(void)
 {
     char line[256];
@@ -111,8 +107,6 @@ static grt_status device_process_bytes(const grt_session *session, const grt_mem
     *out_bytes = now + info->total_bytes - rehearsed->total_bytes + (there ? 0 : info->weights_bytes);
     return GRT_OK;
 }
-
-/* ---- the rehearsal ---- */
 
 static void add_up(grt_memory_info *info)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See prepare.h. */
 #include "src/exec/prepare.h"
 
 #include "src/base/checked.h"

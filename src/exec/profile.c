@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See profile.h. */
 #include "src/exec/profile.h"
 
 #include "src/session/phases.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See program.h. */
 #include "src/exec/program.h"
 
 bool grt_program_has_dims(const grt_program *main, const grt_plan_value *v)
@@ -17,8 +16,6 @@ const grt_instruction *grt_program_instruction(const grt_program *program, int32
     const int32_t i = program->instruction_of[step];
     return i < 0 ? NULL : &program->instructions[i];
 }
-
-/* ---- the invariant ---- */
 
 static grt_status bad_place(const grt_program *p, int32_t v, const char *what)
 {

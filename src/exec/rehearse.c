@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rehearse.h. */
 #include "src/exec/rehearse.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replay.h. */
 #include "src/exec/replay.h"
 
 #include "src/base/log.h"

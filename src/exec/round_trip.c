@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See round_trip.h. */
 #include "src/exec/round_trip.h"
 
 #include "src/base/span.h"

@@ -22,8 +22,6 @@ static grt_status run_debugged(grt_frame *frame)
     return GRT_OK;
 }
 
-/* ---- segments ---- */
-
 static grt_status capture_segment(grt_frame *frame, int32_t k, void **out_graph)
 {
     const grt_segment *segment = &frame->program->segments[k];
@@ -107,8 +105,6 @@ static grt_status run_segments(grt_frame *frame, void *stream)
     return GRT_OK;
 }
 
-/* ---- runs ---- */
-
 static grt_status run_on_stream(grt_frame *frame, void *stream)
 {
     if (frame->replay.sets && !frame->executor->debug && !frame->executor->watch.function)
@@ -158,8 +154,6 @@ grt_status grt_run_frame_async(grt_frame *frame, void *stream, bool captured)
     grt_frame_set_stream(frame, stream); /* the caller's graph has the steps */
     return grt_frame_run(frame);
 }
-
-/* ---- reports ---- */
 
 static int32_t count_replayed(const grt_frame *frame)
 {

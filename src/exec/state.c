@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See state.h. */
 #include "src/exec/state.h"
 
 #include "src/base/checked.h"

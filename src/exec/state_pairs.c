@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See state_pairs.h. */
 #include "src/exec/state_pairs.h"
 
 #include "src/base/structs.h"
@@ -9,8 +8,6 @@
 #include <string.h>
 
 static const char METADATA_KEY[] = "graphrt.state";
-
-/* ---- names ---- */
 
 static int32_t state_pairs_find_input(const grt_plan_body *body, const char *name, size_t size)
 {
@@ -28,8 +25,6 @@ static int32_t find_output(const grt_plan_body *body, const char *name, size_t s
             return i;
     return -1;
 }
-
-/* ---- types ---- */
 
 static grt_status state_check_pair(const grt_plan *plan, int32_t input, int32_t output)
 {
@@ -95,8 +90,6 @@ grt_status grt_state_check_content(const grt_session *session, int32_t input, co
                         session->name);
     return GRT_OK;
 }
-
-/* ---- slots ---- */
 
 static grt_status take_initial(const grt_session *session, const grt_tensor *initial, grt_state_slot *slot)
 {

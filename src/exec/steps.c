@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See steps.h. */
 #include "src/exec/steps.h"
 
 #include "src/exec/transfer.h"
@@ -9,8 +8,6 @@ grt_status grt_step_run_prepared(grt_frame *frame, const grt_instruction *ins)
     (void)frame;
     return ins->call->row->run(&ins->call->run);
 }
-
-/* ---- dims ---- */
 
 /* Values of this size and below may be shapes, axes, limits and the like, which shape rules read. */
 enum { MAX_READABLE = 1024, MAX_READABLE_FLOATS = 16 };
@@ -97,8 +94,6 @@ static void shadow_outputs(grt_frame *frame, const grt_plan_step *step)
             grt_frame_shadow(frame, step->out[i]);
 }
 
-/* ---- views ---- */
-
 /* The same elements under new dims, one range for each output: memory is shared or borrowed, never copied. A
  * body's input may be replaced while an earlier view of it is an output: what has no buffer is copied there.
  */
@@ -132,8 +127,6 @@ grt_status grt_step_run_view_on_device(grt_frame *frame, const grt_instruction *
     shadow_outputs(frame, ins->step);
     return GRT_OK;
 }
-
-/* ---- kernels ---- */
 
 /* The old one may be in use; prepared kernels and graphs point at it. */
 static grt_status need_workspace(grt_frame *frame, size_t bytes)

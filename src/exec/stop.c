@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stop.h. */
 #include "src/exec/stop.h"
 
 #include "src/base/structs.h"

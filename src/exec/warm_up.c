@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See warm_up.h. */
 #include "src/exec/warm_up.h"
 
 #include "src/base/openmp.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See watch.h. */
 #include "src/exec/watch.h"
 
 #include "src/exec/transfer.h"

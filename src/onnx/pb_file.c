@@ -31,8 +31,6 @@ grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_k
     return GRT_OK;
 }
 
-/* ---- writing: messages that point into the value, in an arena ---- */
-
 static Onnx__TensorProto *tensor_message(const grt_tensor *t, grt_arena *arena)
 {
     Onnx__TensorProto *p = GRT_ARENA_NEW(arena, Onnx__TensorProto);

@@ -226,8 +226,6 @@ grt_status grt_pb_tensor(const Onnx__TensorProto *proto, grt_arena *arena, grt_t
     return GRT_OK;
 }
 
-/* ---- values ---- */
-
 static grt_status tensor_value(const Onnx__TensorProto *proto, grt_arena *arena, grt_value *out)
 {
     grt_tensor t;

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- rows ---- */
-
 static const char *problem_of(const char *key, size_t key_size, size_t size, uint32_t source, double cost_ms)
 {
     return key_size == 0 || key_size > GRT_CHOICE_MAX_KEY ? "its key is empty or longer than 64 KiB"
@@ -83,8 +81,6 @@ grt_status grt_choices_merge(const grt_choice *old, size_t n_old, const grt_choi
     free(all);
     return status;
 }
-
-/* ---- bytes ---- */
 
 grt_status plan_choices_encode(const grt_choice *rows, size_t n, void **out_data, size_t *out_size)
 {

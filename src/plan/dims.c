@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dims.h. */
 #include "src/plan/dims.h"
 
 #include <inttypes.h>

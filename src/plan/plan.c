@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan.h. */
 #include "src/plan/plan.h"
 
 void grt_plan_release(grt_plan *plan)

@@ -26,8 +26,6 @@ static bool sodium(void)
     return ready;
 }
 
-/* ---- digests ---- */
-
 /* A digest of leaves can never be taken for the digest of a leaf. */
 static void digest(const void *data, size_t size,
                    const char personal[crypto_generichash_blake2b_PERSONALBYTES], plan_digest *out)
@@ -72,8 +70,6 @@ grt_status plan_digest_compare(const char *path, const char *what, const plan_di
     return grt_fail(GRT_STATUS_UNTRUSTED, "%s: %s is not what was signed: it was changed afterwards", path,
                     what);
 }
-
-/* ---- signatures ---- */
 
 static const char line[] = "libgraphrt plan signature 1\n";
 enum {

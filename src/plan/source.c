@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See source.h. */
 #include "src/plan/source.h"
 
 #include "src/base/checked.h"
@@ -11,8 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* ---- reading ---- */
 
 static grt_status source_open_once(plan_source *s)
 {
@@ -48,8 +45,6 @@ void plan_source_close(plan_source *source)
         close(source->lock);
     source->lock = -1;
 }
-
-/* ---- writing ---- */
 
 static bool same_directory(const char *a, const char *b)
 {
@@ -127,8 +122,6 @@ grt_status plan_source_write(const plan_source *source, const char *out_path, pl
     grt_output_close(&o);
     return status;
 }
-
-/* ---- choices ---- */
 
 grt_status plan_source_write_choices(const char *plan_path, const char *out_path, const grt_choice *rows,
                                      size_t n)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See trust.h. */
 #define _GNU_SOURCE /* secure_getenv */
 #include "src/plan/trust.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See weights_check.h. */
 #define _GNU_SOURCE /* madvise */
 #include "src/plan/weights_check.h"
 

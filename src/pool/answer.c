@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See answer.h. */
 #include "src/pool/answer.h"
 
 #include "src/pool/chain.h"
@@ -85,8 +84,6 @@ void grt_answer_close(grt_pool *pool, size_t n)
     if (pool->n_watchers)
         pthread_cond_broadcast(&pool->closed);
 }
-
-/* ---- collecting ---- */
 
 static grt_status open_fd(grt_pool *pool)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See chain.h. */
 #include "src/pool/chain.h"
 
 #include "src/exec/state_slot.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See clock.h. */
 #include "src/pool/clock.h"
 
 #include <errno.h>

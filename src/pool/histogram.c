@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See histogram.h. */
 #include "src/pool/histogram.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See keeper.h. */
 #include "src/pool/keeper.h"
 
 #include "src/pool/answer.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See lane.h. */
 #include "src/pool/lane.h"
 
 #include "src/pool/clock.h"
@@ -56,8 +55,6 @@ static size_t contexts_of(const grt_session *session, const grt_pool_options *op
     return options->contexts ? (size_t)options->contexts : session->on_device ? DEVICE_CONTEXTS : 1;
 }
 
-/* ---- devices ---- */
-
 static grt_pool_device *find_device(grt_pool *pool, const grt_device *device, const char *name)
 {
     grt_pool_device *d = pool->devices;
@@ -84,8 +81,6 @@ grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, const 
     *out_device = d;
     return d ? GRT_OK : grt_fail_memory(sizeof *d);
 }
-
-/* ---- where the sessions of a lane are ---- */
 
 typedef struct lane_places {
     grt_model *model;
@@ -125,8 +120,6 @@ static size_t contexts_beside(const lane_places *p, size_t index)
             contexts += contexts_at(p, i);
     return contexts;
 }
-
-/* ---- life ---- */
 
 static grt_status init_lane(grt_lane *lane, const lane_places *places)
 {

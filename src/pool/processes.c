@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See processes.h. */
 #include "src/pool/processes.h"
 
 #include "src/base/log.h"
@@ -13,8 +12,6 @@
 #include <unistd.h>
 
 enum { START_TIMEOUT_MS = 120000, GRACE_MS = 2000, MOST_FAILURES = 3 };
-
-/* ---- the first of them ---- */
 
 static void *start_first(void *user)
 {
@@ -142,8 +139,6 @@ void grt_lane_processes_release(grt_lane_processes *all)
     free(all->list);
     free(all);
 }
-
-/* ---- replacing one ---- */
 
 static grt_lane_session *session_of(const grt_lane_process *p)
 {

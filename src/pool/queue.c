@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See queue.h. */
 #include "src/pool/queue.h"
 
 #include <stdlib.h>

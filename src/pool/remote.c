@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See remote.h. */
 #include "src/pool/remote.h"
 
 #include "src/base/structs.h"
@@ -33,8 +32,6 @@ grt_status grt_remote_check_model(const grt_model *model)
         GRT_TRY(remote_check_numbers(&body->values[body->outputs[i]], "output", body->output_names[i]));
     return GRT_OK;
 }
-
-/* ---- inputs ---- */
 
 static const grt_tensor *remote_input_of(const grt_request *r, int32_t i)
 {
@@ -121,8 +118,6 @@ grt_status grt_remote_bind(grt_worker *w, grt_request *const *requests, size_t n
     return GRT_OK;
 }
 
-/* ---- runs ---- */
-
 grt_status grt_remote_run(grt_worker *w, double deadline_ms, bool (*cancelled)(void *user), void *user)
 {
     grt_wire_head *head = w->channel->shared.head;
@@ -138,8 +133,6 @@ void grt_remote_cancel(const grt_worker *w)
     if (w->channel)
         atomic_store(&w->channel->shared.head->cancelled, 1);
 }
-
-/* ---- results ---- */
 
 static grt_status remote_result(const grt_worker *w, size_t i, grt_tensor *out)
 {

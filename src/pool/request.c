@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See request.h. */
 #include "src/pool/request.h"
 
 #include "src/base/structs.h"
@@ -10,8 +9,6 @@
 
 /* Results up to this size are kept with a request for the next, in at most so many requests. */
 enum { KEPT_BYTES = 65536, MOST_KEPT = 256 };
-
-/* ---- the store ---- */
 
 grt_status grt_request_store_create(grt_request_store **out_store)
 {
@@ -93,8 +90,6 @@ static void keep_request(grt_request *r)
         free_request(r);
     grt_request_store_release(store);
 }
-
-/* ---- life ---- */
 
 static grt_request *make_request(void)
 {
@@ -189,8 +184,6 @@ void grt_request_finish(grt_request *r, grt_status status)
     pthread_cond_broadcast(&r->finished);
     pthread_mutex_unlock(&r->lock);
 }
-
-/* ---- waiting, and what came of it ---- */
 
 /* Until the deadline; 0: for ever; NAN and what is past: a look. */
 static bool wait_until_done(grt_request *r, double deadline_ms)

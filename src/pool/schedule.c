@@ -10,8 +10,6 @@
 
 #include <math.h>
 
-/* ---- the queue of a lane ---- */
-
 /* What has state goes where that is, if there is a session. */
 static grt_queue *queue_of(const grt_request *r)
 {
@@ -92,8 +90,6 @@ static grt_request *first_waiting(const grt_lane *lane)
 {
     return (grt_request *)grt_queue_first(&lane->queue);
 }
-
-/* ---- workers ---- */
 
 static bool has_slot(const grt_lane_session *s)
 {
@@ -191,8 +187,6 @@ grt_worker *grt_schedule_overtake(grt_request *r)
     return w;
 }
 
-/* ---- whose turn it is ---- */
-
 /* When the lane's next batch is made, if a worker is idle then; 0: now. */
 static double batch_time(const grt_lane *lane)
 {
@@ -280,8 +274,6 @@ void grt_schedule_dispatch(grt_pool *pool)
     grt_schedule_wake_keeper(pool, first ? fmin(next, first->queued.deadline_ms) : next);
 }
 
-/* ---- the keeper ---- */
-
 void grt_schedule_wake_keeper(grt_pool *pool, double at_ms)
 {
     if (!(at_ms < pool->keeper_until))
@@ -310,8 +302,6 @@ void grt_schedule_leave(grt_request *r, grt_status verdict)
     pool->left = r;
     grt_schedule_wake_keeper(pool, 0);
 }
-
-/* ---- sessions that are lost ---- */
 
 bool grt_schedule_is_served(const grt_lane *lane)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See worker.h. */
 #include "src/pool/worker.h"
 
 #include "src/pool/answer.h"

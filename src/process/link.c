@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See link.h. */
 #define _GNU_SOURCE
 #include "src/process/link.h"
 

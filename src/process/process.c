@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See process.h. */
 #define _GNU_SOURCE
 #include "src/process/process.h"
 
@@ -19,8 +18,6 @@
 #include <unistd.h>
 
 extern char **environ;
-
-/* ---- what is started ---- */
 
 /* Where the tools are, seen from the library's directory: as installed, with a directory for each
  * architecture, in a Python package, in a build tree, in a program that has the library in it. */
@@ -79,8 +76,6 @@ void grt_process_setup_release(grt_process_setup *setup)
     free(setup->program);
     *setup = (grt_process_setup){.plan = -1};
 }
-
-/* ---- starting ---- */
 
 /* Signals of a terminal are for the program, not for what it has started; all else is as a program expects it
  * at its start. */
@@ -222,8 +217,6 @@ grt_status grt_process_start(const grt_process_setup *setup, const char *device,
     return GRT_OK;
 }
 
-/* ---- its end ---- */
-
 void grt_process_kill(const grt_process *process)
 {
     if (process->pid > 0)
@@ -253,8 +246,6 @@ bool grt_process_await_end(const grt_process *process, int stop_fd)
 {
     return grt_link_await(process->control, stop_fd, -1) != GRT_LINK_STOPPED;
 }
-
-/* ---- runs ---- */
 
 /* When the process has to have answered; INFINITY: nobody is in a hurry. *cancelled_ms: since when it is
  * known that the run was cancelled; 0: it was not. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See shared.h. */
 #define _GNU_SOURCE
 #include "src/process/shared.h"
 

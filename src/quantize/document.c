@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See document.h. */
 #include "src/quantize/document.h"
 
 #include "src/base/grow.h"

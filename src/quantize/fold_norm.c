@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See fold_norm.h. */
 #include "src/quantize/fold_norm.h"
 
 #include <math.h>

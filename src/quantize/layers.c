@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See layers.h. */
 #include "src/quantize/layers.h"
 
 #include <string.h>
@@ -37,8 +36,6 @@ static bool is_convolution(const Onnx__NodeProto *node)
 {
     return node_is(node, "Conv") || node_is(node, "ConvTranspose");
 }
-
-/* ---- the index ---- */
 
 static quant_value *layers_add_value(quant_layers *l, const char *name)
 {
@@ -99,8 +96,6 @@ static grt_status index_document(quant_layers *l)
             l->values[i].only_user = -1;
     return document_check(d);
 }
-
-/* ---- layers ---- */
 
 static const document_weight *float_weight(const quant_layers *l, const char *name)
 {
@@ -207,8 +202,6 @@ size_t layers_active(const quant_layers *l)
         n += !l->layers[i].kept;
     return n;
 }
-
-/* ---- which values ---- */
 
 static bool all_carried(const quant_layers *l, const Onnx__NodeProto *node)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See measure.h. */
 #include "src/quantize/measure.h"
 
 #include <math.h>
@@ -21,8 +20,6 @@ static size_t nth_measured(const samples *s, size_t i)
 {
     return i * s->options->n_samples / measured_samples(s);
 }
-
-/* ---- layers ---- */
 
 static grt_status measure_add_sums(const runner *r, double *sums, size_t n)
 {
@@ -70,8 +67,6 @@ grt_status measure_layers(const rewriting *r, const samples *s)
     free(sums);
     return status;
 }
-
-/* ---- the model ---- */
 
 /* Of one output: what was lost and what there was, as sums of squares. */
 typedef struct output_error {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See observe.h. */
 #include "src/quantize/observe.h"
 
 #include "src/quantize/state.h"
@@ -33,8 +32,6 @@ static bool list_values(observing *o)
         }
     return o->values && o->groups;
 }
-
-/* ---- groups ---- */
 
 /* The float model with one group of values as its outputs. */
 static grt_status open_group(const observing *o, size_t group, document *d, runner *r)
@@ -82,8 +79,6 @@ static grt_status make_groups(observing *o, size_t most_bytes)
     return status;
 }
 
-/* ---- what the statistics are of ---- */
-
 static void hash_text(XXH3_state_t *state, const char *text)
 {
     XXH3_64bits_update(state, text, strlen(text) + 1);
@@ -119,8 +114,6 @@ static grt_status observe_make_key(observing *o)
     pack_release(&packed);
     return status;
 }
-
-/* ---- samples ---- */
 
 static grt_status save_state(observing *o)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See options.h. */
 #include "src/quantize/options.h"
 
 #include "src/base/structs.h"

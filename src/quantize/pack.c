@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pack.h. */
 #include "src/quantize/pack.h"
 
 #include "src/base/checked.h"
@@ -209,8 +208,6 @@ void pack_release(packed_model *p)
     free(p->bytes);
     *p = (packed_model){0};
 }
-
-/* ---- files ---- */
 
 /* protobuf-c's way to write without a copy of everything. */
 typedef struct sink {

@@ -30,8 +30,6 @@ typedef struct quantizing {
     grt_quantize_report report;
 } quantizing;
 
-/* ---- names ---- */
-
 /* The parts of a comma-separated list, NULL at the end. */
 static const char **split_list(grt_arena *arena, const char *text)
 {
@@ -80,8 +78,6 @@ static grt_status keep_layers(quantizing *q)
     }
     return document_check(&q->base);
 }
-
-/* ---- the model ---- */
 
 static int64_t needed_opset(const grt_quantize_options *o)
 {
@@ -136,8 +132,6 @@ static grt_status quantize_find_layers(quantizing *q)
         why ? node_title(q->base.nodes[q->layers.layers[0].node]) : "", why ? "': " : "", why ? why : "");
 }
 
-/* ---- scales ---- */
-
 static value_range quantize_range_of(const grt_quantize_options *o, const statistics *s)
 {
     const bool symmetric = o->activations == GRT_DTYPE_INT8;
@@ -183,8 +177,6 @@ static grt_status calibrate(quantizing *q)
                      GRT_STATUS_INVALID_ARGUMENT,
                      "there is nothing to quantise: all layers have inputs or outputs that are not finite");
 }
-
-/* ---- errors ---- */
 
 static rewriting rewriting_of(quantizing *q)
 {
@@ -275,8 +267,6 @@ static grt_status measure_all(quantizing *q)
     q->report.measured = (int64_t)measured_samples(&q->samples);
     return status;
 }
-
-/* ---- the result ---- */
 
 /* What was done, for whoever has the file or a plan of it. */
 static grt_status describe_result(const quantizing *q, document *d)

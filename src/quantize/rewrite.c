@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rewrite.h. */
 #include "src/quantize/rewrite.h"
 
 #include "src/base/cancel.h"

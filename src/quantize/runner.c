@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See runner.h. */
 #include "src/quantize/runner.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See scale.h. */
 #include "src/quantize/scale.h"
 
 #include "src/base/float.h"
@@ -20,8 +19,6 @@ scale_zero scale_of_range(value_range range, grt_dtype dtype)
     const double zero = nearbyint(-(double)range.low / scale);
     return (scale_zero){(float)scale, (int32_t)fmin(fmax(zero, 0), 255)};
 }
-
-/* ---- weights ---- */
 
 /* Elements that share a scale: `n` of them, in groups of `inner` that are `stride` apart each; groups are
  * `outer_stride` apart. */

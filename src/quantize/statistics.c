@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See statistics.h. */
 #include "src/quantize/statistics.h"
 
 #include <math.h>
@@ -9,8 +8,6 @@ void statistics_clear(statistics *s)
 {
     *s = (statistics){.low = INFINITY, .high = -INFINITY};
 }
-
-/* ---- the histogram ---- */
 
 /* Two bins become one: bin b of the new width has bins 2b and 2b + 1 of the old. */
 static void halve_resolution(statistics *s)
@@ -124,8 +121,6 @@ void statistics_add(statistics *s, const float *data, int64_t n, bool histogram)
         count_bins(s, data, n);
     }
 }
-
-/* ---- ranges ---- */
 
 static value_range with_zero(double low, double high)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See devices.h. */
 #include "src/session/devices.h"
 
 #include "backends/registry.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See host_weights.h. */
 #include "src/session/host_weights.h"
 
 #include "src/target/pack.h"

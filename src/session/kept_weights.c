@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See kept_weights.h. */
 #include "src/session/kept_weights.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See resident.h. */
 #include "src/session/resident.h"
 
 #include <pthread.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See upload.h. */
 #define _GNU_SOURCE /* madvise */
 #include "src/session/upload.h"
 

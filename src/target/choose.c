@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- steps ---- */
-
 typedef struct chooser {
     const grt_plan *plan;
     const grt_backend *backend;
@@ -130,8 +128,6 @@ static grt_status choose_steps(const chooser *c)
         grt_failures_add(&failures, choose_step(c, &body->steps[s]));
     return grt_failures_end(&failures);
 }
-
-/* ---- plans ---- */
 
 /* What kernels found or stored, to be merged into the plan. */
 typedef struct collected {

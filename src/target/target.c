@@ -27,8 +27,6 @@ static bool runs(const grt_target *target, const grt_op_desc *desc, const grt_te
            target_supports(target, desc, in, n_in, out, n_out, why);
 }
 
-/* ---- evaluation of one op ---- */
-
 typedef struct evaluation {
     grt_op_call call;
     grt_shape_scratch scratch;

@@ -138,8 +138,6 @@ bool indices_out_of_range(const char *path)
     return true;
 }
 
-/* ---- head sizes that one kernel serves with different amounts of shared memory ---- */
-
 enum { LENGTH = 24, HEADS = 2, MOST = 256 };
 
 static bool attend(const subject *s, int64_t size)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See fragile.h. */
 #include "tests/device/fragile.h"
 
 #include <cuda.h>

@@ -23,8 +23,6 @@ static const struct {
 };
 enum { N_TESTS = sizeof tests / sizeof *tests, LIMIT_S = 120 };
 
-/* ---- what tests share ---- */
-
 static bool make_ready(subject *s)
 {
     DONE(grt_session_create(s->model, "cuda:0", NULL, &s->session));
@@ -71,8 +69,6 @@ void subject_release(subject *s)
     grt_runtime_release(s->runtime);
     *s = (subject){0};
 }
-
-/* ---- processes ---- */
 
 /* 0: passed; 1: failed; 2: crashed, or took too long. */
 static int run_alone(bool (*run)(const char *), const char *path)

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a stream that is busy for some milliseconds ---- */
-
 enum { BUSY_BYTES = 512 << 20, BUSY_TIMES = 40 };
 
 static bool keep_busy(cudaStream_t stream, void *memory)
@@ -135,8 +133,6 @@ bool one_context_on_two_streams(const char *path)
     return true;
 }
 
-/* ---- the caller's graph, after the context has met other sizes ---- */
-
 enum { ROWS = 1000, COLUMNS = 8, CELLS = ROWS * COLUMNS };
 
 static bool run_with_rows(const subject *s, int64_t rows)
@@ -258,8 +254,6 @@ bool defaults_in_the_callers_graph(const char *path)
     subject_release(&s);
     return true;
 }
-
-/* ---- the current device ---- */
 
 typedef struct thread_work {
     const subject *s;

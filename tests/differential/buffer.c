@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See buffer.h. */
 #include "tests/differential/buffer.h"
 
 #include <stdlib.h>

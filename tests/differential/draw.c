@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See draw.h. */
 #include "tests/differential/draw.h"
 
 static uint64_t state;

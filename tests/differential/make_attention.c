@@ -57,8 +57,6 @@ static void set_heads(node *n, const attention_draw *a)
     }
 }
 
-/* ---- large ---- */
-
 /* Blocks: the kernels' of 64 rows. Products: bounds what the CPU has to do. */
 enum { LEAST_BLOCKS = 100, MOST_BLOCKS = 400, MOST_PRODUCTS = 60000000, ROWS = 64 };
 
@@ -163,8 +161,6 @@ static void make_large(node *n)
     else if (n->out != GRT_DTYPE_FLOAT)
         set_int(n, "softmax_precision", GRT_DTYPE_FLOAT); /* as GPUs do anyway */
 }
-
-/* ---- small ---- */
 
 static void make_small(node *n)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See node.h. */
 #include "tests/differential/node.h"
 
 #include "tests/differential/buffer.h"

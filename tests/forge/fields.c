@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See fields.h. */
 #include "tests/forge/fields.h"
 
 #include "tests/differential/draw.h"
@@ -116,8 +115,6 @@ static bool change_string(const fields *f, const field *one)
     }
     return false;
 }
-
-/* ---- lists ---- */
 
 static void list_drop(char *list, size_t *n, size_t size, size_t i)
 {

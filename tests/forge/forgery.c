@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See forgery.h. */
 #include "tests/forge/forgery.h"
 
 #include "proto/plan.pb-c.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See fuzz.h. */
 #include "fuzz.h"
 
 #include "tests/differential/draw.h"

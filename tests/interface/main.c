@@ -21,8 +21,6 @@ enum { N_TESTS = sizeof tests / sizeof *tests };
 
 static int totals[3]; /* by verdict */
 
-/* ---- what tests share ---- */
-
 static unsigned char byte_at(size_t i, unsigned seed)
 {
     return (unsigned char)(seed ? (i * 131 + (i >> 8) * 7 + seed * 29 + 1) : 0);
@@ -65,8 +63,6 @@ unsigned char *device_block(grt_device *device, size_t bytes, unsigned seed)
         grt_device_free(device, data);
     return ok ? data : NULL;
 }
-
-/* ---- devices ---- */
 
 static void run_all(const char *name, const subject *s)
 {

@@ -6,8 +6,6 @@
 
 enum { BYTES = 1 << 20, ROUNDS = 24 };
 
-/* ---- fences ---- */
-
 /* One stream uploads, the other copies and downloads once the fence says so; recorded again, it means the
  * last time. `to` is the other stream's device. */
 static verdict pass_on(grt_device *device, grt_device *to, unsigned rounds)
@@ -87,8 +85,6 @@ verdict fences_hold_the_host(const subject *s)
     return PASSED;
 }
 
-/* ---- peers ---- */
-
 static verdict copy_from_peer(grt_device *device, grt_device *from)
 {
     unsigned char *there = device_block(from, BYTES, 8), *here = device_block(device, BYTES, 1);
@@ -124,8 +120,6 @@ verdict peers_copy(const subject *s)
         SKIP("there is no peer");
     return copy_from_peer(s->device, s->other);
 }
-
-/* ---- graphs ---- */
 
 static verdict has_no_graphs(const subject *s)
 {
@@ -198,8 +192,6 @@ verdict graphs_that_fail(const subject *s)
     grt_device_free_pinned(s->device, host);
     return PASSED;
 }
-
-/* ---- times ---- */
 
 /* Time passes, no more than by the host's clock, and what it is asked for has happened. */
 verdict timer(const subject *s)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See graph.h. */
 #include "tests/mirror/graph.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stream.h. */
 #include "tests/mirror/stream.h"
 
 #include <pthread.h>
@@ -174,8 +173,6 @@ uint64_t mirror_stream_id(const mirror_stream *s)
     return s->id;
 }
 
-/* ---- graphs ---- */
-
 grt_status mirror_stream_begin(mirror_stream *s)
 {
     if (s->captured)
@@ -203,8 +200,6 @@ grt_status mirror_stream_launch(mirror_stream *s, const mirror_graph *graph)
     mirror_stream_wait(s);
     return mirror_graph_perform(graph);
 }
-
-/* ---- fences ---- */
 
 grt_status mirror_fence_create(mirror_fence **out_fence)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See content.h. */
 #include "tests/mutate/content.h"
 
 #include "tests/differential/draw.h"

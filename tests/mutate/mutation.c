@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See mutation.h. */
 #include "tests/mutate/mutation.h"
 
 #include "tests/differential/draw.h"
@@ -21,8 +20,6 @@ size_t mutation_pick(size_t n)
 {
     return (size_t)draw(0, (int64_t)n - 1);
 }
-
-/* ---- what there is ---- */
 
 static void add(void *list, size_t *n, void *part)
 {
@@ -71,8 +68,6 @@ static void collect(mutation *m)
         for (size_t k = 0; k < m->model->functions[i]->n_node; k++)
             add_node(m, m->model->functions[i]->node[k]);
 }
-
-/* ---- one change after the other ---- */
 
 bool mutate_opset(mutation *m)
 {

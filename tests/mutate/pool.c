@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pool.h. */
 #include "tests/mutate/pool.h"
 
 #include <dirent.h>

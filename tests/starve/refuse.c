@@ -192,8 +192,6 @@ void *mmap(void *address, size_t size, int protection, int flags, int file, off_
                                             : real(address, size, protection, flags, file, offset);
 }
 
-/* ---- oneDNN's cache ---- */
-
 extern int dnnl_primitive_create(void *out, const void *pd);
 extern int dnnl_get_primitive_cache_capacity(int *out);
 extern int dnnl_set_primitive_cache_capacity(int capacity);

@@ -32,8 +32,6 @@ typedef struct life {
 
 static long at; /* the allocation that is being refused */
 
-/* ---- a life ---- */
-
 /* What was not fused or packed for lack of memory is rounded otherwise. */
 static bool same(const grt_tensor *a, const grt_tensor *b)
 {
@@ -105,8 +103,6 @@ static grt_status live(life *l, bool *out_right)
     return status;
 }
 
-/* ---- inputs ---- */
-
 /* Unknown dims are 1, then 2; elements are 1 where they may count or name something, else small numbers. */
 static grt_tensor make_input(const grt_io_info *info, int length)
 {
@@ -145,8 +141,6 @@ static bool prepare(life *l)
     grt_runtime_release(runtime);
     return fine;
 }
-
-/* ---- trials ---- */
 
 static void died(int number)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See bounded.h. */
 #define _DEFAULT_SOURCE /* wait4 */
 #include "tests/unit/bounded.h"
 

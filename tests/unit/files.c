@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See files.h. */
 #define _POSIX_C_SOURCE 200809L /* stpcpy */
 #include "tests/unit/files.h"
 

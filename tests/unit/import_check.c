@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See import_check.h. */
 #include "tests/unit/import_check.h"
 
 #include <string.h>

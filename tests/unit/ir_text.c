@@ -27,8 +27,6 @@ typedef struct reader {
     unsigned seed;
 } reader;
 
-/* ---- reading ---- */
-
 static void remember(reader *r, const char *name, ir_value *value)
 {
     ck_assert_int_lt(r->n_values, MAX_VALUES);
@@ -198,8 +196,6 @@ ir_module *ir_text(const char *text)
     return r.module;
 }
 
-/* ---- passes ---- */
-
 grt_target ir_text_target(void)
 {
     static grt_device_traits traits;
@@ -250,8 +246,6 @@ ir_node *ir_text_node(const ir_module *module, const char *op, int nth)
             return node;
     ck_abort_msg("no such node: %s", op);
 }
-
-/* ---- interpreting ---- */
 
 /* Every value's tensor, by value->mark. */
 typedef struct machine {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See op_runner.h. */
 #include "tests/unit/op_runner.h"
 
 #include <check.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See opened.h. */
 #include "tests/unit/opened.h"
 
 grt_session *session;

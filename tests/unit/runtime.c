@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See runtime.h. */
 #include "tests/unit/runtime.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See suite.h. */
 #include "tests/unit/suite.h"
 
 Suite *unit_suite(const char *name, SFun setup, SFun teardown, const TTest *const *tests, size_t n)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tables.h. */
 #include "tests/unit/tables.h"
 
 #define TAKE(noun)                  \

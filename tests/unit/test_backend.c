@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the list ---- */
-
 START_TEST(listed)
 {
     bool cpu = false, mirror = false;
@@ -42,8 +40,6 @@ START_TEST(one_of_a_name)
     ck_assert_str_eq(grt_last_error(), "there are two backends 'mirror'");
 }
 END_TEST
-
-/* ---- completeness ---- */
 
 static grt_device_api api;
 
@@ -160,8 +156,6 @@ START_TEST(ours_are_complete)
     }
 }
 END_TEST
-
-/* ---- absent tables ---- */
 
 START_TEST(absent_tables)
 {

@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- models ---- */
-
 static const char *name_of(char prefix, int i)
 {
     static char names[4][16];
@@ -219,8 +217,6 @@ static const struct {
     {"functions that double", double_functions, true},
 };
 
-/* ---- the bound ---- */
-
 typedef struct job {
     char source[FILES_NAME], plan[FILES_NAME];
 } job;
@@ -294,8 +290,6 @@ START_TEST(what_is_not_folded_still_runs)
     onnx_release(&m);
 }
 END_TEST
-
-/* ---- cancelling ---- */
 
 typedef struct patience {
     int left, asked;

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- JSON ---- */
-
 static bool is_object(const char *text)
 {
     return cuda_json_is_object(text, strlen(text));
@@ -102,8 +100,6 @@ START_TEST(cut_anywhere)
     ck_assert(is_object(text));
 }
 END_TEST
-
-/* ---- machine code ---- */
 
 /* Header, names, code, and the table of sections behind them. */
 typedef struct cubin {

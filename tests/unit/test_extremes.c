@@ -135,8 +135,6 @@ static const extreme cases[] = {
     {"Einsum", {"h 300", "h 300", "h 300", "h 300"}, "equation:a,b,c,d->"},
 };
 
-/* ---- making them ---- */
-
 static grt_dtype type_of(char letter)
 {
     switch (letter) {
@@ -236,8 +234,6 @@ static onnx_model make(const extreme *e)
     onnx_output(&m, m.graph, "y");
     return m;
 }
-
-/* ---- running them ---- */
 
 static grt_status bind_zeros(grt_context *context, const grt_model *model)
 {

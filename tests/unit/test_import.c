@@ -187,8 +187,6 @@ START_TEST(constant_with_two_values)
 }
 END_TEST
 
-/* ---- names and order ---- */
-
 START_TEST(undefined_input)
 {
     onnx_model m = onnx_relu();

@@ -73,8 +73,6 @@ START_TEST(no_other_session_is_lost)
 }
 END_TEST
 
-/* ---- pools ---- */
-
 static atomic_int answered[REQUESTS];
 
 static void note_answer(void *user, grt_request *request)

@@ -66,8 +66,6 @@ START_TEST(device_memory)
 }
 END_TEST
 
-/* ---- outputs that are asked for ---- */
-
 static struct {
     int calls;
     size_t index, bytes;
@@ -142,8 +140,6 @@ START_TEST(refused)
 }
 END_TEST
 
-/* ---- trim ---- */
-
 /* a chain that needs activations: MatMul, Softmax */
 static void open_wide(const char *device)
 {
@@ -194,8 +190,6 @@ START_TEST(idle)
     close_all();
 }
 END_TEST
-
-/* ---- profile ---- */
 
 static struct {
     int runs, prepares, computes, steps;

@@ -172,8 +172,6 @@ START_TEST(refused_predictions)
 }
 END_TEST
 
-/* ---- of the process ---- */
-
 static uint64_t private_bytes(void)
 {
     char line[256];

@@ -20,8 +20,6 @@ static void fill_bytes(uint8_t *out, int64_t n, uint32_t seed)
     }
 }
 
-/* ---- convolutions ---- */
-
 typedef struct conv_case {
     int32_t spatial;
     int64_t in[3], kernel[3], strides[3], dilations[3], pads[6];
@@ -134,8 +132,6 @@ START_TEST(convolutions_are_those_of_integers)
 }
 END_TEST
 
-/* ---- products ---- */
-
 typedef struct matmul_case {
     int32_t rank_a, rank_b;
     int64_t a[4], b[4];
@@ -225,8 +221,6 @@ START_TEST(inner_dims_must_agree)
     op_end(&r);
 }
 END_TEST
-
-/* ---- element by element ---- */
 
 static void check_binary(const char *op, grt_dtype type, int64_t n_b)
 {

@@ -213,8 +213,6 @@ START_TEST(every_level_gives_the_defined_bits)
 }
 END_TEST
 
-/* ---- tiles ---- */
-
 enum { WIDTH = GRT_QGEMM_WIDTH };
 #include "tests/unit/tile_model.inc"
 

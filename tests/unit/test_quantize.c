@@ -126,8 +126,6 @@ START_TEST(scales_have_zero_among_their_numbers)
 }
 END_TEST
 
-/* ---- weights ---- */
-
 enum { ROWS = 50, COLUMNS = 6 };
 static float weights[ROWS * COLUMNS];
 static grt_arena *arena;
@@ -218,8 +216,6 @@ START_TEST(scales_may_have_a_least_value)
 }
 END_TEST
 
-/* ---- the file ---- */
-
 START_TEST(a_state_comes_back_whole_or_not_at_all)
 {
     char path[] = "/tmp/quantize-state-XXXXXX";
@@ -250,8 +246,6 @@ START_TEST(a_state_comes_back_whole_or_not_at_all)
     ck_assert_uint_eq(damaged.sample, 0);
 }
 END_TEST
-
-/* ---- options ---- */
 
 static bool no_sample(void *user, size_t index, grt_value **values)
 {

@@ -26,8 +26,6 @@ static void close_digits(void)
     document_release(&model);
 }
 
-/* ---- opsets ---- */
-
 /* A node of opset 12 alone in the graph; axes: as an attribute. */
 static void only_node(const char *op, bool axes, size_t outputs)
 {
@@ -104,8 +102,6 @@ START_TEST(what_changed_its_meaning_is_refused)
 }
 END_TEST
 
-/* ---- layers ---- */
-
 static const char *const ops[] = {"Conv", "MatMul", "Gemm", NULL};
 
 START_TEST(norms_go_into_convolutions)
@@ -129,8 +125,6 @@ START_TEST(without_folding_norms_stay_between)
     ck_assert_ptr_eq(l.layers[0].tail, l.layers[0].out);
 }
 END_TEST
-
-/* ---- statistics ---- */
 
 static bool make_ramp(void *user, size_t index, grt_value **values)
 {

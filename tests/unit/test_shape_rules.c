@@ -246,8 +246,6 @@ START_TEST(unknown_contents_leave_unknown_dims)
 }
 END_TEST
 
-/* ---- upgrades ---- */
-
 static ir_node *old_node(ir_module *m, const char *name, int32_t n_in)
 {
     ir_value *in[3];

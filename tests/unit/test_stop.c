@@ -23,8 +23,6 @@ static float x[4] = {1, 2, 3, 4};
 static const grt_tensor trips_in = {.dtype = GRT_DTYPE_INT64, .data = &trips};
 static const grt_tensor x_in = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {4}, .data = x};
 
-/* ---- models ---- */
-
 /* y = x doubled `trips` times; `empty`: the body has no node, and y is x. */
 static onnx_model doubling(bool empty)
 {
@@ -84,8 +82,6 @@ static onnx_model mixture(void)
     onnx_output(&m, m.graph, "z");
     return m;
 }
-
-/* ---- runs ---- */
 
 static void bind_doubling(int64_t n)
 {
@@ -148,8 +144,6 @@ START_TEST(from_another_thread)
     close_all();
 }
 END_TEST
-
-/* ---- how soon ---- */
 
 enum { CHAIN = 30, WIDE = 320, ROUNDS = 8 };
 

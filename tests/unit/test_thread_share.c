@@ -33,8 +33,6 @@ START_TEST(grants_stay_within_the_limit)
 }
 END_TEST
 
-/* ---- runs ---- */
-
 static sem_t begun, go_on;
 static bool waits;
 static bool was_alone;

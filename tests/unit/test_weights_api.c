@@ -115,8 +115,6 @@ START_TEST(unknown_name)
 }
 END_TEST
 
-/* ---- while others run ---- */
-
 static atomic_bool over;
 
 /* a and b are always set together, to k and k: y0 = k + k, and never something else. */
@@ -160,8 +158,6 @@ START_TEST(while_others_run)
     close_all();
 }
 END_TEST
-
-/* ---- log ---- */
 
 static struct {
     int messages[GRT_LOG_DEBUG + 1];

@@ -66,8 +66,6 @@ static grt_status attention_create(const grt_kernel_node *node, void **out_state
     return GRT_OK;
 }
 
-/* ---- shapes ---- */
-
 static bool has_output(const grt_reshape *reshape, int32_t i)
 {
     return i < reshape->n_out && reshape->out[i];
@@ -153,8 +151,6 @@ static grt_status attention_reshape(grt_reshape *reshape)
     reshape->shape = shape;
     return GRT_OK;
 }
-
-/* ---- run ---- */
 
 static attention_view attention_view_of(const grt_tensor *t, int64_t n_heads, int64_t size)
 {

@@ -40,8 +40,6 @@ static void convert_numbers(const grt_tensor *in, grt_tensor *out, int64_t n, cp
     }
 }
 
-/* ---- to text ---- */
-
 enum { NUMBER_TEXT = 40 };
 
 /* Shortest text that reads back as the same number. */
@@ -107,8 +105,6 @@ static grt_status numbers_to_text(const grt_run *r, int64_t n)
     }
     return GRT_OK;
 }
-
-/* ---- from text ---- */
 
 /* The value of a decimal integer, exactly; false if the text is not an integer or too large. */
 static bool parse_int(const char *text, int64_t *out)
@@ -210,8 +206,6 @@ static grt_status cpu_cast_run(const grt_run *r)
     convert_numbers(in, out, n, options, r->threads);
     return GRT_OK;
 }
-
-/* ---- BitCast ---- */
 
 static grt_status run_bits(const grt_run *r)
 {

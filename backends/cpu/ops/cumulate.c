@@ -6,8 +6,6 @@
 #include "backends/shared/cumulate.h"
 #include "src/base/element.h"
 
-/* ---- CumSum, CumProd ---- */
-
 /* Elements `step` apart, from `at` on; step is negative when going backwards. */
 static void cumulate_reals(const grt_cumulate *s, grt_tensor *out, const grt_tensor *in, int64_t at,
                            int64_t n, int64_t step)
@@ -103,8 +101,6 @@ static grt_status run_cumulate(const grt_run *run)
     return GRT_OK;
 }
 
-/* ---- LpNormalization ---- */
-
 static grt_status run_norm(const grt_run *run)
 {
     const grt_lp_norm *s = run->state;
@@ -127,8 +123,6 @@ static grt_status run_norm(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- MeanVarianceNormalization ---- */
 
 static int64_t walk_offset(const grt_axes_walk *w, int64_t flat)
 {
@@ -159,8 +153,6 @@ static grt_status run_mvn(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- Det ---- */
 
 static grt_status reshape_det(grt_reshape *reshape)
 {

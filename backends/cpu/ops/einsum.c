@@ -55,8 +55,6 @@ static grt_status read_sizes(const grt_reshape *reshape, int64_t *sizes, int32_t
     return GRT_OK;
 }
 
-/* ---- as a matrix product ---- */
-
 typedef enum label_kind { BATCH, ROW, COLUMN, SUMMED, ONE } label_kind;
 
 /* False if a label is summed in one operand alone. Labels of size 1 play no part. */

@@ -26,8 +26,6 @@ static inline bool fix_index(int64_t *index, int64_t size)
     return *index >= 0 && *index < size;
 }
 
-/* ---- Gather ---- */
-
 static grt_status gather_pick(const grt_run *run, const grt_tensor *data, const grt_tensor *indices,
                               grt_tensor *out)
 {
@@ -73,8 +71,6 @@ static grt_status run_gather_each(const grt_run *run)
             GRT_TRY(gather_pick(run, run->in[i], run->in[run->n_out + i], run->out[i]));
     return GRT_OK;
 }
-
-/* ---- GatherElements ---- */
 
 /* One row of the output: its elements differ in the index of the last axis only. */
 #define DEFINE_PICK(bits)                                                                                 \
@@ -123,8 +119,6 @@ static grt_status run_gather_elements(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- GatherND ---- */
 
 static grt_status create_batch(const grt_kernel_node *node, void **out_state)
 {

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-/* ---- GridSample ---- */
-
 /* Sum over all combinations of the axes' taps, from axis `k` on. */
 static double sample(const grt_tensor *in, const grt_grid_taps *all, const int64_t *strides, int32_t k,
                      int32_t n, int64_t offset)
@@ -124,8 +122,6 @@ static grt_status run_grid(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- AffineGrid ---- */
 
 static grt_status run_affine(const grt_run *run)
 {

@@ -90,8 +90,6 @@ static void group_norm_run_row_exact(const grt_run *r, const grt_group_norm *s, 
     }
 }
 
-/* ---- channels last ---- */
-
 /* Few channels are taken for several pixels together, as vectors want: this many floats at most. */
 enum { WIDE = 64 };
 

@@ -59,8 +59,6 @@ static void store_quantised(grt_tensor *y, int64_t i, double value, int32_t zero
     grt_element_put(y, i, nearbyint(value) + zero); /* limited to the type's range */
 }
 
-/* ---- convolutions ---- */
-
 static grt_status integer_conv_reshape(grt_reshape *reshape)
 {
     GRT_TRY(grt_integer_conv_reshape(reshape));
@@ -160,8 +158,6 @@ static grt_status integer_conv_run(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- matrix products ---- */
 
 /* Sums of a few rows, and the rows' values minus zero points. */
 static size_t thread_bytes(const grt_integer_matmul *shape)

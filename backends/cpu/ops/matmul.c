@@ -36,8 +36,6 @@ static bool is_half(grt_dtype dtype)
     return dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16;
 }
 
-/* ---- create ---- */
-
 static void matrix_dims(const grt_tensor *b, bool trans, int64_t *k, int64_t *n)
 {
     const grt_matrix matrix = grt_matrix_of(b, true);
@@ -162,8 +160,6 @@ static bool matmul_fused_supports(const grt_kernel_node *node, grt_text *why)
     return grt_act_read(node->desc, &act, why);
 }
 
-/* ---- reshape ---- */
-
 static void fit_gemm(const matmul_state *state, matmul_shape *s)
 {
     const grt_matmul *m = &s->m;
@@ -223,8 +219,6 @@ static grt_status matmul_reshape(grt_reshape *r)
     r->shape = s;
     return GRT_OK;
 }
-
-/* ---- run ---- */
 
 /* beta * C, broadcast, into y. */
 static void spread_c(const grt_tensor *c, const matmul_shape *s, float beta, float *y)

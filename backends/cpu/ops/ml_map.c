@@ -50,8 +50,6 @@ static bool ml_map_find_key(const grt_tensor *keys, const grt_tensor *wanted, in
     return false;
 }
 
-/* ---- ZipMap ---- */
-
 static grt_status sort_keys(dictionary *d)
 {
     GRT_TRY(grt_keys_order(&d->keys, &d->order));
@@ -119,8 +117,6 @@ static grt_status zip_run(const grt_run *run)
     return GRT_OK;
 }
 
-/* ---- DictVectorizer ---- */
-
 static grt_status vectorizer_create(const grt_kernel_node *node, void **out_state)
 {
     grt_tensor *keys = malloc(sizeof *keys);
@@ -178,8 +174,6 @@ static grt_status vectorizer_run(const grt_run *run)
             ml_map_take(run->out[0], i, map, at);
     return keep_strings(run);
 }
-
-/* ---- CastMap ---- */
 
 static grt_status cast_create(const grt_kernel_node *node, void **out_state)
 {

@@ -29,8 +29,6 @@ static void pad_constant(const grt_run *run, const grt_padding_plan *p, const vo
                  cpu_at_const(in->data, in_offset, move.size), run->threads);
 }
 
-/* ---- tables ---- */
-
 #define DEFINE_PICK(bits)                                                                                 \
     static void pick_##bits(void *dst, const void *src, const int64_t *table, int64_t begin, int64_t end) \
     {                                                                                                     \
@@ -107,8 +105,6 @@ static grt_status run_pad(const grt_run *run)
     pad_constant(run, &p, value && grt_tensor_elements(value) ? value->data : nothing);
     return GRT_OK;
 }
-
-/* ---- CenterCropPad ---- */
 
 static grt_status run_center(const grt_run *run)
 {

@@ -41,8 +41,6 @@ typedef struct call {
     void (*narrow)(int64_t n, const float *in, uint16_t *out);
 } call;
 
-/* ---- blocks ---- */
-
 static void block_typed(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
                         void *scratch)
 {
@@ -114,8 +112,6 @@ static void block_16(const void *user, int64_t n, void *out, const void *const *
     if (!s->truth)
         c->narrow(n, result, out);
 }
-
-/* ---- kernel life ---- */
 
 static bool is_16(grt_dtype dtype)
 {
@@ -245,8 +241,6 @@ static grt_status pointwise_run(const grt_run *r)
                     block, &c);
     return GRT_OK;
 }
-
-/* ---- rows ---- */
 
 #define TYPES_FLOAT   GRT_SET_FLOATS
 #define TYPES_SIGNED  (GRT_SET_FLOATS | GRT_SET_SIGNED)

@@ -50,8 +50,6 @@ static grt_status pointwise_group_create(const grt_kernel_node *node, void **out
     return GRT_OK;
 }
 
-/* ---- running ---- */
-
 static bool pointwise_group_widened(const group *g, int32_t i)
 {
     return g->dtypes[i] != GRT_DTYPE_FLOAT;

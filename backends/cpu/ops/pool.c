@@ -9,8 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- windows ---- */
-
 static grt_status pool_reshape(grt_reshape *r)
 {
     cpu_pool *p = calloc(1, sizeof *p);
@@ -44,8 +42,6 @@ static grt_status pool_run(const grt_run *r)
         cpu_pool_exact(p, r->in[0]->dtype, r->in[0]->data, r->out[0]->data, indices ? indices->data : NULL);
     return GRT_OK;
 }
-
-/* ---- whole images ---- */
 
 typedef struct global_pool {
     cpu_images x;

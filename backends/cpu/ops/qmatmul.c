@@ -78,8 +78,6 @@ static grt_status qmatmul_create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* ---- reshape ---- */
-
 static grt_status qmatmul_misfit(const grt_reshape *r)
 {
     char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
@@ -150,8 +148,6 @@ static grt_status qmatmul_reshape(grt_reshape *r)
     r->shape = s;
     return GRT_OK;
 }
-
-/* ---- run ---- */
 
 typedef struct job {
     const grt_run *run;

@@ -26,8 +26,6 @@ static float qpool_float_of(const grt_tensor *t)
     return *(const float *)t->data;
 }
 
-/* ---- means ---- */
-
 /* Bytes are made unsigned by `flip`, and so is the zero point. */
 typedef struct average {
     cpu_byte_rounding y;
@@ -138,8 +136,6 @@ static grt_status qpool_run_global(const grt_run *r)
                          y + i / blocks * s->channels);
     return GRT_OK;
 }
-
-/* ---- Softmax ---- */
 
 /* exp(-i * scale) for i from 0 on, as a number and in units of 2^-24: sums of these are the same in any
  * order. */
@@ -258,8 +254,6 @@ static grt_status qpool_run_softmax(const grt_run *r)
     }
     return GRT_OK;
 }
-
-/* ---- rows ---- */
 
 static bool qpool_supports(const grt_kernel_node *node, grt_text *why)
 {

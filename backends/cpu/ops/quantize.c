@@ -305,8 +305,6 @@ static grt_status run_dequantize(const grt_run *r)
     return GRT_OK;
 }
 
-/* ---- DynamicQuantizeLinear ---- */
-
 static grt_status run_dynamic(const grt_run *r)
 {
     const float *x = r->in[0]->data;

@@ -22,8 +22,6 @@ static bool recurrent_dims_are(const grt_tensor *t, int32_t rank, int64_t a, int
     return grt_dims_equal(t->dims, t->rank, want, rank);
 }
 
-/* ---- LinearAttention ---- */
-
 enum { QUERY, KEY, VALUE, PAST, DECAY, BETA };
 
 typedef struct linear_state {
@@ -185,8 +183,6 @@ static grt_status linear_run(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- CausalConvWithState ---- */
 
 static grt_status conv_create(const grt_kernel_node *node, void **out_state)
 {

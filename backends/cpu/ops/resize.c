@@ -16,8 +16,6 @@ static grt_status create_resize(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* ---- nearest ---- */
-
 #define DEFINE_PICK(bits)                                                                          \
     static void pick_##bits(void *dst, const void *src, const void *outside, const int64_t *table, \
                             int64_t n)                                                             \
@@ -112,8 +110,6 @@ static void run_nearest(const grt_run *run, const grt_resize_axis *plans)
         }
     }
 }
-
-/* ---- linear and cubic ---- */
 
 /* What makes one output position of an axis: `n` neighbours from `first` on, or nothing if it is outside.
  */

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- LpPool ---- */
-
 /* The norm of one window; o: output position in each dim. */
 static double lp_window(const grt_lp_pool *shape, const grt_tensor *x, int64_t plane, int64_t out)
 {
@@ -52,8 +50,6 @@ static grt_status lp_run(const grt_run *run)
     return GRT_OK;
 }
 
-/* ---- MaxUnpool ---- */
-
 static grt_status unpool_run(const grt_run *run)
 {
     const grt_unpool *shape = run->shape;
@@ -74,8 +70,6 @@ static grt_status unpool_run(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- DeformConv ---- */
 
 /* float32 is one product for each group: samples of some pixels as columns, a row for each channel and tap.
  */

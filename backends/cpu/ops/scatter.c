@@ -45,8 +45,6 @@ static void start_output(const grt_run *run)
         cpu_copy(run->out[0]->data, run->in[0]->data, grt_tensor_bytes(run->in[0]), run->threads);
 }
 
-/* ---- combining ---- */
-
 #define COMBINE(T, LOAD, STORE)                                                        \
     for (int64_t i = 0; i < n; i++) {                                                  \
         T *to = (T *)dst + i;                                                          \
@@ -135,8 +133,6 @@ static grt_status scatter_out_of_range(const grt_run *run, int64_t at, int64_t i
                        (long long)index, (long long)at, (long long)size);
 }
 
-/* ---- ScatterElements ---- */
-
 static grt_status run_scatter_elements(const grt_run *run)
 {
     const scatter_state *state = run->state;
@@ -167,8 +163,6 @@ static grt_status run_scatter_elements(const grt_run *run)
     return GRT_OK;
 }
 
-/* ---- ScatterND ---- */
-
 static grt_status run_scatter_nd(const grt_run *run)
 {
     const scatter_state *state = run->state;
@@ -196,8 +190,6 @@ static grt_status run_scatter_nd(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- TensorScatter ---- */
 
 static grt_status run_tensor_scatter(const grt_run *run)
 {

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-/* ---- NonZero ---- */
-
 static inline bool is_set(const grt_tensor *t, int64_t i)
 {
     return t->dtype == GRT_DTYPE_INT64 ? ((const int64_t *)t->data)[i] != 0 : grt_element_get(t, i) != 0;
@@ -33,8 +31,6 @@ static grt_status run_non_zero(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- Compress ---- */
 
 typedef struct compress_state {
     bool flat;
@@ -82,8 +78,6 @@ static grt_status run_compress(const grt_run *run)
     return GRT_OK;
 }
 
-/* ---- OneHot ---- */
-
 static grt_status create_one_hot(const grt_kernel_node *node, void **out_state)
 {
     GRT_TRY(cpu_state(sizeof(int64_t), out_state));
@@ -113,8 +107,6 @@ static grt_status run_one_hot(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- Trilu ---- */
 
 static grt_status create_trilu(const grt_kernel_node *node, void **out_state)
 {
@@ -155,8 +147,6 @@ static grt_status run_trilu(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- ReverseSequence ---- */
 
 static grt_status create_reverse(const grt_kernel_node *node, void **out_state)
 {

@@ -134,8 +134,6 @@ static grt_status length_run(const grt_run *run)
     return sequence_scalar(out_value(run), GRT_DTYPE_INT64, (int64_t)in_value(run, 0)->n);
 }
 
-/* ---- splitting and joining ---- */
-
 /* Copy `rows` blocks of `bytes` between places that are `step` bytes apart. */
 static void sequence_copy_blocks(char *dst, size_t dst_step, const char *src, size_t src_step, size_t bytes,
                                  int64_t rows)
@@ -287,8 +285,6 @@ static grt_status sequence_concat_run(const grt_run *run)
     }
     return dtype == GRT_DTYPE_STRING ? grt_value_copy_tensor(out, &out->t) : GRT_OK;
 }
-
-/* ---- optionals ---- */
 
 static grt_status optional_run(const grt_run *run)
 {

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-/* ---- Shape, Size ---- */
-
 static grt_status create_start(const grt_kernel_node *node, void **out_state)
 {
     GRT_TRY(cpu_state(sizeof(int64_t), out_state));
@@ -31,8 +29,6 @@ static grt_status run_size(const grt_run *run)
     *(int64_t *)run->out[0]->data = grt_tensor_elements(run->in[0]);
     return GRT_OK;
 }
-
-/* ---- ConstantOfShape ---- */
 
 typedef struct element {
     char bytes[16];
@@ -64,8 +60,6 @@ static grt_status run_fill(const grt_run *run)
         memset(out->data, (int)byte, grt_tensor_bytes(out));
     return GRT_OK;
 }
-
-/* ---- Range ---- */
 
 static void range_ints(const grt_run *run, int64_t start, int64_t delta)
 {
@@ -115,8 +109,6 @@ static grt_status shape_run_range(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- EyeLike ---- */
 
 /* The number 1 as a bit pattern of a dtype. */
 static element shape_one_of(grt_dtype dtype)

@@ -64,8 +64,6 @@ static const grt_tensor *signal_optional(const grt_tensor *const *in, int32_t n_
     return i < n_in ? in[i] : NULL;
 }
 
-/* ---- DFT ---- */
-
 typedef struct dft_state {
     bool inverse, onesided;
     known length, axis;
@@ -185,8 +183,6 @@ static grt_status dft_run(const grt_run *run)
     return GRT_OK;
 }
 
-/* ---- STFT ---- */
-
 typedef struct stft_state {
     bool onesided;
     known length;
@@ -258,8 +254,6 @@ static grt_status stft_run(const grt_run *run)
     return GRT_OK;
 }
 
-/* ---- windows: a[0] - a[1] cos(2 pi k / N) + a[2] cos(4 pi k / N) ---- */
-
 typedef struct window_state {
     double a[3];
     bool periodic;
@@ -291,8 +285,6 @@ static grt_status window_run(const grt_run *run)
     }
     return GRT_OK;
 }
-
-/* ---- MelWeightMatrix ---- */
 
 static double mel_of(double hertz)
 {

@@ -41,8 +41,6 @@ static void tree_destroy(void *pointer)
     free(state);
 }
 
-/* ---- the compact form ---- */
-
 static bool is_compact(const grt_trees *trees)
 {
     if (trees->n_nodes > INT32_MAX || trees->n_leaves > INT32_MAX || trees->n_features > INT32_MAX)

@@ -163,8 +163,6 @@ static grt_status wmatmul_create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* ---- reshape and run ---- */
-
 /* x times the scales of its columns. */
 static bool scaled_bytes(const wmatmul_state *state, int64_t m, size_t *out_bytes)
 {

@@ -5,8 +5,6 @@
 namespace
 {
 
-/* ---- ArgMax, ArgMin ---- */
-
 struct arg_state {
     int64_t axis;
     bool least, last;
@@ -97,8 +95,6 @@ grt_status cuda_run_arg(const grt_run *r)
         return GRT_OK;
     CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, arg, r)
 }
-
-/* ---- Hardmax ---- */
 
 grt_status create_hardmax(const grt_kernel_node *node, void **out_state)
 {

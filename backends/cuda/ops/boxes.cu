@@ -8,8 +8,6 @@
 namespace
 {
 
-/* ---- NonMaxSuppression ---- */
-
 enum : uint64_t { FILTERED = UINT64_MAX }; /* no number's key, as keys are turned round */
 
 grt_status cuda_create_nms(const grt_kernel_node *node, void **out_state)
@@ -143,8 +141,6 @@ grt_status cuda_run_nms(const grt_run *r)
     });
 }
 
-/* ---- RoiAlign ---- */
-
 /* Limit of samples per bin. Real models stay far below; malformed boxes would run for hours. */
 enum { MOST_SAMPLES = 1 << 20 };
 
@@ -241,8 +237,6 @@ grt_status cuda_run_roi(const grt_run *r)
         out.put(i, s.max ? acc : acc / count);
     });
 }
-
-/* ---- Col2Im: every pixel gathers the columns that fall on it ---- */
 
 struct fold {
     int64_t dilations[GRT_MAX_RANK], strides[GRT_MAX_RANK], pads[2 * GRT_MAX_RANK];

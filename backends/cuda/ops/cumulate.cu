@@ -6,8 +6,6 @@
 namespace
 {
 
-/* ---- CumSum, CumProd ---- */
-
 template <typename A> __device__ __forceinline__ A cumulated(bool product, A a, A b)
 {
     return product ? pw_vocabulary<A>::mul(a, b) : pw_vocabulary<A>::add(a, b);
@@ -96,8 +94,6 @@ grt_status cuda_run_cumulate(const grt_run *r)
     CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, cumulate, r)
 }
 
-/* ---- LpNormalization ---- */
-
 template <typename S>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     lp_norm_kernel(cuda_lines s, bool absolute, bool by_warp, const S *in, S *out)
@@ -142,8 +138,6 @@ grt_status cuda_run_norm(const grt_run *r)
     return GRT_OK;
 }
 
-/* ---- MeanVarianceNormalization: a block per kept index ---- */
-
 __device__ __forceinline__ int64_t walk_offset(const grt_axes_walk &w, int64_t flat)
 {
     return grt_strided_offset(w.dims, w.rank, w.strides, flat);
@@ -171,8 +165,6 @@ grt_status cuda_run_mvn(const grt_run *r)
                                }
                            });
 }
-
-/* ---- Det: a block per matrix, elimination with row exchange ---- */
 
 grt_status cuda_reshape_det(grt_reshape *r)
 {

@@ -24,8 +24,6 @@ int32_t unit_bytes(int64_t run, size_t size, const void *a, const void *b)
     return (int32_t)unit;
 }
 
-/* ---- Gather ---- */
-
 struct gather_shape {
     int64_t outer, size, n, inner;
 };
@@ -80,8 +78,6 @@ grt_status cuda_run_gather(const grt_run *r)
     GRT_TRY(cuda_indexed_begin(r, 1, "indices", &by));
     return CUDA_BY_SIZE(unit, gather, s, by, r->out[0]->data, r->in[0]->data, cuda_stream(r));
 }
-
-/* ---- GatherEach ---- */
 
 enum { MOST_EACH = 32 };
 
@@ -173,8 +169,6 @@ bool gathers_each(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-/* ---- GatherElements ---- */
-
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     cuda_pick_kernel(const __grid_constant__ cuda_elements s, cuda_indexed by, T *dst, const T *src)
@@ -204,8 +198,6 @@ grt_status cuda_run_gather_elements(const grt_run *r)
     return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), cuda_gather_pick, s, by, r->out[0]->data,
                         r->in[0]->data, cuda_stream(r));
 }
-
-/* ---- GatherND ---- */
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)

@@ -6,8 +6,6 @@
 namespace
 {
 
-/* ---- GridSample ---- */
-
 /* `now`: the tap that a walk over all combinations is at. */
 struct walked_taps : grt_grid_taps {
     int32_t now;
@@ -45,8 +43,6 @@ grt_status cuda_run_grid(const grt_run *r)
         out.put(i, sum);
     });
 }
-
-/* ---- AffineGrid ---- */
 
 grt_status cuda_run_affine(const grt_run *r)
 {

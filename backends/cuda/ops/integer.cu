@@ -33,8 +33,6 @@ __device__ int32_t load(const cuda_any &t, int64_t i)
     return t.dtype == GRT_DTYPE_INT8 ? ((const int8_t *)t.data)[i] : ((const uint8_t *)t.data)[i];
 }
 
-/* ---- convolutions ---- */
-
 grt_status cuda_integer_run_conv(const grt_run *r)
 {
     const grt_integer_places at = *grt_integer_places_of(r->desc);
@@ -74,8 +72,6 @@ grt_status cuda_integer_run_conv(const grt_run *r)
         y.put(i, rint((double)((int32_t)sum + add) * scale) + zy.zero(1, 0, 0));
     });
 }
-
-/* ---- matrix products ---- */
 
 grt_status run_matrix(const grt_run *r)
 {

@@ -27,8 +27,6 @@ typedef struct matmul_shape {
     bool fused_bias, fused_act, fused_c; /* by the library: bias, activation, residual or C through beta */
 } matmul_shape;
 
-/* ---- create ---- */
-
 static bool cuda_matmul_same_types(const grt_kernel_node *node, grt_text *why)
 {
     for (int32_t i = 1; i < node->n_in; i++)
@@ -68,8 +66,6 @@ static grt_status cuda_matmul_create(const grt_kernel_node *node, void **out_sta
     *out_state = state;
     return GRT_OK;
 }
-
-/* ---- reshape: the plan ---- */
 
 static void cuda_matmul_release_shape(void *data)
 {
@@ -179,8 +175,6 @@ static grt_status cuda_matmul_reshape(grt_reshape *r)
     r->shape = s;
     return GRT_OK;
 }
-
-/* ---- run ---- */
 
 template <class T> __global__ void spread(const T *c, T *y, int64_t m, int64_t n, int64_t rows, int64_t cols)
 {

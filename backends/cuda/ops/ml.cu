@@ -7,8 +7,6 @@ namespace
 
 #define ML_NUMBERS (GRT_BIT(FLOAT) | GRT_BIT(DOUBLE) | GRT_BIT(INT32) | GRT_BIT(INT64))
 
-/* ---- ArrayFeatureExtractor: columns; indices out of range are reported and clamped ---- */
-
 template <typename T> grt_status extract(const grt_run *r, int64_t n, int64_t width)
 {
     const T *in = (const T *)r->in[0]->data;
@@ -37,8 +35,6 @@ grt_status run_extractor(const grt_run *r)
     const int64_t n = grt_tensor_elements(r->in[1]), width = r->in[0]->dims[r->in[0]->rank - 1];
     return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), extract, r, n, width);
 }
-
-/* ---- Binarizer ---- */
 
 grt_status create_binarizer(const grt_kernel_node *node, void **out_state)
 {

@@ -25,8 +25,6 @@ struct shape {
     bool overlaps;
 };
 
-/* ---- without generated code ---- */
-
 struct layer {
     const void *weights, *bias; /* bias NULL: none */
     int32_t in, out;
@@ -66,8 +64,6 @@ __global__ void plain_kernel(const __grid_constant__ layers all, const T *x, T *
             y[i * out + k] = cuda_narrow<T, float>(h[all.n % 2][k]);
     }
 }
-
-/* ---- kernel life ---- */
 
 enum { GRANTED_SHARED = 48 << 10 }; /* bytes of shared memory that every kernel may ask for */
 

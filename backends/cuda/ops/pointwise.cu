@@ -44,8 +44,6 @@ struct operands {
     float p[PW_MAX_PARAMS];
 };
 
-/* ---- kernels ---- */
-
 template <typename S, int V>
 __device__ __forceinline__ void cuda_pointwise_load(const operands &o, int k, int64_t offset,
                                                     typename pw_storage<S>::T *x)
@@ -140,8 +138,6 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
-/* ---- launching ---- */
-
 template <typename S, int V, bool TRUTH, int OP, int ARITY>
 grt_status cuda_pointwise_launch(const call_walk &walk, const operands &o, cudaStream_t stream)
 {
@@ -217,8 +213,6 @@ template <typename S> grt_status cuda_pointwise_run_typed(const grt_run *r)
         return cuda_pointwise_launch<S, 1, true, -1, 3>(sh->walk, o, stream);
     return cuda_pointwise_launch<S, 1, false, -1, 3>(sh->walk, o, stream);
 }
-
-/* ---- kernel life ---- */
 
 /* Lowest (or highest) element of a dtype, as its bytes. */
 uint64_t cuda_limit_bits(grt_dtype dtype, bool high)
@@ -343,8 +337,6 @@ grt_status cuda_pointwise_run(const grt_run *r)
         return grt_fail_op(r->desc, GRT_STATUS_INTERNAL, "no kernel for %s", grt_dtype_name(s->dtype));
     }
 }
-
-/* ---- rows ---- */
 
 #define TYPES_FLOAT   GRT_SET_FLOATS
 #define TYPES_SIGNED  (GRT_SET_FLOATS | GRT_SET_SIGNED)

@@ -39,8 +39,6 @@ struct qconv_shape {
     size_t finish_at;
 };
 
-/* ---- create ---- */
-
 void destroy_qconv(void *data)
 {
     qconv_state *state = (qconv_state *)data;
@@ -205,8 +203,6 @@ bool supports_qconv(const grt_kernel_node *node, grt_text *why)
     return fits;
 }
 
-/* ---- reshape ---- */
-
 /* A line is an image of one row. */
 template <class S> void set_window(const cpu_window *w, S *to)
 {
@@ -343,8 +339,6 @@ grt_status reshape_qconv(grt_reshape *r)
     r->shape = s;
     return GRT_OK;
 }
-
-/* ---- run ---- */
 
 grt_status run_qconv(const grt_run *r)
 {

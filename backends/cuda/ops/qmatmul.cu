@@ -32,8 +32,6 @@ size_t cuda_qmatmul_aligned_bytes(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* ---- create ---- */
-
 void destroy_qmatmul(void *data)
 {
     qmatmul_state *state = (qmatmul_state *)data;
@@ -141,8 +139,6 @@ grt_status create_qmatmul(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* ---- reshape ---- */
-
 grt_status fail_fit(const grt_reshape *r)
 {
     char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
@@ -237,8 +233,6 @@ grt_status reshape_qmatmul(grt_reshape *r)
     r->shape = s;
     return GRT_OK;
 }
-
-/* ---- run ---- */
 
 /* Weights and epilogue, those that are not constant made now. */
 grt_status prepare_weights(const grt_run *r, const void **out_weights, cuda_qfinish *out_finish)

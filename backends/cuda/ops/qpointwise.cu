@@ -134,8 +134,6 @@ grt_status cuda_qpointwise_run_binary(const grt_run *r)
     return GRT_OK;
 }
 
-/* ---- tables ---- */
-
 __global__ void __launch_bounds__(CUDA_BLOCK)
     look_up(const uint8_t *x, const uint8_t *table, uint8_t flip, uint8_t *y, int64_t words, int64_t n)
 {

@@ -6,8 +6,6 @@
 namespace
 {
 
-/* ---- quantizing ---- */
-
 struct quantize_state {
     int64_t axis, block;
     bool saturate;

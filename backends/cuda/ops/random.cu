@@ -94,8 +94,6 @@ grt_status run_bernoulli(const grt_run *r)
     });
 }
 
-/* ---- Multinomial ---- */
-
 /* Sums of the classes' probabilities, up to a factor, then a binary search for each sample. */
 
 grt_status reshape_multinomial(grt_reshape *r)

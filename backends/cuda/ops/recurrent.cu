@@ -136,8 +136,6 @@ grt_status run_linear(const grt_run *r)
     });
 }
 
-/* ---- CausalConvWithState ---- */
-
 grt_status cuda_create_conv(const grt_kernel_node *node, void **out_state)
 {
     bool *silu;

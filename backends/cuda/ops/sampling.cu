@@ -6,8 +6,6 @@
 namespace
 {
 
-/* ---- LpPool ---- */
-
 grt_status run_lp(const grt_run *r)
 {
     const cpu_window w = ((const grt_lp_pool *)r->shape)->w;
@@ -34,8 +32,6 @@ grt_status run_lp(const grt_run *r)
     });
 }
 
-/* ---- MaxUnpool ---- */
-
 /* An index outside the output is reported and skipped. */
 grt_status run_unpool(const grt_run *r)
 {
@@ -55,8 +51,6 @@ grt_status run_unpool(const grt_run *r)
             cuda_tell(watch, index[i], i, 0, s.elements - 1);
     });
 }
-
-/* ---- DeformConv ---- */
 
 grt_status run_deform(const grt_run *r)
 {

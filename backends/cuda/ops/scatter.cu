@@ -205,8 +205,6 @@ grt_status cuda_run_scatter_nd(const grt_run *r)
     CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_tuples, r)
 }
 
-/* ---- TensorScatter: entries of an axis, from a place of its own in each batch ---- */
-
 struct cache_state {
     int64_t axis;
     bool circular;

@@ -5,8 +5,6 @@
 namespace
 {
 
-/* ---- Trilu ---- */
-
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     triangle_kernel(int64_t n, int64_t rows, int64_t cols, bool upper, const int64_t *shift, const T *in,
@@ -47,8 +45,6 @@ grt_status cuda_run_trilu(const grt_run *r)
         return GRT_OK;
     return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), triangle, r);
 }
-
-/* ---- OneHot ---- */
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
@@ -111,8 +107,6 @@ grt_status cuda_run_one_hot(const grt_run *r)
     return CUDA_BY_SIZE(grt_dtype_size(r->out[0]->dtype), one_hot, r);
 }
 
-/* ---- ReverseSequence ---- */
-
 struct sequences {
     int64_t n, times, batch, time_step, batch_step, inner;
     bool is32;
@@ -169,8 +163,6 @@ grt_status cuda_run_reverse(const grt_run *r)
     s.is32 = r->in[1]->dtype == GRT_DTYPE_INT32;
     return CUDA_BY_SIZE(grt_dtype_size(in->dtype), reverse, r, s);
 }
-
-/* ---- NonZero, Compress: one block counts the selected elements, in order ---- */
 
 grt_status reshape_non_zero(grt_reshape *r)
 {

@@ -8,8 +8,6 @@
 namespace
 {
 
-/* ---- Shape, Size ---- */
-
 grt_status cuda_run_shape(const grt_run *r)
 {
     const cuda_dims dims = cuda_dims_of(r->in[0]);
@@ -28,8 +26,6 @@ grt_status cuda_run_size(const grt_run *r)
     int64_t *out = (int64_t *)r->out[0]->data;
     return cuda_each(r, 1, [=] __device__(int64_t) { *out = n; });
 }
-
-/* ---- ConstantOfShape, EyeLike, Range ---- */
 
 struct element {
     char bytes[16];

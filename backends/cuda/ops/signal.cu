@@ -5,8 +5,6 @@
 namespace
 {
 
-/* ---- DFT: each output is the sum that defines it ---- */
-
 struct transform {
     int64_t n, size, inner, components, out_size, out_components;
     bool inverse, mirrored; /* mirrored: half of the spectrum is given */
@@ -74,8 +72,6 @@ grt_status run_dft(const grt_run *r)
     });
 }
 
-/* ---- STFT: each bin is the sum that defines it, over a table of the turns ---- */
-
 struct frames {
     int64_t n, step, length, components, count, bins;
 };
@@ -135,8 +131,6 @@ grt_status run_stft(const grt_run *r)
     });
 }
 
-/* ---- windows: a[0] - a[1] cos(2 pi k / n) + a[2] cos(4 pi k / n) ---- */
-
 struct window_state {
     double a[3];
     bool periodic;
@@ -166,8 +160,6 @@ grt_status run_window(const grt_run *r)
         out.put(k, w.a[0] - w.a[1] * cospi(turn) + w.a[2] * cospi(2 * turn));
     });
 }
-
-/* ---- MelWeightMatrix ---- */
 
 struct mel_shape {
     int64_t length, rate;

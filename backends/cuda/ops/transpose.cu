@@ -5,8 +5,6 @@
 namespace
 {
 
-/* ---- Transpose ---- */
-
 struct transpose_state {
     bool given;
     int32_t perm[GRT_MAX_RANK];
@@ -41,8 +39,6 @@ grt_status reshape_transpose(grt_reshape *r)
     r->shape = copy;
     return GRT_OK;
 }
-
-/* ---- DepthToSpace, SpaceToDepth ---- */
 
 struct block_state {
     int64_t block;

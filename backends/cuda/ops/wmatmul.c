@@ -31,8 +31,6 @@ typedef struct wmatmul_state {
     void *packed, *scales, *zeros, *row_scales; /* in device memory; packed NULL: the plan's own */
 } wmatmul_state;
 
-/* ---- support ---- */
-
 static bool one_of(const grt_kernel_node *node, int32_t i)
 {
     return !grt_node_has(node, i) || node->in[i].dtype == node->in[X].dtype ||
@@ -67,8 +65,6 @@ static grt_status pack_wmatmul(const grt_kernel_node *node, int32_t i, grt_packi
         return GRT_OK;
     return cuda_weight_pack(&w, node->in[W].data, out_packing, out_data);
 }
-
-/* ---- create ---- */
 
 static void destroy_wmatmul(void *data)
 {
@@ -206,8 +202,6 @@ static grt_status create_wmatmul(const grt_kernel_node *node, void **out_state)
     *out_state = state;
     return GRT_OK;
 }
-
-/* ---- reshape and run ---- */
 
 typedef grt_status weight_use(const cuda_weight_product *, cuda_weight_numbers, const cuda_weight_choice *,
                               cudaStream_t);
