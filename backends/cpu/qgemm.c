@@ -244,7 +244,8 @@ static void qgemm_cut(const grt_qgemm *g, tiling *t)
     const int64_t n = g->b->n, want = t->threads > 1 ? (int64_t)t->threads * 3 : 1;
     const int64_t rows = grt_min64(grt_max64(A_BYTES / (t->lda ? t->lda : 1), mr), MOST_ROWS);
     /* Even ones: the last of few rows would have all of B read once more. */
-    t->m_block = qgemm_ceil_div(qgemm_ceil_div(g->m, qgemm_ceil_div(g->m, rows)), mr) * mr;
+    const int64_t m = grt_max64(g->m, 1);
+    t->m_block = qgemm_ceil_div(qgemm_ceil_div(m, qgemm_ceil_div(m, rows)), mr) * mr;
     t->n_block = grt_qgemm_padded(n);
     while (qgemm_ceil_div(g->m, t->m_block) * qgemm_ceil_div(n, t->n_block) < want) {
         if (t->m_block > 4 * mr)
