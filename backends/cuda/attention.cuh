@@ -38,6 +38,12 @@ struct attention_shape : grt_attention_dims {
     cuda_tensor_map_encoder encode; /* WARPGROUP */
 };
 
+/* True if heads fill the tiles' columns. */
+static inline bool attention_is_whole(const attention_shape *s)
+{
+    return s->size == s->columns && s->v_size == s->columns;
+}
+
 /* What a run binds. */
 typedef struct attention_data {
     const void *q, *k, *v, *past_key, *past_value, *mask;

@@ -55,8 +55,8 @@ __device__ __forceinline__ void add_values(float (*result)[4], const float (*wei
 /* Keys per tile: up to 128 columns, two blocks fit in 100 KiB of shared memory. */
 template <class T, int SIZE> constexpr int tile_size = sizeof(T) * SIZE > 256 ? 32 : 64;
 
-/* A warp's rows with their queries. */
-template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
+/* A warp's rows with their queries. WHOLE: heads fill all columns. */
+template <class T, int SIZE, bool WHOLE> struct warp_rows : attention_rows<SIZE> {
     enum {
         DEPTH = tensor_core<T>::DEPTH,
         STEPS = SIZE / DEPTH,
@@ -79,8 +79,9 @@ template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
 #pragma unroll
             for (int i = 0; i < 2 * STEPS; i++) {
                 const int column = i * (DEPTH / 2);
-                q[i / 2][i % 2 * 2 + r] =
-                    there && column < s.size ? tensor_core<T>::operand(*(const uint32_t *)(at + column)) : 0;
+                q[i / 2][i % 2 * 2 + r] = there && (WHOLE || column < s.size)
+                                              ? tensor_core<T>::operand(*(const uint32_t *)(at + column))
+                                              : 0;
             }
         }
     }
@@ -115,14 +116,14 @@ template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
 };
 
 /* Many rows: each warp has its own rows; tiles are double-buffered. */
-template <class T, int SIZE, bool GENERAL>
+template <class T, int SIZE, bool WHOLE, bool GENERAL>
 __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 128                  ? 1
                                                    : SIZE > 64                 ? 2
                                                    : sizeof(T) == 4 || GENERAL ? 3
                                                                                : 4)
     many(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
 {
-    using rows = warp_rows<T, SIZE>;
+    using rows = warp_rows<T, SIZE, WHOLE>;
     enum {
         TILE = tile_size<T, SIZE>,
         THREADS = MANY_WARPS * 32,
@@ -135,8 +136,10 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 128                  ?
     for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
         const attention_task t = attention_task_at(s, d.nonpad, task, BLOCK_ROWS, TILE);
         const auto fetch_at = [&](int64_t tile, int stage) {
-            fetch_keys<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{keys + stage * STAGE});
-            fetch_values<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{values + stage * STAGE});
+            fetch_keys<T, SIZE, WHOLE, TILE, THREADS>(s, d, t, tile,
+                                                      padded_rows<T, SIZE>{keys + stage * STAGE});
+            fetch_values<T, SIZE, WHOLE, TILE, THREADS>(s, d, t, tile,
+                                                        padded_rows<T, SIZE>{values + stage * STAGE});
         };
         __syncthreads(); /* the previous task may still read this memory */
         if (t.from < t.to)
@@ -170,7 +173,7 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 128                  ?
             T *y = (T *)d.y + attention_at(s.y, t.batch, attention_row_at(s, t, i)) + 2 * quad;
 #pragma unroll
             for (int c = 0; c < rows::COLUMNS; c++)
-                if (c * 8 + 2 * quad < s.v_size)
+                if (WHOLE || c * 8 + 2 * quad < s.v_size)
                     tensor_core<T>::store(y + c * 8, w.result[c][2 * r] * inverse,
                                           w.result[c][2 * r + 1] * inverse);
         }
@@ -182,11 +185,11 @@ template <class T, int SIZE> constexpr int part_size = sizeof(T) * SIZE <= 128 ?
 
 /* Few rows: the warps of a block share 16 rows and take different keys, all fetched at once; their results
  * are joined at the end. */
-template <class T, int SIZE, bool GENERAL>
+template <class T, int SIZE, bool WHOLE, bool GENERAL>
 __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
     few(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
 {
-    using rows = warp_rows<T, SIZE>;
+    using rows = warp_rows<T, SIZE, WHOLE>;
     enum {
         PART = part_size<T, SIZE>,
         TILE = FEW_WARPS * PART,
@@ -205,8 +208,8 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
         for (int64_t tile = t.from; tile < t.to || tile == t.from; tile += TILE) {
             __syncthreads(); /* it may still be read */
             if (tile < t.to) {
-                fetch_keys<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{keys});
-                fetch_values<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{values});
+                fetch_keys<T, SIZE, WHOLE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{keys});
+                fetch_values<T, SIZE, WHOLE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{values});
             }
             commit();
             if (tile == t.from)
@@ -237,7 +240,7 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
             const int r = i / (SIZE / 2), c = i % (SIZE / 2) * 2;
             if (t.first + r >= t.rows)
                 break;
-            if (c >= s.v_size)
+            if (!WHOLE && c >= s.v_size)
                 continue;
             float top = -CUDART_INF_F, sum = 0, a = 0, b = 0;
 #pragma unroll
@@ -257,7 +260,7 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
                 float *y = attention_partial_at(s, d.partial, t.batch, row, t.split);
                 *(float2 *)(y + c) = make_float2(a, b);
                 if (c == 0)
-                    *(float2 *)(y + s.v_size) = make_float2(top, sum);
+                    *(float2 *)(y + (WHOLE ? SIZE : s.v_size)) = make_float2(top, sum);
             } else {
                 const float inverse = sum > 0 ? 1 / sum : sum == 0 ? 0.0f : sum; /* NaN stays */
                 tensor_core<T>::store((T *)d.y + attention_at(s.y, t.batch, row) + c, a * inverse,
@@ -279,33 +282,45 @@ template <class T, int SIZE> constexpr size_t few_bytes()
     return tiles > results ? tiles : results;
 }
 
-template <class T> void *cuda_attention_flash_kernel_of(int columns, bool is_few, bool general, size_t *bytes)
+template <class T, int SIZE, bool WHOLE> void *flash_kernel(bool is_few, bool general, size_t *bytes)
 {
-#define PICK(SIZE)                                                                            \
-    case SIZE:                                                                                \
-        *bytes = is_few ? few_bytes<T, SIZE>() : many_bytes<T, SIZE>();                       \
-        return is_few    ? general ? (void *)few<T, SIZE, true> : (void *)few<T, SIZE, false> \
-                  : general ? (void *)many<T, SIZE, true>                                     \
-                         : (void *)many<T, SIZE, false>
-    switch (columns) {
-        PICK(32);
-        PICK(64);
-        PICK(96);
-        PICK(128);
-    default:
-        PICK(256);
+    /* Heads that leave columns free are rare: they have no kernels of their own for scores that are only
+     * scaled. */
+    constexpr bool ALWAYS = !WHOLE && SIZE <= 128;
+    *bytes = is_few ? few_bytes<T, SIZE>() : many_bytes<T, SIZE>();
+    return is_few    ? general ? (void *)few<T, SIZE, WHOLE, true> : (void *)few<T, SIZE, WHOLE, ALWAYS>
+              : general ? (void *)many<T, SIZE, WHOLE, true>
+                     : (void *)many<T, SIZE, WHOLE, ALWAYS>;
+}
+
+template <class T>
+void *cuda_attention_flash_kernel_of(const attention_shape *s, bool is_few, bool general, size_t *bytes)
+{
+    if (attention_is_whole(s)) {
+        switch (s->columns) {
+        case 32:
+            return flash_kernel<T, 32, true>(is_few, general, bytes);
+        case 64:
+            return flash_kernel<T, 64, true>(is_few, general, bytes);
+        case 96:
+            return flash_kernel<T, 96, true>(is_few, general, bytes);
+        case 128:
+            return flash_kernel<T, 128, true>(is_few, general, bytes);
+        }
     }
-#undef PICK
+    return s->columns <= 32    ? flash_kernel<T, 32, false>(is_few, general, bytes)
+           : s->columns <= 64  ? flash_kernel<T, 64, false>(is_few, general, bytes)
+           : s->columns <= 128 ? flash_kernel<T, 128, false>(is_few, general, bytes)
+                               : flash_kernel<T, 256, false>(is_few, general, bytes);
 }
 
 void *cuda_attention_flash_kernel_for(const attention_shape *s, grt_dtype dtype, bool is_few, bool general,
                                       size_t *bytes)
 {
-    return dtype == GRT_DTYPE_FLOAT16
-               ? cuda_attention_flash_kernel_of<__half>(s->columns, is_few, general, bytes)
+    return dtype == GRT_DTYPE_FLOAT16 ? cuda_attention_flash_kernel_of<__half>(s, is_few, general, bytes)
            : dtype == GRT_DTYPE_BFLOAT16
-               ? cuda_attention_flash_kernel_of<__nv_bfloat16>(s->columns, is_few, general, bytes)
-               : cuda_attention_flash_kernel_of<float>(s->columns, is_few, general, bytes);
+               ? cuda_attention_flash_kernel_of<__nv_bfloat16>(s, is_few, general, bytes)
+               : cuda_attention_flash_kernel_of<float>(s, is_few, general, bytes);
 }
 
 } // namespace

@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(WARPS * 32)
                   (const float *)d.q + attention_at(s.q, t.batch, row) + i % (SIZE / 4) * 4, r < t.rows);
         }
         if (t.from < t.to) {
-            fetch_keys<float, SIZE, TILE, THREADS>(s, d, t, t.from, padded_rows<float, SIZE>{keys});
-            fetch_values<float, SIZE, TILE, THREADS>(s, d, t, t.from, padded_rows<float, SIZE>{values});
+            fetch_keys<float, SIZE, true, TILE, THREADS>(s, d, t, t.from, padded_rows<float, SIZE>{keys});
+            fetch_values<float, SIZE, true, TILE, THREADS>(s, d, t, t.from, padded_rows<float, SIZE>{values});
         }
         commit();
         float top[R], sum[R], result[R][4 * VECTORS];
@@ -86,10 +86,10 @@ __global__ void __launch_bounds__(WARPS * 32)
                         *tile_values = values + stage * TILE * STRIDE;
             if (tile + TILE < t.to) {
                 const int next = (stage ^ 1) * TILE * STRIDE;
-                fetch_keys<float, SIZE, TILE, THREADS>(s, d, t, tile + TILE,
-                                                       padded_rows<float, SIZE>{keys + next});
-                fetch_values<float, SIZE, TILE, THREADS>(s, d, t, tile + TILE,
-                                                         padded_rows<float, SIZE>{values + next});
+                fetch_keys<float, SIZE, true, TILE, THREADS>(s, d, t, tile + TILE,
+                                                             padded_rows<float, SIZE>{keys + next});
+                fetch_values<float, SIZE, true, TILE, THREADS>(s, d, t, tile + TILE,
+                                                               padded_rows<float, SIZE>{values + next});
             }
             commit();
             wait_for<1>();

@@ -40,7 +40,7 @@ static bool fits_tiles(const attention_shape *s, grt_dtype dtype)
 /* attention_float.cu has whole tiles alone, and a row of results in registers. */
 static bool fits_float(const attention_shape *s)
 {
-    return s->size == s->columns && s->v_size == s->columns && s->columns <= 128;
+    return attention_is_whole(s) && s->columns <= 128;
 }
 
 bool attention_tiles_aligned(const attention_data *d)
@@ -62,6 +62,8 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     if (!grt_mul_i64(s->batch, s->q_heads, &rows) || !grt_mul_i64(rows, s->q_len, &rows) ||
         rows > INT32_MAX || s->total > INT32_MAX)
         return;
+    if (!attention_is_whole(s) && s->columns <= 128 && s->q_len <= FOLD_QUERIES)
+        return; /* tiles would be mostly empty, and the plain kernel rounds less */
     const bool strict = dtype == GRT_DTYPE_FLOAT && !tf32;
     if (strict && !fits_float(s))
         return;

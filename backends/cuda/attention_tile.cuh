@@ -137,13 +137,15 @@ template <class T, int SIZE> struct padded_rows {
     }
 };
 
-/* Keys tile .. tile + TILE of a head, those from `to` on and columns from `size` on as zeros. */
-template <class T, int SIZE, int TILE, int THREADS, class Place>
+/* Keys tile .. tile + TILE of a head, those from `to` on and columns from `columns` on as zeros. WHOLE: there
+ * are SIZE columns, which the compiler then knows. */
+template <class T, int SIZE, bool WHOLE, int TILE, int THREADS, class Place>
 __device__ __forceinline__ void fetch_tile(const attention_shape &s, const void *now, const void *past,
-                                           const attention_view &view, int size, const attention_task &t,
+                                           const attention_view &view, int columns, const attention_task &t,
                                            int64_t tile, Place place)
 {
     enum { EACH = 16 / sizeof(T), CHUNKS = SIZE / EACH };
+    const int size = WHOLE ? SIZE : columns;
     const int left = t.to - tile < TILE ? (int)(t.to - tile) : TILE;
     const T *first = key_row<T>(s, now, past, view, size, t.batch, t.kv_head, tile);
     const bool crosses = tile < s.past && tile + TILE > s.past; /* out of the past */
@@ -152,26 +154,26 @@ __device__ __forceinline__ void fetch_tile(const attention_shape &s, const void 
 #pragma unroll 2
     for (int at = threadIdx.x; at < TILE * CHUNKS; at += THREADS) {
         const int row = at / CHUNKS, chunk = at % CHUNKS;
-        const bool there = row < left && chunk * EACH < size;
+        const bool there = row < left && (WHOLE || chunk * EACH < size);
         const T *from = first + (there ? row : 0) * step;
         if (crosses && there)
             from = key_row<T>(s, now, past, view, size, t.batch, t.kv_head, tile + row);
-        fetch(place(row, chunk), from + (there ? chunk : 0) * EACH, there);
+        fetch(place(row, chunk), from + (WHOLE || there ? chunk : 0) * EACH, there);
     }
 }
 
-template <class T, int SIZE, int TILE, int THREADS, class Place>
+template <class T, int SIZE, bool WHOLE, int TILE, int THREADS, class Place>
 __device__ __forceinline__ void fetch_keys(const attention_shape &s, const attention_data &d,
                                            const attention_task &t, int64_t tile, Place place)
 {
-    fetch_tile<T, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, (int)s.size, t, tile, place);
+    fetch_tile<T, SIZE, WHOLE, TILE, THREADS>(s, d.k, d.past_key, s.k, (int)s.size, t, tile, place);
 }
 
-template <class T, int SIZE, int TILE, int THREADS, class Place>
+template <class T, int SIZE, bool WHOLE, int TILE, int THREADS, class Place>
 __device__ __forceinline__ void fetch_values(const attention_shape &s, const attention_data &d,
                                              const attention_task &t, int64_t tile, Place place)
 {
-    fetch_tile<T, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, (int)s.v_size, t, tile, place);
+    fetch_tile<T, SIZE, WHOLE, TILE, THREADS>(s, d.v, d.past_value, s.v, (int)s.v_size, t, tile, place);
 }
 
 #endif
