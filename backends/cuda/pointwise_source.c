@@ -70,8 +70,10 @@ bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt
         form->in_dtype[i] = in[i]->dtype;
         if (grt_tensor_elements(in[i]) == 1)
             continue;
-        for (int32_t k = 0; k < 3; k++) /* dims that are not there count as had */
-            form->place[i] |= (uint8_t)(k >= joined || bits[k] >> i & 1 ? 1 << k : 0);
+        for (int32_t k = 0; k < 3; k++) { /* dims that are not there go with the last one that is */
+            const int32_t at = k < joined ? k : joined - 1;
+            form->place[i] |= (uint8_t)((bits[at] >> i & 1) << k);
+        }
     }
     return true;
 }
