@@ -281,7 +281,17 @@ bool plan_columns(const grt_reshape *r, const job *j, cuda_columns *c)
            cuda_columns_plan(c, r->in[0]->dtype, ((const cuda_device *)r->device)->prop.multiProcessorCount);
 }
 
-enum { FEW = 32, MANY_OUTPUTS = 32768, PART = 16384, MAX_PARTS = 512 };
+enum { FEW = 32, FEW_OUTPUTS = 1024, MANY_OUTPUTS = 32768, PART = 16384, MAX_PARTS = 512 };
+
+/* Threads that fold n elements. With few outputs a thread has four: a warp alone would wait for each of its
+ * reads. */
+int32_t threads_of(int64_t n, int64_t outputs)
+{
+    if (outputs > FEW_OUTPUTS)
+        return n <= 1024 ? 32 : n <= 8192 ? 128 : 512;
+    const int64_t warps = (n + 127) / 128;
+    return (int32_t)(warps < 16 ? 32 * warps : 512);
+}
 
 bool folds_in_double(const job *j, grt_dtype dtype)
 {
@@ -328,7 +338,7 @@ grt_status cuda_reduce_reshape(grt_reshape *r)
     int64_t n = j->reduced.total;
     sh->by_columns = n > FEW && plan_columns(r, j, &sh->columns);
     sh->by_thread = n <= FEW || (inner_kept && (j->kept.total >= MANY_OUTPUTS || n <= 8 * FEW));
-    sh->block = n <= 1024 ? 32 : n <= 8192 ? 128 : 512;
+    sh->block = threads_of(n, j->kept.total);
     sh->cut = !sh->by_thread && j->how != FOLD_EXP && j->kept.total < 128 && n > 2 * PART;
     if (sh->cut) {
         sh->second = *j;
