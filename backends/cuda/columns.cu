@@ -24,30 +24,55 @@ __host__ __device__ inline int lanes_of(const cuda_columns &c)
     return THREADS / c.width;
 }
 
-__device__ __forceinline__ float start(const cuda_columns &c)
+template <cuda_columns_fold FOLD> __device__ __forceinline__ float columns_start()
 {
-    return c.fold == CUDA_COLUMNS_MAX ? -CUDART_INF_F : 0.0f;
+    return FOLD == CUDA_COLUMNS_MAX ? -CUDART_INF_F : FOLD == CUDA_COLUMNS_MIN ? CUDART_INF_F : 0.0f;
 }
-__device__ __forceinline__ float join(const cuda_columns &c, float a, float b)
+/* NaN wins. */
+template <cuda_columns_fold FOLD> __device__ __forceinline__ float columns_join(float a, float b)
 {
-    return c.fold == CUDA_COLUMNS_MAX ? cuda_top::join<float>(b, a) : a + b;
+    if constexpr (FOLD == CUDA_COLUMNS_MAX)
+        return cuda_top::join<float>(b, a);
+    else if constexpr (FOLD == CUDA_COLUMNS_MIN)
+        return b < a || b != b ? b : a;
+    else
+        return a + b;
 }
-__device__ __forceinline__ float taken(const cuda_columns &c, float v)
+template <cuda_columns_fold FOLD>
+__device__ __forceinline__ float columns_taken(const cuda_columns &c, float v)
 {
-    return c.fold == CUDA_COLUMNS_POWER ? powf(fabsf(v), c.power) : v;
+    if constexpr (FOLD == CUDA_COLUMNS_POWER)
+        return powf(fabsf(v), c.power);
+    else if constexpr (FOLD == CUDA_COLUMNS_SQUARE)
+        return v * v;
+    else
+        return FOLD == CUDA_COLUMNS_ABSOLUTE ? fabsf(v) : v;
 }
-__device__ __forceinline__ float finished(const cuda_columns &c, float v)
+template <cuda_columns_fold FOLD>
+__device__ __forceinline__ float columns_finished(const cuda_columns &c, float v)
 {
-    return c.fold == CUDA_COLUMNS_SUM     ? v / c.divisor
-           : c.fold == CUDA_COLUMNS_POWER ? powf(v, 1 / c.power)
-                                          : v;
+    if constexpr (FOLD == CUDA_COLUMNS_POWER)
+        return powf(v, 1 / c.power);
+    else if constexpr (FOLD == CUDA_COLUMNS_MAX || FOLD == CUDA_COLUMNS_MIN)
+        return v;
+    else
+        return c.root ? sqrtf(v / c.divisor) : v / c.divisor;
+}
+
+template <class T>
+__device__ __forceinline__ void columns_put(const cuda_columns &c, void *y, int64_t at, float v)
+{
+    if (c.wide)
+        ((float *)y)[at] = v;
+    else
+        ((T *)y)[at] = cuda_narrow<T, float>(v);
 }
 
 /* A block per share of the rows, group of vectors and outer index. Shares go to parts, [outer, shares,
  * columns]; without parts there is one. */
-template <class T>
+template <class T, cuda_columns_fold FOLD>
 __global__ void __launch_bounds__(THREADS)
-    fold_rows(const __grid_constant__ cuda_columns c, const cuda_vector<T> *x, T *y, float *parts)
+    fold_rows(const __grid_constant__ cuda_columns c, const cuda_vector<T> *x, void *y, float *parts)
 {
     enum { N = cuda_vector<T>::N };
     __shared__ float joined[THREADS * N];
@@ -61,7 +86,7 @@ __global__ void __launch_bounds__(THREADS)
     float value[N];
 #pragma unroll
     for (int k = 0; k < N; k++)
-        value[k] = start(c);
+        value[k] = columns_start<FOLD>();
     if (lane < lanes && vector < vectors) {
         const cuda_vector<T> *from = x + outer * c.rows * vectors + vector;
 #pragma unroll AT_ONCE
@@ -69,7 +94,7 @@ __global__ void __launch_bounds__(THREADS)
             const cuda_vector<T> pack = from[row * vectors];
 #pragma unroll
             for (int k = 0; k < N; k++)
-                value[k] = join(c, value[k], taken(c, cuda_widen(pack.v[k])));
+                value[k] = columns_join<FOLD>(value[k], columns_taken<FOLD>(c, cuda_widen(pack.v[k])));
         }
     }
 #pragma unroll
@@ -82,37 +107,57 @@ __global__ void __launch_bounds__(THREADS)
             break;
         float v = joined[i];
         for (int k = 1; k < lanes; k++)
-            v = join(c, v, joined[k * c.width * N + i]);
+            v = columns_join<FOLD>(v, joined[k * c.width * N + i]);
         if (parts)
             parts[(outer * c.shares + share) * c.columns + column] = v;
         else
-            y[outer * c.columns + column] = cuda_narrow<T, float>(finished(c, v));
+            columns_put<T>(c, y, outer * c.columns + column, columns_finished<FOLD>(c, v));
     }
 }
 
-template <class T>
+template <class T, cuda_columns_fold FOLD>
 __global__ void __launch_bounds__(THREADS)
-    fold_parts(const __grid_constant__ cuda_columns c, const float *parts, T *y)
+    fold_parts(const __grid_constant__ cuda_columns c, const float *parts, void *y)
 {
     CUDA_EACH(i, c.outer * c.columns)
     {
         const float *from = parts + i / c.columns * c.shares * c.columns + i % c.columns;
         float v = from[0];
         for (int64_t k = 1; k < c.shares; k++)
-            v = join(c, v, from[k * c.columns]);
-        y[i] = cuda_narrow<T, float>(finished(c, v));
+            v = columns_join<FOLD>(v, from[k * c.columns]);
+        columns_put<T>(c, y, i, columns_finished<FOLD>(c, v));
     }
+}
+
+template <class T, cuda_columns_fold FOLD>
+void launch_fold(const cuda_columns *c, const void *x, void *y, void *workspace, cudaStream_t stream)
+{
+    const int64_t vectors = c->columns / cuda_vector<T>::N, groups = (vectors + c->width - 1) / c->width;
+    float *parts = c->shares > 1 ? (float *)workspace : nullptr;
+    fold_rows<T, FOLD><<<(unsigned)(c->outer * groups * c->shares), THREADS, 0, stream>>>(
+        *c, (const cuda_vector<T> *)x, y, parts);
+    if (parts)
+        fold_parts<T, FOLD>
+            <<<cuda_blocks(c->outer * c->columns, THREADS), THREADS, 0, stream>>>(*c, parts, y);
 }
 
 template <class T>
 void cuda_columns_launch(const cuda_columns *c, const void *x, void *y, void *workspace, cudaStream_t stream)
 {
-    const int64_t vectors = c->columns / cuda_vector<T>::N, groups = (vectors + c->width - 1) / c->width;
-    float *parts = c->shares > 1 ? (float *)workspace : nullptr;
-    fold_rows<T><<<(unsigned)(c->outer * groups * c->shares), THREADS, 0, stream>>>(
-        *c, (const cuda_vector<T> *)x, (T *)y, parts);
-    if (parts)
-        fold_parts<T><<<cuda_blocks(c->outer * c->columns, THREADS), THREADS, 0, stream>>>(*c, parts, (T *)y);
+    switch (c->fold) {
+    case CUDA_COLUMNS_SUM:
+        return launch_fold<T, CUDA_COLUMNS_SUM>(c, x, y, workspace, stream);
+    case CUDA_COLUMNS_ABSOLUTE:
+        return launch_fold<T, CUDA_COLUMNS_ABSOLUTE>(c, x, y, workspace, stream);
+    case CUDA_COLUMNS_SQUARE:
+        return launch_fold<T, CUDA_COLUMNS_SQUARE>(c, x, y, workspace, stream);
+    case CUDA_COLUMNS_MAX:
+        return launch_fold<T, CUDA_COLUMNS_MAX>(c, x, y, workspace, stream);
+    case CUDA_COLUMNS_MIN:
+        return launch_fold<T, CUDA_COLUMNS_MIN>(c, x, y, workspace, stream);
+    case CUDA_COLUMNS_POWER:
+        return launch_fold<T, CUDA_COLUMNS_POWER>(c, x, y, workspace, stream);
+    }
 }
 
 } // namespace

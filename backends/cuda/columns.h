@@ -11,14 +11,19 @@ extern "C" {
 #endif
 
 typedef enum cuda_columns_fold {
-    CUDA_COLUMNS_SUM,  /* divided by `divisor` */
-    CUDA_COLUMNS_MAX,  /* NaN wins */
+    CUDA_COLUMNS_SUM, /* divided by `divisor`, as those of the next two */
+    CUDA_COLUMNS_ABSOLUTE,
+    CUDA_COLUMNS_SQUARE,
+    CUDA_COLUMNS_MAX, /* NaN wins, here and in the next */
+    CUDA_COLUMNS_MIN,
     CUDA_COLUMNS_POWER /* the `power`-th root of the sum of |x| to it */
 } cuda_columns_fold;
 
 typedef struct cuda_columns {
     cuda_columns_fold fold;
     float divisor, power;
+    bool root; /* the square root of a sum is wanted */
+    bool wide; /* results are float32, whatever is folded */
     int64_t outer, rows, columns;
     /* Set by cuda_columns_plan. */
     int64_t shares; /* of the rows, a block each; more than 1: folded by a second kernel */

@@ -9,18 +9,44 @@
 #include <string.h>
 
 /* Change it when the same key would give other code. */
-enum { GENERATOR = 1 };
+enum { GENERATOR = 2 };
 
-/* The dims of t, leading ones left out, are the last dims of the result: the number of elements; else 0. */
-static int64_t trailing_elements(const grt_tensor *t, const grt_tensor *out)
+/* Which inputs have dim k of the result, a bit each; -1 if one does not fit. */
+static int32_t having(const grt_tensor *const *in, int32_t n_in, const grt_tensor *out, int32_t k)
 {
-    int32_t skip = 0;
-    while (skip < t->rank && t->dims[skip] == 1)
-        skip++;
-    const int32_t rank = t->rank - skip;
-    return rank <= out->rank && grt_dims_equal(t->dims + skip, rank, out->dims + out->rank - rank, rank)
-               ? grt_tensor_elements(t)
-               : 0;
+    int32_t bits = 0;
+    for (int32_t i = 0; i < n_in; i++) {
+        const int32_t at = k - (out->rank - in[i]->rank);
+        const int64_t dim = at < 0 ? 1 : in[i]->dims[at];
+        if (dim != 1 && dim != out->dims[k])
+            return -1;
+        bits |= dim != 1 ? 1 << i : 0;
+    }
+    return bits;
+}
+
+/* The dims of the result, joined: their number, or -1 if there are more than three. The last one comes
+ * first. */
+static int32_t join_dims(const grt_tensor *const *in, int32_t n_in, const grt_tensor *out, int64_t *dims,
+                         int32_t *bits)
+{
+    int32_t n = 0;
+    for (int32_t k = out->rank - 1; k >= 0; k--) {
+        const int32_t found = having(in, n_in, out, k);
+        if (found < 0)
+            return -1;
+        if (out->dims[k] == 1)
+            continue;
+        if (n && bits[n - 1] == found) {
+            dims[n - 1] *= out->dims[k];
+            continue;
+        }
+        if (n == 3)
+            return -1;
+        dims[n] = out->dims[k];
+        bits[n++] = found;
+    }
+    return n;
 }
 
 bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt_tensor *out,
@@ -28,32 +54,34 @@ bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt
 {
     enum { V = CUDA_POINTWISE_VECTOR };
     const int64_t n = grt_tensor_elements(out), most = (int64_t)1 << 30;
-    int64_t period = 0;
-    if (n <= 0 || n >= most || n % V || n_in > CUDA_POINTWISE_INPUTS)
+    int64_t dims[3] = {1, 1, 1};
+    int32_t bits[3] = {0};
+    if (n <= 0 || n >= most || n_in > CUDA_POINTWISE_INPUTS)
         return false;
-    *form = (cuda_pointwise_form){.n_in = n_in, .out_dtype = out->dtype};
+    const int32_t joined = join_dims(in, n_in, out, dims, bits);
+    if (joined < 0 || dims[0] % V)
+        return false;
+    *form = (cuda_pointwise_form){.n_in = n_in,
+                                  .out_dtype = out->dtype,
+                                  .n = (uint32_t)(n / V),
+                                  .inner = (uint32_t)(dims[0] / V),
+                                  .middle = (uint32_t)dims[1]};
     for (int32_t i = 0; i < n_in; i++) {
-        const int64_t size = grt_tensor_elements(in[i]), trailing = trailing_elements(in[i], out);
         form->in_dtype[i] = in[i]->dtype;
-        if (size == n && trailing == n) {
-            form->place[i] = CUDA_PLACE_OWN;
-        } else if (size == 1) {
-            form->place[i] = CUDA_PLACE_ONE;
-        } else if (trailing > 0 && trailing % V == 0 && (period == 0 || period == trailing)) {
-            form->place[i] = CUDA_PLACE_TRAILING;
-            period = trailing;
-        } else {
-            return false;
+        if (grt_tensor_elements(in[i]) == 1)
+            continue;
+        for (int32_t k = 0; k < 3; k++) { /* dims that are not there go with the last one that is */
+            const int32_t at = k < joined ? k : joined - 1;
+            form->place[i] |= (uint8_t)((bits[at] >> i & 1) << k);
         }
     }
-    form->n = (uint32_t)(n / V);
-    form->period = period ? (uint32_t)(period / V) : 1;
     return true;
 }
 
 void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *key)
 {
-    static const char *const places[] = {"own", "trailing", "one"};
+    static const char *const places[] = {"one",   "inner",       "middle",       "middle inner",
+                                         "outer", "outer inner", "outer middle", "own"};
     size_t n, n_constants;
     const int64_t *program = grt_attr_ints(desc, "program", &n);
     const float *constants = grt_attr_floats(desc, "constants", &n_constants);
@@ -70,7 +98,8 @@ void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form
     grt_text_add(key, ";");
 }
 
-static const char arguments[] = "struct arguments { const void *in[8]; void *out; unsigned n, period; };\n";
+static const char arguments[] =
+    "struct arguments { const void *in[8]; void *out; unsigned n, inner, middle; };\n";
 
 static const char *pack_of(grt_dtype dtype)
 {
@@ -82,17 +111,30 @@ static const char *cuda_pointwise_source_element_of(grt_dtype dtype)
     return dtype == GRT_DTYPE_FLOAT ? "float" : dtype == GRT_DTYPE_BOOL ? "u8" : "u16";
 }
 
+/* Where vector i of the result finds an input: a vector where it has the inner dim, else an element. */
+static const char *cuda_pointwise_source_place_of(uint8_t place)
+{
+    static const char *const at[] = {
+        "0",
+        "i % a.inner",
+        "i / a.inner % a.middle",
+        "i % (a.inner * a.middle)",
+        "i / (a.inner * a.middle)",
+        "i / (a.inner * a.middle) * a.inner + i % a.inner",
+        "i / a.inner",
+        "i",
+    };
+    return at[place];
+}
+
 static void add_loads(const cuda_pointwise_form *form, grt_text *s)
 {
     for (int32_t i = 0; i < form->n_in; i++) {
         const grt_dtype dtype = form->in_dtype[i];
-        if (form->place[i] == CUDA_PLACE_ONE)
-            grt_text_add(s, "    const %s in%d = *(const %s *)a.in[%d];\n",
-                         cuda_pointwise_source_element_of(dtype), i, cuda_pointwise_source_element_of(dtype),
-                         i);
-        else
-            grt_text_add(s, "    const %s in%d = ((const %s *)a.in[%d])[%s];\n", pack_of(dtype), i,
-                         pack_of(dtype), i, form->place[i] == CUDA_PLACE_OWN ? "i" : "i % a.period");
+        const char *type =
+            form->place[i] & CUDA_PLACE_INNER ? pack_of(dtype) : cuda_pointwise_source_element_of(dtype);
+        grt_text_add(s, "    const %s in%d = ((const %s *)a.in[%d])[%s];\n", type, i, type, i,
+                     cuda_pointwise_source_place_of(form->place[i]));
     }
 }
 
@@ -101,7 +143,7 @@ static void add_operand(const cuda_pointwise_form *form, const float *constants,
                         int64_t operand, grt_text *s)
 {
     if (operand < form->n_in)
-        grt_text_add(s, form->place[operand] == CUDA_PLACE_ONE ? "of_%s(in%lld)" : "of_%s(in%lld.v[j])",
+        grt_text_add(s, form->place[operand] & CUDA_PLACE_INNER ? "of_%s(in%lld.v[j])" : "of_%s(in%lld)",
                      grt_dtype_name(form->in_dtype[operand]), (long long)operand);
     else if (operand < form->n_in + n_constants)
         grt_text_add(s, "__int_as_float(0x%08x)", cuda_bits_of(constants[operand - form->n_in]));

@@ -16,26 +16,28 @@ extern "C" {
 enum { CUDA_POINTWISE_INPUTS = 8, CUDA_POINTWISE_VECTOR = 8, CUDA_POINTWISE_BLOCK = 128 };
 #define CUDA_POINTWISE_KERNEL "pointwise" /* the name of the function */
 
-/* Where the elements of an input are that belong to a result's. */
-typedef enum cuda_place {
-    CUDA_PLACE_OWN,      /* at the same place */
-    CUDA_PLACE_TRAILING, /* at the place along the trailing dims, whatever the leading ones */
-    CUDA_PLACE_ONE,      /* there is one for all */
-} cuda_place;
+/* The result is seen as [outer, middle, inner]: its dims, joined where every input either has or repeats all
+ * of them. Which of these three dims an input has; along the others its elements are repeated. */
+enum {
+    CUDA_PLACE_ONE = 0, /* there is one for all */
+    CUDA_PLACE_INNER = 1,
+    CUDA_PLACE_MIDDLE = 2,
+    CUDA_PLACE_OUTER = 4,
+    CUDA_PLACE_OWN = 7 /* at the same place as the result's */
+};
 
 typedef struct cuda_pointwise_form {
     int32_t n_in;
     grt_dtype in_dtype[CUDA_POINTWISE_INPUTS], out_dtype;
-    cuda_place place[CUDA_POINTWISE_INPUTS];
-    uint32_t n,
-        period; /* vectors in the result; vectors in the inputs at CUDA_PLACE_TRAILING, 1 if there are none */
+    uint8_t place[CUDA_POINTWISE_INPUTS];
+    uint32_t n, inner, middle; /* vectors in the result and in its inner dim; the middle dim */
 } cuda_pointwise_form;
 
 /* What a kernel is called with. */
 typedef struct cuda_pointwise_args {
     const void *in[CUDA_POINTWISE_INPUTS];
     void *out;
-    uint32_t n, period;
+    uint32_t n, inner, middle;
 } cuda_pointwise_args;
 
 /* False: no kernel is generated for such shapes. */

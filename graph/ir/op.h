@@ -121,6 +121,7 @@ typedef enum op_precision {
     OP_NARROW_RESULT, /* graphrt::Q* products: only the residual and the result, as attribute output_dtype
                          says */
     OP_READS_NARROW,  /* input 0 as it is, computed in float32, as attribute precision says */
+    OP_WIDE_RESULT,   /* float32, but for input 0, which graphrt's op of the same name reads as it is */
 } op_precision;
 
 /* How the op goes with channels last, where a region of the graph is laid out so (pass `layout`).

@@ -99,6 +99,7 @@ static const op_row rows[] = {
      .attrs = cast_attrs,
      .flags = OP_SMALL_INTS,
      .precision = OP_WIDE,
+     .layout = OP_LAYOUT_FIRST,
      .cost = OP_COST_MOVE,
      .batch = OP_BATCH_UNARY,
      .infer = infer_cast,

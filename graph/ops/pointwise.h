@@ -5,10 +5,13 @@
  *   program    ints, 4 per instruction: {opcode, a, b, c}. An operand is an index into the list
  *              [inputs..., constants..., results of the instructions before]; unused operands are -1.
  *              The operands that follow the opcode's `arity` are its parameters p0, p1: they must be
- * constants. The last instruction's result is the output. constants  floats (may be absent) Inputs are
- * float32, float16 or bfloat16 (all of one dtype), or bool, and are broadcast together. Everything is
- * computed in float32; truth is 1 and 0. The output is bool if the last opcode's result is, else of the float
- * inputs' dtype. */
+ *              constants. The last instruction's result is the output.
+ *   constants  floats (may be absent)
+ *   to         the output's dtype, one of the inputs' (may be absent)
+ *
+ * Inputs are float32, float16, bfloat16 or bool, and are broadcast together. Everything is computed in
+ * float32; truth is 1 and 0. Without `to`, floats among the inputs have one dtype, which is the output's,
+ * unless the last opcode's result is truth: then it is bool. */
 #ifndef GRT_GRAPH_OPS_POINTWISE_H
 #define GRT_GRAPH_OPS_POINTWISE_H
 

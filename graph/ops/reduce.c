@@ -99,6 +99,14 @@ static grt_status upgrade_reduce(ir_node *node, int32_t opset)
 static const op_attr reduce_attrs[] = {
     {"keepdims", GRT_ATTR_INT, false}, {"noop_with_empty_axes", GRT_ATTR_INT, false}, {0}};
 
+/* graphrt's: a sum that may leave the range of its terms' type. */
+static grt_status infer_wide(infer *inf)
+{
+    GRT_TRY(infer_reduce(inf));
+    inf->out[0].dtype = GRT_DTYPE_FLOAT;
+    return GRT_OK;
+}
+
 #define REDUCE(op, version, conduct, how)                                                                 \
     {                                                                                                     \
         .domain = "", .name = op, .since = version, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1, \
@@ -107,16 +115,27 @@ static const op_attr reduce_attrs[] = {
         .upgrade = upgrade_reduce                                                                         \
     }
 
+#define WIDE(op)                                                                                           \
+    {                                                                                                      \
+        .domain = "graphrt", .name = op, .since = 1, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1, \
+        .attrs = reduce_attrs, .precision = OP_WIDE, .layout = OP_LAYOUT_REDUCE, .cost = OP_COST_COMPUTE,  \
+        .infer = infer_wide                                                                                \
+    }
+
 static const op_row rows[] = {
-    REDUCE("ReduceSum", 13, OP_WIDE, OP_BATCH_REDUCE),
+    REDUCE("ReduceSum", 13, OP_WIDE_RESULT, OP_BATCH_REDUCE),
     REDUCE("ReduceMean", 18, OP_FOLLOWS_FIRST, OP_BATCH_REDUCE),
     REDUCE("ReduceMax", 20, OP_FOLLOWS_FIRST, OP_BATCH_REDUCE),
     REDUCE("ReduceMin", 20, OP_FOLLOWS_FIRST, OP_BATCH_REDUCE),
     REDUCE("ReduceProd", 18, OP_WIDE, OP_BATCH_NEVER),
-    REDUCE("ReduceL1", 18, OP_WIDE, OP_BATCH_NEVER),
-    REDUCE("ReduceL2", 18, OP_WIDE, OP_BATCH_REDUCE),
+    REDUCE("ReduceL1", 18, OP_WIDE_RESULT, OP_BATCH_NEVER),
+    REDUCE("ReduceL2", 18, OP_WIDE_RESULT, OP_BATCH_REDUCE),
     REDUCE("ReduceLogSum", 28, OP_WIDE, OP_BATCH_NEVER),
     REDUCE("ReduceLogSumExp", 28, OP_WIDE, OP_BATCH_NEVER),
-    REDUCE("ReduceSumSquare", 18, OP_WIDE, OP_BATCH_NEVER),
+    REDUCE("ReduceSumSquare", 18, OP_WIDE_RESULT, OP_BATCH_NEVER),
+    WIDE("ReduceSum"),
+    WIDE("ReduceL1"),
+    WIDE("ReduceL2"),
+    WIDE("ReduceSumSquare"),
 };
 OP_TABLE(reduce, rows);

@@ -203,7 +203,7 @@ bool layout_switch_reduction(layout *l, ir_node *node)
     if (!in[1])
         return false;
     if (keep)
-        return layout_adopt(l, node, layout_clone(node, "", 2, in));
+        return layout_adopt(l, node, layout_clone(node, node->desc.domain, 2, in));
     ir_node_set_input(node, 0, in[0]);
     ir_node_set_input(node, 1, in[1]);
     l->context->changed++;

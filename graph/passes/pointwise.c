@@ -2,6 +2,9 @@
 /* Pointwise groups: connected element-wise nodes of one output shape become one graphrt::Pointwise node,
  * which reads its inputs and writes its result once (graph/ops/pointwise.h has the form of its program).
  *
+ * Casts between floats, and of truth, are members without an instruction: all is computed in float32, and
+ * each input is read, and the result written, in its own type.
+ *
  * Nodes are visited from the last to the first. A node joins the group that all uses of its result lie in,
  * else it begins one of its own: so no value inside a group is needed outside, and no path leads out of a
  * group and back. */
@@ -20,7 +23,6 @@ typedef struct group {
     ir_node *members[MAX_INSTRUCTIONS]; /* the last one first */
     int32_t n, n_inputs;
     const ir_value *inputs[MAX_INPUTS];
-    grt_dtype dtype; /* of all float values; NONE: none so far */
 } group;
 
 typedef struct groups {
@@ -38,37 +40,44 @@ static int32_t present_inputs(const ir_node *node)
     return n;
 }
 
-/* The dtype of the floats among inputs and result; COUNT if the node does not fit into any group. */
-static grt_dtype float_dtype(const ir_node *node, const pw_info *info)
+#define FLOATS (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
+
+static bool has_group_types(const ir_node *node, bool truth)
 {
-    const grt_dtype misfit = GRT_DTYPE_COUNT;
     const ir_type *out = &node->out[0]->type;
-    grt_dtype found = out->dtype == GRT_DTYPE_BOOL ? GRT_DTYPE_NONE : out->dtype;
-    if (out->kind != GRT_KIND_TENSOR || out->rank < 0 || (out->dtype == GRT_DTYPE_BOOL) != info->truth)
-        return misfit;
+    grt_dtype dtype = out->dtype == GRT_DTYPE_BOOL ? GRT_DTYPE_NONE : out->dtype;
+    if (out->kind != GRT_KIND_TENSOR || out->rank < 0 || (out->dtype == GRT_DTYPE_BOOL) != truth)
+        return false;
     for (int32_t i = 0; i < node->n_in; i++) {
         const ir_value *value = node->in[i].value;
         if (!value || value->type.dtype == GRT_DTYPE_BOOL)
             continue;
-        if (found && value->type.dtype != found)
-            return misfit;
-        found = value->type.dtype;
+        if (dtype && value->type.dtype != dtype)
+            return false;
+        dtype = value->type.dtype;
     }
-    return !found || grt_dtype_in(found, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)) ? found
-                                                                                                : misfit;
+    return !dtype || grt_dtype_in(dtype, FLOATS);
 }
 
-/* -1 if the node cannot be in a group. */
-static int32_t opcode_of(const ir_node *node, grt_dtype *out_dtype)
+/* -1 if the node is no function that a group can hold. */
+static int32_t opcode_of(const ir_node *node)
 {
     if (!node->row || !(node->row->flags & OP_POINTWISE) || node->n_out != 1 || !node->out[0] ||
         !ir_in(node, 0))
         return -1;
-    int32_t opcode = grt_pointwise_opcode_of(&node->desc, present_inputs(node));
-    if (opcode < 0 || !grt_pointwise_info(opcode)->fusible)
-        return -1;
-    *out_dtype = float_dtype(node, grt_pointwise_info(opcode));
-    return *out_dtype == GRT_DTYPE_COUNT ? -1 : opcode;
+    const int32_t opcode = grt_pointwise_opcode_of(&node->desc, present_inputs(node));
+    return opcode >= 0 && grt_pointwise_info(opcode)->fusible &&
+                   has_group_types(node, grt_pointwise_info(opcode)->truth)
+               ? opcode
+               : -1;
+}
+
+/* A Cast that changes no number by itself, but for its rounding. */
+static bool is_plain_cast(const ir_node *node)
+{
+    const ir_value *x = rewrite_is(node, "Cast") ? ir_in(node, 0) : NULL;
+    return x && node->out[0]->type.rank >= 0 && grt_dtype_in(x->type.dtype, FLOATS | GRT_BIT(BOOL)) &&
+           grt_dtype_in(node->out[0]->type.dtype, FLOATS);
 }
 
 /* A constant that goes into the program. */
@@ -102,9 +111,9 @@ static bool pointwise_add_input(const ir_value **inputs, int32_t *n, const ir_va
     return true;
 }
 
-static bool pointwise_join(group *g, ir_node *node, grt_dtype dtype)
+static bool pointwise_join(group *g, ir_node *node)
 {
-    if (g->n == MAX_INSTRUCTIONS || (g->dtype && dtype && g->dtype != dtype))
+    if (g->n == MAX_INSTRUCTIONS)
         return false;
     if (g->n && !rewrite_same_shape(&g->members[0]->out[0]->type, &node->out[0]->type))
         return false;
@@ -122,18 +131,17 @@ static bool pointwise_join(group *g, ir_node *node, grt_dtype dtype)
     memcpy(g->inputs, inputs, (size_t)n * sizeof *inputs);
     g->n_inputs = n;
     g->members[g->n++] = node;
-    g->dtype = g->dtype ? g->dtype : dtype;
     return true;
 }
 
-static bool pointwise_begin(groups *all, ir_node *node, grt_dtype dtype)
+static bool pointwise_begin(groups *all, ir_node *node)
 {
     if (!GRT_GROW(all->v, all->n, all->capacity))
         return false;
     group *g = GRT_ARENA_NEW(all->scratch, group);
     if (!g)
         return false;
-    if (pointwise_join(g, node, dtype)) {
+    if (pointwise_join(g, node)) {
         node->mark = all->n;
         all->v[all->n++] = g;
     }
@@ -143,14 +151,13 @@ static bool pointwise_begin(groups *all, ir_node *node, grt_dtype dtype)
 static grt_status form(groups *all, ir_graph *graph)
 {
     for (ir_node *node = graph->last; node; node = node->prev) {
-        grt_dtype dtype;
         node->mark = -1;
-        if (opcode_of(node, &dtype) < 0)
+        if (opcode_of(node) < 0 && !is_plain_cast(node))
             continue;
         int64_t at = group_of_uses(node->out[0]);
-        if (at >= 0 && pointwise_join(all->v[at], node, dtype))
+        if (at >= 0 && pointwise_join(all->v[at], node))
             node->mark = at;
-        else if (!pointwise_begin(all, node, dtype))
+        else if (!pointwise_begin(all, node))
             return grt_fail_memory(sizeof(group));
     }
     return GRT_OK;
@@ -177,9 +184,19 @@ static int64_t constant_operand(program *p, float value)
     return CONSTANTS_FROM + p->n_constants++;
 }
 
+static bool pointwise_is_input(const program *p, const ir_value *value)
+{
+    for (int32_t i = 0; i < p->group->n_inputs; i++)
+        if (p->group->inputs[i] == value)
+            return true;
+    return false;
+}
+
 static int64_t operand(program *p, const ir_value *value)
 {
     double v;
+    while (!pointwise_is_input(p, value) && !is_immediate(value, &v) && is_plain_cast(value->producer))
+        value = ir_in(value->producer, 0);
     if (is_immediate(value, &v))
         return constant_operand(p, (float)v);
     for (int32_t i = 0; i < p->group->n_inputs; i++)
@@ -190,8 +207,9 @@ static int64_t operand(program *p, const ir_value *value)
 
 static void pointwise_add_instruction(program *p, ir_node *node)
 {
-    grt_dtype dtype;
-    int32_t opcode = opcode_of(node, &dtype);
+    const int32_t opcode = opcode_of(node);
+    if (opcode < 0) /* a Cast */
+        return;
     const pw_info *info = grt_pointwise_info(opcode);
     int64_t *code = &p->code[4 * p->n];
     float params[PW_MAX_PARAMS];
@@ -222,6 +240,22 @@ static void number_operands(program *p)
     }
 }
 
+/* The result has another type than it would have by itself, or floats among the inputs differ. */
+static bool names_type(const program *p)
+{
+    const group *g = p->group;
+    grt_dtype floats = GRT_DTYPE_NONE;
+    bool differ = false;
+    for (int32_t i = 0; i < g->n_inputs; i++) {
+        const grt_dtype found = g->inputs[i]->type.dtype;
+        differ |= floats && found != GRT_DTYPE_BOOL && found != floats;
+        floats = found != GRT_DTYPE_BOOL ? found : floats;
+    }
+    const bool truth = grt_pointwise_info((int32_t)p->code[4 * (p->n - 1)])->truth;
+    const grt_dtype by_itself = truth ? GRT_DTYPE_BOOL : floats ? floats : GRT_DTYPE_FLOAT;
+    return differ || g->members[0]->out[0]->type.dtype != by_itself;
+}
+
 static ir_node *pass_pointwise_create(const program *p)
 {
     const group *g = p->group;
@@ -242,6 +276,8 @@ static ir_node *pass_pointwise_create(const program *p)
     constants.floats.n = (size_t)p->n_constants;
     if (p->n_constants)
         ir_attr_set(node, constants);
+    if (names_type(p))
+        ir_attr_set_int(node, "to", root->out[0]->type.dtype);
     return node;
 }
 
@@ -253,6 +289,8 @@ static grt_status fuse(groups *all, const group *g)
         return GRT_OK;
     for (int32_t i = g->n; i-- > 0;)
         pointwise_add_instruction(&p, g->members[i]);
+    if (p.n == 0) /* Casts alone */
+        return GRT_OK;
     number_operands(&p);
     ir_node *node = pass_pointwise_create(&p);
     if (!node)

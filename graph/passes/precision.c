@@ -239,7 +239,7 @@ static op_precision role_of(const ir_node *node)
 
 static bool may_narrow(const precision *p, const ir_node *node)
 {
-    return node->row && role_of(node) >= OP_NARROW && role_of(node) != OP_READS_NARROW &&
+    return node->row && role_of(node) >= OP_NARROW && role_of(node) < OP_READS_NARROW &&
            narrow_dtype(precision_of(p->context, node)) == p->narrow;
 }
 
@@ -375,10 +375,25 @@ static bool reads_narrow(const precision *p, ir_node *node)
     return false;
 }
 
+/* True if the node, as graphrt's op of its name, takes the narrow input 0 that was made here. */
+static bool becomes_ours(const precision *p, ir_node *node)
+{
+    if (!node->row || role_of(node) != OP_WIDE_RESULT || !precision_is_narrow(p, ir_in(node, 0)) ||
+        !made_here(ir_in(node, 0)))
+        return false;
+    const char *op = node->desc.op;
+    ir_node_become(node, "graphrt", op);
+    if (op_infer_node(node) == GRT_OK && precision_is_float(node->out[0]) &&
+        rewrite_supported(p->context, node, NULL))
+        return true;
+    ir_node_become(node, "", op);
+    return false;
+}
+
 static void precision_visit(precision *p, ir_node *node)
 {
     node->mark = 0;
-    if (reads_narrow(p, node))
+    if (reads_narrow(p, node) || becomes_ours(p, node))
         return;
     if (may_narrow(p, node) && makes_float(node) && precision_wants(p, node) && narrow_node(p, node)) {
         node->mark = 1;

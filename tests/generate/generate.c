@@ -75,27 +75,32 @@ static void try_function(int32_t opcode, grt_dtype dtype)
     grt_text_release(&source);
 }
 
-/* Shapes that have no form, and those that have. */
+/* Shapes that have no form, and those that have: beside an input of all elements. */
 static void try_forms(void)
 {
-    const grt_tensor out = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {4, 64}};
-    const struct {
+    enum { NO_FORM = -1 };
+    const grt_tensor out = {.dtype = GRT_DTYPE_FLOAT, .rank = 4, .dims = {2, 3, 5, 16}};
+    static const struct {
         grt_tensor in;
-        bool has;
-        cuda_place place;
+        int place;
     } cases[] = {
-        {{.rank = 2, .dims = {4, 64}}, true, CUDA_PLACE_OWN},
-        {{.rank = 2, .dims = {1, 64}}, true, CUDA_PLACE_TRAILING},
-        {{.rank = 2, .dims = {1, 1}}, true, CUDA_PLACE_ONE},
-        {{.rank = 2, .dims = {4, 1}}, false, 0},
+        {{.rank = 4, .dims = {2, 3, 5, 16}}, CUDA_PLACE_OWN},
+        {{.rank = 4, .dims = {1, 1, 1, 1}}, CUDA_PLACE_ONE},
+        {{.rank = 2, .dims = {1, 16}}, CUDA_PLACE_INNER},
+        {{.rank = 3, .dims = {3, 5, 16}}, CUDA_PLACE_INNER}, /* three dims in one */
+        {{.rank = 4, .dims = {2, 3, 5, 1}}, CUDA_PLACE_OUTER | CUDA_PLACE_MIDDLE},
+        {{.rank = 4, .dims = {2, 1, 1, 16}}, CUDA_PLACE_OUTER | CUDA_PLACE_INNER},
+        {{.rank = 4, .dims = {1, 3, 5, 1}}, CUDA_PLACE_MIDDLE},
+        {{.rank = 4, .dims = {2, 1, 1, 1}}, CUDA_PLACE_OUTER | CUDA_PLACE_MIDDLE},
+        {{.rank = 4, .dims = {1, 3, 1, 16}}, NO_FORM},
+        {{.rank = 4, .dims = {2, 1, 5, 1}}, NO_FORM},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const grt_tensor *in = &cases[i].in;
-        cuda_pointwise_form form;
-        const bool has = cuda_pointwise_form_of(&in, 1, &out, &form);
-        result("form", has != cases[i].has || (has && form.place[0] != cases[i].place)
-                           ? "another one is wanted"
-                           : NULL);
+        const grt_tensor *in[] = {&out, &cases[i].in};
+        cuda_pointwise_form form = {0};
+        const int found = cuda_pointwise_form_of(in, 2, &out, &form) ? form.place[1] : NO_FORM;
+        result("form", found == cases[i].place ? NULL : "another one is wanted");
+        result("form", form.place[0] == CUDA_PLACE_OWN || found < 0 ? NULL : "the whole input has all dims");
     }
     const grt_tensor odd = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {63}}, *in = &odd;
     cuda_pointwise_form form;

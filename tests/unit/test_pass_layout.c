@@ -58,6 +58,22 @@ START_TEST(a_region)
 }
 END_TEST
 
+START_TEST(casts_follow)
+{
+    ir_text_check("in x f32 2,8,6,6\n"
+                  "const w f32 8,8,3,3\n"
+                  "const image i64 2 2 3\n"
+                  "a = graphrt::Conv x w activation=Relu\n"
+                  "b = Cast a to=10\n"
+                  "c = Cast b to=1\n"
+                  "d = ReduceL2 c image\n"
+                  "e = Div c d\n"
+                  "f = graphrt::Conv e w\n"
+                  "out f\n",
+                  "layout", "Transpose graphrt::Conv Cast Cast ReduceL2 Div graphrt::Conv Transpose");
+}
+END_TEST
+
 START_TEST(forms_with_channels_last)
 {
     ir_text_check("in x f32 2,8,6,6\n"
@@ -223,6 +239,7 @@ Suite *suite_test_pass_layout(void)
     tcase_add_test(tc, a_region);
     tcase_add_test(tc, volumes);
     tcase_add_test(tc, a_transposed_conv_alone);
+    tcase_add_test(tc, casts_follow);
     tcase_add_test(tc, forms_with_channels_last);
     tcase_add_test(tc, normalisations_alone_stay);
     tcase_add_test(tc, concat_and_split);

@@ -134,6 +134,58 @@ START_TEST(mixed_dtypes_split)
 }
 END_TEST
 
+START_TEST(casts_at_the_edges)
+{
+    ir_text_check("in x f16 2,3\n"
+                  "in u f32 2,1\n"
+                  "w = Cast x to=1\n"
+                  "a = Mul w u\n"
+                  "b = Add a w\n"
+                  "y = Cast b to=10\n"
+                  "out y\n",
+                  "pointwise", "graphrt::Pointwise");
+    ir_text_check("in x f32 2,3\n"
+                  "in u f32 2,3\n"
+                  "a = Less x u\n"
+                  "b = Cast a to=1\n"
+                  "y = Cast b to=16\n"
+                  "out y\n",
+                  "pointwise", "graphrt::Pointwise");
+    ir_text_check("in x f16 2,3\n"
+                  "in u f32 2,3\n"
+                  "w = Cast x to=1\n"
+                  "y = Less w u\n"
+                  "out y\n",
+                  "pointwise", "graphrt::Pointwise");
+}
+END_TEST
+
+START_TEST(casts_that_stay)
+{
+    ir_text_check("in x f16 2,3\n"
+                  "y = Cast x to=1\n"
+                  "out y\n",
+                  "pointwise", "Cast");
+    ir_text_check("in x bool 2,3\n"
+                  "a = Cast x to=10\n"
+                  "y = Cast a to=1\n"
+                  "out y\n",
+                  "pointwise", "Cast Cast");
+    ir_text_check("in x f16 2,3\n"
+                  "w = Cast x to=1\n"
+                  "y = Exp w\n"
+                  "z = Softmax w\n"
+                  "out y\n"
+                  "out z\n",
+                  "pointwise", "Cast Exp Softmax");
+    ir_text_check("in x f32 2,3\n"
+                  "a = Exp x\n"
+                  "y = Cast a to=9\n"
+                  "out y\n",
+                  "pointwise", "Exp Cast");
+}
+END_TEST
+
 START_TEST(repeated_inputs)
 {
     ir_text_check("in x f32 2,3\n"
@@ -170,6 +222,8 @@ Suite *suite_test_pass_pointwise(void)
     tcase_add_test(tc, clip_without_a_bound);
     tcase_add_test(tc, integers_stay);
     tcase_add_test(tc, mixed_dtypes_split);
+    tcase_add_test(tc, casts_at_the_edges);
+    tcase_add_test(tc, casts_that_stay);
     tcase_add_test(tc, repeated_inputs);
     tcase_add_test(tc, a_constant_that_gives_the_shape);
     suite_add_tcase(suite, tc);

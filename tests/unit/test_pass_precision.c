@@ -69,7 +69,26 @@ START_TEST(short_sums_are_narrow)
           "a = MatMul x w\n"
           "y = ReduceSum a last\n"
           "out y\n",
-          GRT_PRECISION_FLOAT16, "Cast MatMul Cast ReduceSum");
+          GRT_PRECISION_FLOAT16, "Cast MatMul graphrt::ReduceSum");
+}
+END_TEST
+
+START_TEST(long_sums_read_narrow_numbers)
+{
+    check("in x f32 2,4,16\n"
+          "const w f32 16,16\n"
+          "const middle i64 1 1\n"
+          "a = MatMul x w\n"
+          "y = ReduceL2 a middle\n"
+          "z = ReduceLogSum x middle\n"
+          "out y\n"
+          "out z\n",
+          GRT_PRECISION_FLOAT16, "Cast MatMul graphrt::ReduceL2 ReduceLogSum");
+    check("in x f32 2,4,16\n"
+          "const middle i64 1 1\n"
+          "y = ReduceL1 x middle\n"
+          "out y\n",
+          GRT_PRECISION_FLOAT16, "ReduceL1");
 }
 END_TEST
 
@@ -242,7 +261,7 @@ END_TEST
 
 Suite *suite_test_pass_precision(void);
 UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, what_overflows_stays,
-           short_sums_are_narrow, nodes_are_excepted_by_name, masks_that_hide_keep_their_type,
-           one_cast_serves_all_users, elementwise_work_on_inputs_stays, an_epsilon_does_not_vanish,
-           limits_stay_finite, tables_are_narrowed_where_they_are_read, tf32_marks_products,
-           what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked)
+           short_sums_are_narrow, long_sums_read_narrow_numbers, nodes_are_excepted_by_name,
+           masks_that_hide_keep_their_type, one_cast_serves_all_users, elementwise_work_on_inputs_stays,
+           an_epsilon_does_not_vanish, limits_stay_finite, tables_are_narrowed_where_they_are_read,
+           tf32_marks_products, what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked)

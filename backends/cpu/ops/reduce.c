@@ -585,11 +585,14 @@ static grt_status run_reduce(const grt_run *run)
     return GRT_OK;
 }
 
-#define REDUCE(name, set)                                                                              \
-    {                                                                                                  \
-        .op = name, .domain = "", .types = {set, CPU_INDEX}, .create = create_reduce, .destroy = free, \
-        .run = run_reduce                                                                              \
+#define REDUCE_OF(space, name, set)                                                                       \
+    {                                                                                                     \
+        .op = name, .domain = space, .types = {set, CPU_INDEX}, .create = create_reduce, .destroy = free, \
+        .run = run_reduce                                                                                 \
     }
+#define REDUCE(name, set) REDUCE_OF("", name, set)
+/* Narrower inputs are widened. */
+#define WIDE(name) REDUCE_OF("graphrt", name, GRT_BIT(FLOAT))
 
 static const grt_kernel_row rows[] = {
     REDUCE("ReduceSum", GRT_SET_NUMBERS),
@@ -602,5 +605,9 @@ static const grt_kernel_row rows[] = {
     REDUCE("ReduceSumSquare", GRT_SET_NUMBERS),
     REDUCE("ReduceLogSum", GRT_SET_NUMBERS),
     REDUCE("ReduceLogSumExp", GRT_SET_NUMBERS),
+    WIDE("ReduceSum"),
+    WIDE("ReduceL1"),
+    WIDE("ReduceL2"),
+    WIDE("ReduceSumSquare"),
 };
 CPU_KERNELS(reduce, rows);

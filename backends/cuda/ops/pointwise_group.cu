@@ -36,9 +36,9 @@ struct program {
 typedef cuda_walk<MAX_INPUTS + 1, GRT_MAX_RANK> group_walk;
 
 struct fast_plan {
-    uint32_t n, period; /* in vectors */
-    cuda_divisor by_period;
-    cuda_place place[MAX_INPUTS];
+    uint32_t n; /* vectors */
+    cuda_divisor by_inner, by_middle;
+    uint32_t strides[MAX_INPUTS][3]; /* of an input's elements: outer, middle, and vectors of inner */
 };
 
 struct shape {
@@ -198,7 +198,8 @@ __global__ void __launch_bounds__(FAST_BLOCK)
     const uint32_t i = blockIdx.x * FAST_BLOCK + threadIdx.x;
     if (i >= f.n)
         return;
-    const uint32_t trailing = i - cuda_divide(i, f.by_period) * f.period;
+    const uint32_t row = cuda_divide(i, f.by_inner), inner = i - row * f.by_inner.divisor;
+    const uint32_t outer = cuda_divide(row, f.by_middle), middle = row - outer * f.by_middle.divisor;
     float kept[FAST_KEPT][V], x[PW_MAX_OPERANDS][V], y[V];
 #pragma unroll
     for (int j = 0; j < V; j++)
@@ -213,12 +214,10 @@ __global__ void __launch_bounds__(FAST_BLOCK)
                 for (int j = 0; j < V; j++)
                     x[k][j] = y[j];
             } else if (in.kind[k] == PW_SOURCE_INPUT) {
-                const cuda_place place = f.place[index];
-                const int64_t at = place == CUDA_PLACE_OWN        ? (int64_t)i * V
-                                   : place == CUDA_PLACE_TRAILING ? (int64_t)trailing * V
-                                                                  : 0;
-                cuda_pointwise_group_load<V>(p.in_dtype[index], o.in[index], at, place != CUDA_PLACE_ONE,
-                                             x[k]);
+                const uint32_t *strides = f.strides[index];
+                cuda_pointwise_group_load<V>(p.in_dtype[index], o.in[index],
+                                             outer * strides[0] + middle * strides[1] + inner * strides[2],
+                                             strides[2] != 0, x[k]);
             } else if (in.kind[k] == PW_SOURCE_CONSTANT) {
 #pragma unroll
                 for (int j = 0; j < V; j++)
@@ -321,10 +320,16 @@ grt_status cuda_pointwise_group_find_generated(const grt_reshape *r, shape *sh)
 void plan_fast(const cuda_pointwise_form &form, fast_plan *f)
 {
     f->n = form.n;
-    f->period = form.period;
-    f->by_period = cuda_divisor_of(form.period);
-    for (int32_t i = 0; i < form.n_in; i++)
-        f->place[i] = form.place[i];
+    f->by_inner = cuda_divisor_of(form.inner);
+    f->by_middle = cuda_divisor_of(form.middle);
+    for (int32_t i = 0; i < form.n_in; i++) {
+        const uint8_t place = form.place[i];
+        const uint32_t inner = place & CUDA_PLACE_INNER ? form.inner * FAST_VECTOR : 1,
+                       middle = place & CUDA_PLACE_MIDDLE ? form.middle : 1;
+        f->strides[i][0] = place & CUDA_PLACE_OUTER ? inner * middle : 0;
+        f->strides[i][1] = place & CUDA_PLACE_MIDDLE ? inner : 0;
+        f->strides[i][2] = place & CUDA_PLACE_INNER ? FAST_VECTOR : 0;
+    }
 }
 
 grt_status cuda_pointwise_group_reshape(grt_reshape *r)
@@ -354,7 +359,8 @@ grt_status cuda_pointwise_group_launch_generated(const shape *sh, const operands
     memcpy(args.in, o.in, sizeof args.in);
     args.out = o.out;
     args.n = sh->form.n;
-    args.period = sh->form.period;
+    args.inner = sh->form.inner;
+    args.middle = sh->form.middle;
     void *list[] = {&args};
     CUDA_TRY(cudaLaunchKernel((const void *)sh->generated,
                               dim3((args.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK),
@@ -367,7 +373,7 @@ bool is_aligned(const shape *sh, const operands &o)
 {
     bool aligned = cuda_aligned(o.out, FAST_VECTOR * grt_dtype_size(sh->form.out_dtype));
     for (int32_t k = 0; k < sh->form.n_in; k++)
-        aligned = aligned && (sh->form.place[k] == CUDA_PLACE_ONE ||
+        aligned = aligned && (!(sh->form.place[k] & CUDA_PLACE_INNER) ||
                               cuda_aligned(o.in[k], FAST_VECTOR * grt_dtype_size(sh->form.in_dtype[k])));
     return aligned;
 }

@@ -238,16 +238,41 @@ grt_status cuda_reduce_create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* Sums, means and maxima over one stretch of axes with others behind it. */
+/* False if the kernel for columns has no such fold. */
+bool columns_fold(const job *j, cuda_columns *c)
+{
+    switch (j->how) {
+    case FOLD_SUM:
+        c->fold = CUDA_COLUMNS_SUM;
+        break;
+    case FOLD_ABS:
+        c->fold = CUDA_COLUMNS_ABSOLUTE;
+        break;
+    case FOLD_SQUARE:
+        c->fold = CUDA_COLUMNS_SQUARE;
+        break;
+    case FOLD_MAX:
+        c->fold = CUDA_COLUMNS_MAX;
+        break;
+    case FOLD_MIN:
+        c->fold = CUDA_COLUMNS_MIN;
+        break;
+    default:
+        return false;
+    }
+    c->divisor = j->end == FINISH_MEAN ? (float)j->count : 1.0f;
+    c->root = j->end == FINISH_SQRT;
+    return j->end != FINISH_LOG;
+}
+
+/* Folds over one stretch of axes with others behind it. */
 bool plan_columns(const grt_reshape *r, const job *j, cuda_columns *c)
 {
     const int32_t kept = j->kept.rank;
-    const bool sum = j->how == FOLD_SUM && (j->end == FINISH_NONE || j->end == FINISH_MEAN);
-    if ((!sum && (j->how != FOLD_MAX || j->end != FINISH_NONE)) || j->reduced.rank != 1 || kept < 1 ||
-        kept > 2 || j->kept.strides[1][kept - 1] != 1)
+    if (!columns_fold(j, c) || j->reduced.rank != 1 || kept < 1 || kept > 2 ||
+        j->kept.strides[1][kept - 1] != 1)
         return false;
-    c->fold = sum ? CUDA_COLUMNS_SUM : CUDA_COLUMNS_MAX;
-    c->divisor = j->end == FINISH_MEAN ? (float)j->count : 1.0f;
+    c->wide = r->out[0]->dtype == GRT_DTYPE_FLOAT;
     c->rows = j->reduced.total;
     c->columns = j->kept.dims[kept - 1];
     c->outer = kept == 2 ? j->kept.dims[0] : 1;
@@ -256,7 +281,17 @@ bool plan_columns(const grt_reshape *r, const job *j, cuda_columns *c)
            cuda_columns_plan(c, r->in[0]->dtype, ((const cuda_device *)r->device)->prop.multiProcessorCount);
 }
 
-enum { FEW = 32, MANY_OUTPUTS = 32768, PART = 16384, MAX_PARTS = 512 };
+enum { FEW = 32, FEW_OUTPUTS = 1024, MANY_OUTPUTS = 32768, PART = 16384, MAX_PARTS = 512 };
+
+/* Threads that fold n elements. With few outputs a thread has four: a warp alone would wait for each of its
+ * reads. */
+int32_t threads_of(int64_t n, int64_t outputs)
+{
+    if (outputs > FEW_OUTPUTS)
+        return n <= 1024 ? 32 : n <= 8192 ? 128 : 512;
+    const int64_t warps = (n + 127) / 128;
+    return (int32_t)(warps < 16 ? 32 * warps : 512);
+}
 
 bool folds_in_double(const job *j, grt_dtype dtype)
 {
@@ -303,7 +338,7 @@ grt_status cuda_reduce_reshape(grt_reshape *r)
     int64_t n = j->reduced.total;
     sh->by_columns = n > FEW && plan_columns(r, j, &sh->columns);
     sh->by_thread = n <= FEW || (inner_kept && (j->kept.total >= MANY_OUTPUTS || n <= 8 * FEW));
-    sh->block = n <= 1024 ? 32 : n <= 8192 ? 128 : 512;
+    sh->block = threads_of(n, j->kept.total);
     sh->cut = !sh->by_thread && j->how != FOLD_EXP && j->kept.total < 128 && n > 2 * PART;
     if (sh->cut) {
         sh->second = *j;
@@ -330,26 +365,37 @@ grt_status cuda_reduce_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-template <typename S, typename A> grt_status fold_as(const grt_run *r)
+template <typename S, typename A, typename O> grt_status fold_to(const grt_run *r)
 {
     const shape *sh = (const shape *)r->shape;
     const job *j = &sh->first;
     const S *in = (const S *)r->in[0]->data;
-    S *out = (S *)r->out[0]->data;
+    O *out = (O *)r->out[0]->data;
     cudaStream_t stream = cuda_stream(r);
     if (sh->by_thread) {
-        thread_kernel<S, A, S><<<cuda_grid(j->kept.total), CUDA_BLOCK, 0, stream>>>(*j, in, out);
+        thread_kernel<S, A, O><<<cuda_grid(j->kept.total), CUDA_BLOCK, 0, stream>>>(*j, in, out);
     } else if (sh->cut) {
         A *parts = (A *)r->workspace;
         block_kernel<S, A, A>
             <<<cuda_grid(j->kept.total * j->parts, 1), (unsigned)sh->block, 0, stream>>>(*j, in, parts);
         CUDA_LAUNCHED();
-        block_kernel<A, A, S><<<cuda_grid(j->kept.total, 1), 128, 0, stream>>>(sh->second, parts, out);
+        block_kernel<A, A, O><<<cuda_grid(j->kept.total, 1), 128, 0, stream>>>(sh->second, parts, out);
     } else {
-        block_kernel<S, A, S><<<cuda_grid(j->kept.total, 1), (unsigned)sh->block, 0, stream>>>(*j, in, out);
+        block_kernel<S, A, O><<<cuda_grid(j->kept.total, 1), (unsigned)sh->block, 0, stream>>>(*j, in, out);
     }
     CUDA_LAUNCHED();
     return GRT_OK;
+}
+
+template <typename S, typename A> grt_status fold_as(const grt_run *r)
+{
+    return fold_to<S, A, S>(r);
+}
+
+/* 16-bit floats; the result may be float32. */
+template <typename S> grt_status fold_narrow(const grt_run *r)
+{
+    return r->out[0]->dtype == GRT_DTYPE_FLOAT ? fold_to<S, float, float>(r) : fold_to<S, float, S>(r);
 }
 
 template <typename S> grt_status fold_int(const grt_run *r)
@@ -375,9 +421,9 @@ grt_status cuda_reduce_run(const grt_run *r)
     case GRT_DTYPE_DOUBLE:
         return fold_as<double, double>(r);
     case GRT_DTYPE_FLOAT16:
-        return fold_as<__half, float>(r);
+        return fold_narrow<__half>(r);
     case GRT_DTYPE_BFLOAT16:
-        return fold_as<__nv_bfloat16, float>(r);
+        return fold_narrow<__nv_bfloat16>(r);
     case GRT_DTYPE_INT8:
         return fold_int<int8_t>(r);
     case GRT_DTYPE_INT16:
@@ -397,12 +443,15 @@ grt_status cuda_reduce_run(const grt_run *r)
     }
 }
 
-#define REDUCE(name, set)                                                                   \
-    {                                                                                       \
-        .domain = "", .op = name, .types = {set, CUDA_INDEX}, .flags = GRT_KERNEL_READS(1), \
-        .create = cuda_reduce_create, .destroy = free, .reshape = cuda_reduce_reshape,      \
-        .release_shape = free, .run = cuda_reduce_run                                       \
+#define REDUCE_OF(space, name, set)                                                            \
+    {                                                                                          \
+        .domain = space, .op = name, .types = {set, CUDA_INDEX}, .flags = GRT_KERNEL_READS(1), \
+        .create = cuda_reduce_create, .destroy = free, .reshape = cuda_reduce_reshape,         \
+        .release_shape = free, .run = cuda_reduce_run                                          \
     }
+#define REDUCE(name, set) REDUCE_OF("", name, set)
+/* The result is float32. */
+#define WIDE(name) REDUCE_OF("graphrt", name, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
 
 const grt_kernel_row rows[] = {
     REDUCE("ReduceSum", GRT_SET_NUMBERS),
@@ -415,6 +464,10 @@ const grt_kernel_row rows[] = {
     REDUCE("ReduceSumSquare", GRT_SET_NUMBERS),
     REDUCE("ReduceLogSum", GRT_SET_NUMBERS),
     REDUCE("ReduceLogSumExp", GRT_SET_NUMBERS),
+    WIDE("ReduceSum"),
+    WIDE("ReduceL1"),
+    WIDE("ReduceL2"),
+    WIDE("ReduceSumSquare"),
 };
 
 } // namespace
