@@ -87,6 +87,7 @@ unit_SOURCES += tests/unit/test_pass_cse.c
 unit_SOURCES += tests/unit/test_pass_dce.c
 unit_SOURCES += tests/unit/test_pass_drop_shape_inputs.c
 unit_SOURCES += tests/unit/test_pass_epilogue.c
+unit_SOURCES += tests/unit/test_pass_equal_parts.c
 unit_SOURCES += tests/unit/test_pass_fold.c
 unit_SOURCES += tests/unit/test_pass_fold_if.c
 unit_SOURCES += tests/unit/test_pass_layout.c

@@ -99,6 +99,7 @@ typedef struct pass_context {
     X(networks, 2, DROPS, "compute chains of small batched products in one go")                           \
     X(weight_rows, 2, KEEPS, "store constant weights of TF32 products as tensor cores read them")         \
     X(layout, 2, KEEPS, "lay convolution regions out with channels last")                                 \
+    X(equal_parts, 2, KEEPS, "move equal parts of a value, which are moved alike, all at once")           \
     X(pointwise, 2, DROPS, "compute connected element-wise ops in one go")                                \
     X(drop_shape_inputs, 1, KEEPS, "drop the computation of shapes that the plan knows")                  \
     X(merge_gathers, 2, KEEPS, "make one step of small Gathers that do not wait for each other")

@@ -41,6 +41,8 @@ static const unsigned char schedule[] = {
     PASS_merge_products, PASS_networks, PASS_dce, PASS_weight_rows,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
+    /* chains of moves that begin or end at channels last, and parts of what has them */
+    PASS_moves, PASS_dce, PASS_equal_parts, PASS_simplify, PASS_dce,
     /* residuals that lay behind a transpose until now */
     PASS_epilogue, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal
