@@ -92,6 +92,7 @@ graph_SOURCES += graph/passes/row_moves.c
 graph_SOURCES += graph/passes/simplify.c
 graph_SOURCES += graph/passes/symbolic_sizes.c
 graph_SOURCES += graph/passes/tokens.c
+graph_SOURCES += graph/passes/whole_groups.c
 graph_SOURCES += graph/passes/value_form.h graph/passes/value_form.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =

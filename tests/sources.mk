@@ -79,6 +79,7 @@ unit_SOURCES += tests/unit/test_pass_causal_mask.c
 unit_SOURCES += tests/unit/test_pass_softmax.c
 unit_SOURCES += tests/unit/test_pass_mask_rows.c
 unit_SOURCES += tests/unit/test_pass_weight_rows.c
+unit_SOURCES += tests/unit/test_pass_whole_groups.c
 unit_SOURCES += tests/unit/test_index_map.c
 unit_SOURCES += tests/unit/test_pass_moves.c
 unit_SOURCES += tests/unit/test_pass_row_moves.c
