@@ -417,6 +417,24 @@ static void tell_near_miss(pass_context *context, const ir_node *node, const cha
     ir_warnings_tell(&context->near_misses, node->desc.name, node->desc.op, node->opset, text);
 }
 
+/* Attention over channels: as many rows as a head has channels, each of as many numbers as there are tokens.
+ * Attention on tensor cores, which targets with fast float16 have, takes rows of up to 256 numbers that are
+ * multiples of 16 bytes. For others products and a softmax are faster, whose scores are no larger than the
+ * queries. */
+static bool is_slow_over_channels(const pass_context *context, const attention_match *match)
+{
+    enum { LONGEST = 256, VECTOR = 16 };
+    const ir_type *queries = &match->side[Q].value->type;
+    const grt_dims *dims = match->last->graph->module->dims;
+    const int64_t bytes =
+        context->precision == GRT_PRECISION_FLOAT16 ? 2 : (int64_t)grt_dtype_size(queries->dtype);
+    int64_t keys, size;
+    return context->target->traits->half_floats && !match->n_terms && !match->sinks && match->softcap == 0 &&
+           grt_dim_is_const(dims, match->scores->dims[match->scores->rank - 1], &keys) &&
+           grt_dim_is_const(dims, queries->dims[queries->rank - 1], &size) && keys <= size &&
+           (size > LONGEST || size * bytes % VECTOR != 0);
+}
+
 static void look_at_product(pass_context *context, ir_node *node)
 {
     attention_match match;
@@ -426,7 +444,9 @@ static void look_at_product(pass_context *context, ir_node *node)
         return;
     }
     making m = {.before = node, .match = &match, .sides = match.side};
-    if (!attention_replace(context, &m, node) && m.why)
+    if (is_slow_over_channels(context, &match))
+        tell_near_miss(context, node, "the target is faster with products over rows of this length");
+    else if (!attention_replace(context, &m, node) && m.why)
         tell_near_miss(context, node, m.why);
 }
 

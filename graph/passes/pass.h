@@ -88,6 +88,7 @@ typedef struct pass_context {
     X(causal_mask, 2, DROPS, "let attention hide later keys by itself instead of by a mask")              \
     X(mask_rows, 2, KEEPS, "make one row of attention masks whose rows are equal")                        \
     X(affine, 2, DROPS, "put scales and shifts per channel into weights")                                 \
+    X(whole_groups, 2, DROPS, "compute 1 x 1 convolutions in narrow groups with all channels")            \
     X(phases, 2, DROPS, "compute transposed convolutions as convolutions")                                \
     X(batch_branches, 2, DROPS, "compute branches of one form as one batch")                              \
     X(quantised_epilogues, 2, DROPS, "let products of 8-bit numbers apply activations and add residuals") \
@@ -99,6 +100,7 @@ typedef struct pass_context {
     X(networks, 2, DROPS, "compute chains of small batched products in one go")                           \
     X(weight_rows, 2, KEEPS, "store constant weights of TF32 products as tensor cores read them")         \
     X(layout, 2, KEEPS, "lay convolution regions out with channels last")                                 \
+    X(equal_parts, 2, KEEPS, "move equal parts of a value, which are moved alike, all at once")           \
     X(pointwise, 2, DROPS, "compute connected element-wise ops in one go")                                \
     X(drop_shape_inputs, 1, KEEPS, "drop the computation of shapes that the plan knows")                  \
     X(merge_gathers, 2, KEEPS, "make one step of small Gathers that do not wait for each other")

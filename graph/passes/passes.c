@@ -33,14 +33,16 @@ static const unsigned char schedule[] = {
     PASS_simplify, PASS_dce, PASS_attention, PASS_dce, PASS_moves, PASS_dce, PASS_row_moves, PASS_dce,
     PASS_fold, PASS_causal_mask, PASS_mask_rows, PASS_dce, PASS_simplify,
     /* fused */
-    PASS_affine, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues, PASS_dce, PASS_epilogue,
-    PASS_dce, PASS_merge_projections,
+    PASS_affine, PASS_whole_groups, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues, PASS_dce,
+    PASS_epilogue, PASS_dce, PASS_merge_projections,
     /* narrowed, once all that gains has its final form */
     PASS_precision, PASS_dce, PASS_quantised_norms, PASS_dce,
     /* joined, with the constants that they have by now */
     PASS_merge_products, PASS_networks, PASS_dce, PASS_weight_rows,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
+    /* chains of moves that begin or end at channels last, and parts of what has them */
+    PASS_moves, PASS_dce, PASS_equal_parts, PASS_simplify, PASS_dce,
     /* residuals that lay behind a transpose until now */
     PASS_epilogue, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal

@@ -100,6 +100,15 @@ void make_reduce(node *n)
     set_int(n, "keepdims", draw(0, 1));
 }
 
+/* Few columns that are long. */
+void make_tall_softmax(node *n)
+{
+    n->op = draw_op();
+    n->out = draw_float();
+    add_input(n, n->out, 3, (int64_t[]){draw(1, 3), draw(60, 2500), draw(2, 70)});
+    set_int(n, "axis", 1);
+}
+
 /* Tensors that GPUs divide among many blocks. */
 void make_spread(node *n)
 {
@@ -114,7 +123,8 @@ void make_spread(node *n)
         n->constant[1] = true;
         return;
     }
-    add_input(n, n->out, 4, (int64_t[]){draw(1, 3), channels, draw(60, 130), draw(60, 130)});
+    const int64_t least = draw(0, 1) ? 60 : 10;
+    add_input(n, n->out, 4, (int64_t[]){draw(1, 3), channels, draw(least, 130), draw(least, 130)});
     add_input(n, n->out, 1, &channels);
     add_input(n, n->out, 1, &channels);
     if (n->op[0] == 'G')

@@ -70,13 +70,72 @@ __global__ void softmax_columns(const T *x, T *y, int64_t columns, int64_t size,
     }
 }
 
+enum { TALL_THREADS = 1024, TALL_WIDTH = 32 };
+
+/* Joins what the lanes of a column have; all of them get the result. */
+template <class Op, class W>
+__device__ W join_lanes(W mine, W *shared, int lane, int lanes, int width, int at)
+{
+    __syncthreads(); /* the previous use may still be read */
+    shared[lane * width + at] = mine;
+    for (int n = lanes; n > 1; n = (n + 1) / 2) {
+        const int other = lane + (n + 1) / 2;
+        __syncthreads();
+        if (other < n)
+            shared[lane * width + at] =
+                Op::template join<W>(shared[other * width + at], shared[lane * width + at]);
+    }
+    __syncthreads();
+    return shared[at];
+}
+
+/* The same for few columns that are long: a block has up to TALL_WIDTH neighbours and as many rows at a time
+ * as it has threads for. */
+template <class T>
+__global__ void __launch_bounds__(TALL_THREADS)
+    softmax_tall(const T *x, T *y, int64_t size, int64_t inner, int width, bool log_)
+{
+    using W = typename cuda_wide<T>::type;
+    __shared__ W shared[TALL_THREADS];
+    const int lanes = (int)blockDim.x / width, lane = (int)threadIdx.x / width, at = (int)threadIdx.x % width;
+    const int64_t tiles = (inner + width - 1) / width, column = blockIdx.x % tiles * width + at;
+    const int64_t begin = blockIdx.x / tiles * size * inner + column, end = column < inner ? size : 0;
+    W top = -CUDART_INF_F, sum = 0;
+#pragma unroll 4
+    for (int64_t k = lane; k < end; k += lanes)
+        top = cuda_top::join<W>(cuda_widen(x[begin + k * inner]), top);
+    top = join_lanes<cuda_top, W>(top, shared, lane, lanes, width, at);
+#pragma unroll 4
+    for (int64_t k = lane; k < end; k += lanes)
+        sum += exponential(cuda_widen(x[begin + k * inner]) - top);
+    sum = join_lanes<cuda_sum, W>(sum, shared, lane, lanes, width, at);
+    const W factor = log_ ? logarithm(sum) : 1 / sum;
+#pragma unroll 4
+    for (int64_t k = lane; k < end; k += lanes) {
+        const W d = cuda_widen(x[begin + k * inner]) - top;
+        y[begin + k * inner] = cuda_narrow<T, W>(log_ ? d - factor : exponential(d) * factor);
+    }
+}
+
+/* A thread a column would leave most of a GPU idle, and read each number after the one before. */
+static bool is_tall(const grt_softmax *s)
+{
+    enum { LEAST_ROWS = 64, MOST_COLUMNS = 1 << 15 };
+    return s->inner > 1 && s->size >= LEAST_ROWS && s->outer * s->inner <= MOST_COLUMNS;
+}
+
 template <class T>
 static void cuda_softmax_launch(const grt_softmax *s, const void *x_, void *y_, cudaStream_t stream)
 {
     enum { WARP_SIZES = 1024 }; /* longer rows get a block each */
     const T *x = (const T *)x_;
     T *y = (T *)y_;
-    if (s->inner > 1)
+    if (is_tall(s)) {
+        const int width = s->inner < TALL_WIDTH ? (int)s->inner : TALL_WIDTH;
+        const int64_t blocks = s->outer * ((s->inner + width - 1) / width);
+        const int threads = (s->size < TALL_THREADS ? TALL_THREADS / 4 : TALL_THREADS) / width * width;
+        softmax_tall<T><<<(unsigned)blocks, threads, 0, stream>>>(x, y, s->size, s->inner, width, s->log);
+    } else if (s->inner > 1)
         softmax_columns<T><<<cuda_blocks(s->outer * s->inner, 128), 128, 0, stream>>>(
             x, y, s->outer * s->inner, s->size, s->inner, s->log);
     else if (s->size <= WARP_SIZES)

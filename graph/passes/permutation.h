@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Permutations: index maps that put all elements of their source into another order, which one Transpose
+ * between two Reshapes can do. */
+#ifndef GRT_GRAPH_PASSES_PERMUTATION_H
+#define GRT_GRAPH_PASSES_PERMUTATION_H
+
+#include "graph/passes/index_map.h"
+
+typedef struct permutation {
+    int32_t n;                     /* 1: the order stays */
+    grt_dim dims[INDEX_MAP_PARTS]; /* of the source, its elements grouped as they move */
+    int64_t perm[INDEX_MAP_PARTS];
+} permutation;
+
+/* The map as a permutation of all of its source; false if it is none. */
+bool permutation_of(grt_dims *dims, const index_map *map, permutation *out);
+/* The source, permuted, by new nodes in front of `before`, as the dims of `rank`. NULL: these cannot be made.
+ */
+ir_value *permutation_apply(ir_node *before, ir_value *source, const permutation *p, int32_t rank,
+                            const grt_dim *to);
+
+#endif
