@@ -86,6 +86,12 @@ static grt_tensor alloc_rows(const subject *s, const grt_tensor *row, int64_t ro
     return t;
 }
 
+/* Of one request. */
+typedef struct sample {
+    double ms;
+    grt_request_info parts;
+} sample;
+
 typedef struct client {
     const subject *subject;
     grt_pool *pool;
@@ -95,8 +101,8 @@ typedef struct client {
     int32_t request_priority;
     double begin_ms, end_ms;
     long done;
-    double *ms; /* latencies; NULL: nobody wants them */
-    long n_ms;
+    sample *samples; /* NULL: nobody wants them */
+    long n_samples;
 } client;
 
 static void *ask(void *user)
@@ -114,12 +120,16 @@ static void *ask(void *user)
     for (int32_t i = 0; now < c->end_ms; i = (i + 1) % c->open) {
         if (open[i]) {
             must(grt_request_wait(open[i]), "request");
-            grt_request_release(open[i]);
             now = grt_clock_ms();
             const bool counts = now >= c->begin_ms && now < c->end_ms;
             c->done += counts;
-            if (counts && c->ms && c->n_ms < MOST_SAMPLES)
-                c->ms[c->n_ms++] = now - begun[i];
+            if (counts && c->samples && c->n_samples < MOST_SAMPLES) {
+                sample *s = &c->samples[c->n_samples++];
+                *s = (sample){.ms = now - begun[i], .parts.struct_size = sizeof s->parts};
+                must(grt_request_get_info(open[i], &s->parts), "figures of a request");
+            }
+            grt_request_release(open[i]);
+            now = grt_clock_ms();
         }
         const grt_submission submission = {.struct_size = sizeof submission,
                                            .lane = c->lane,
@@ -265,6 +275,26 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static int compare_samples(const void *a, const void *b)
+{
+    return compare_times(&((const sample *)a)->ms, &((const sample *)b)->ms);
+}
+
+/* Where the slowest percent spends its time, and those around the median: means. */
+static void print_parts(const char *what, const sample *samples, long n)
+{
+    double queue = 0, in = 0, run = 0, out = 0, all = 0;
+    for (long i = 0; i < n; i++) {
+        queue += samples[i].parts.queued_ms / (double)n;
+        in += samples[i].parts.copy_in_ms / (double)n;
+        run += samples[i].parts.run_ms / (double)n;
+        out += samples[i].parts.copy_out_ms / (double)n;
+        all += samples[i].ms / (double)n;
+    }
+    printf("    %-18s %.4f ms: queue %.4f, bind %.4f, run %.4f, results %.4f, the rest %.4f\n", what, all,
+           queue, in, run, out, all - queue - in - run - out);
+}
+
 /* One client of single rows with a pool of its own; `other`, if there is one, is kept busy by another pool.
  */
 static double tail_turn(const char *what, const subject *s, const subject *other, int64_t other_rows)
@@ -272,25 +302,28 @@ static double tail_turn(const char *what, const subject *s, const subject *other
     double ratio = 0;
     client clients[2] = {{0}};
     grt_pool *pool = make_pool(s, 1, 0, 0), *busy = other ? make_pool(other, 2, 0, 0) : NULL;
-    double *ms = malloc(MOST_SAMPLES * sizeof *ms);
-    clients[0] = (client){.subject = s, .pool = pool, .rows = 1, .open = 1, .ms = ms};
+    sample *samples = malloc(MOST_SAMPLES * sizeof *samples);
+    clients[0] = (client){.subject = s, .pool = pool, .rows = 1, .open = 1, .samples = samples};
     clients[1] = (client){.subject = other, .pool = busy, .rows = other_rows, .open = 4};
-    if (!ms)
+    if (!samples)
         exit(1);
     run_clients(clients, other ? 2 : 1);
-    const long n = clients[0].n_ms;
-    qsort(ms, (size_t)n, sizeof *ms, compare_times);
+    const long n = clients[0].n_samples;
+    qsort(samples, (size_t)n, sizeof *samples, compare_samples);
     if (n) {
+        const double p50 = samples[n / 2].ms;
         long slow = n;
-        while (slow > 0 && ms[slow - 1] > 1.5 * ms[n / 2])
+        while (slow > 0 && samples[slow - 1].ms > 1.5 * p50)
             slow--;
-        ratio = ms[n * 999 / 1000] / ms[n / 2];
+        ratio = samples[n * 999 / 1000].ms / p50;
         printf("%-44s p50 %.4f p99 %.4f p99.9 %.4f max %.4f ms, p99.9 / p50 %.2f (%ld of %ld take more than "
                "1.5 of p50), neighbour %.1f rows/s\n",
-               what, ms[n / 2], ms[n * 99 / 100], ms[n * 999 / 1000], ms[n - 1], ratio, n - slow, n,
-               other ? rows_per_s(clients + 1, 1) : 0.0);
+               what, p50, samples[n * 99 / 100].ms, samples[n * 999 / 1000].ms, samples[n - 1].ms, ratio,
+               n - slow, n, other ? rows_per_s(clients + 1, 1) : 0.0);
+        print_parts("40 to 60 %", samples + n * 4 / 10, n / 5);
+        print_parts("the slowest 1 %", samples + n - (n + 99) / 100, (n + 99) / 100);
     }
-    free(ms);
+    free(samples);
     grt_pool_release(pool);
     grt_pool_release(busy);
     return ratio;
