@@ -4,11 +4,13 @@
  *     pool MODEL [DEVICE [RUNS]]      MODEL has one float32 input; unknown dims are 1
  *
  * Prints the median and the 99th percentile of: a run in a context; grt_pool_run; a request that is submitted
- * and waited for, and its submission alone; the same from a callback. One at a time. Then a run and a request
+ * and waited for, and its submission alone; what of that is the system's, which wakes a thread; the same from
+ * a callback. One at a time. Then a run and a request
  * while spans are told, in turns of 100 with such without. */
 #include <graphrt/graphrt.h>
 #include <graphrt/processes.h>
 
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -82,6 +84,50 @@ static double submit_alone(subject *s)
 {
     (void)submit_and_wait(s);
     return submitting;
+}
+
+/* A thread that sleeps, and does nothing when it is woken. */
+static struct sleeper {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool ending;
+} sleeper = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+
+static void *sleep_again_and_again(void *user)
+{
+    (void)user;
+    pthread_mutex_lock(&sleeper.lock);
+    while (!sleeper.ending)
+        pthread_cond_wait(&sleeper.wake, &sleeper.lock);
+    pthread_mutex_unlock(&sleeper.lock);
+    return NULL;
+}
+
+/* After a run, as a submission is. */
+static double wake_sleeper(subject *s)
+{
+    (void)run_context(s);
+    const double begin = grt_clock_ms();
+    pthread_mutex_lock(&sleeper.lock);
+    pthread_cond_signal(&sleeper.wake);
+    pthread_mutex_unlock(&sleeper.lock);
+    return grt_clock_ms() - begin;
+}
+
+static void start_sleeper(void)
+{
+    if (pthread_create(&sleeper.thread, NULL, sleep_again_and_again, NULL))
+        exit(1);
+}
+
+static void end_sleeper(void)
+{
+    pthread_mutex_lock(&sleeper.lock);
+    sleeper.ending = true;
+    pthread_cond_signal(&sleeper.wake);
+    pthread_mutex_unlock(&sleeper.lock);
+    pthread_join(sleeper.thread, NULL);
 }
 
 static double called_at;
@@ -209,6 +255,9 @@ int main(int argc, char **argv)
     measure("grt_pool_run", &s, run_pool, runs);
     measure("submit and wait", &s, submit_and_wait, runs);
     measure("submit", &s, submit_alone, runs);
+    start_sleeper();
+    measure("waking a thread alone", &s, wake_sleeper, runs);
+    end_sleeper();
     measure("submit until called back", &s, submit_and_be_called, runs);
     measure("the same in a process", &s, submit_to_process, runs);
     compare_told("run, spans", &s, run_context, runs);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrun bench: latency, throughput, load phases and memory of models, each in a fresh process. */
+/* graphrun bench: latency, throughput, load phases and memory of models, each in a fresh process, and of all
+ * of them in one pool. */
 #include "tools/bench_html.h"
 #include "tools/bench_report.h"
 #include "tools/bench_samples.h"
+#include "tools/bench_together.h"
 #include "tools/commands.h"
 #include "tools/inputs.h"
 #include "tools/latencies.h"
@@ -32,8 +34,8 @@ typedef struct bench {
     int64_t threads, warmup, repeat, seed, profile, contexts;
     double seconds, rate, deadline;
     const char *concurrency, *page;
-    bool json, pinned, process;
-    json_t *reports;
+    bool json, pinned, process, together;
+    json_t *reports, *mix; /* mix: of all models at once; NULL: none */
     bool failed;
 } bench;
 
@@ -88,6 +90,10 @@ const tool_option bench_options[] = {
         "how much the others miss it"),
     OPTION_FLAG(bench, process, "--process",
                 "with --concurrency or --rate: the session that is asked is in a process of its own"),
+    OPTION_FLAG(
+        bench, together, "--together",
+        "with --concurrency or --rate: then all models at once, in one pool, with so many clients or\n"
+        "requests a second of each"),
     OPTION_FLAG(bench, pinned, "--pinned", "the pool's inputs and outputs lie in page-locked memory"),
     OPTION_TEXT(bench, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_CUSTOM_OPS,
@@ -95,7 +101,8 @@ const tool_option bench_options[] = {
         bench, page, "--report", "FILE.html",
         "also a page with pictures: latencies, throughput over clients, what threads do, memory; with\n"
         "--json, what they show"),
-    OPTION_FLAG(bench, json, "--json", "report as a JSON array, one object per model"),
+    OPTION_FLAG(bench, json, "--json",
+                "report as a JSON array, one object per model; with --together, an object that has it"),
     OPTION_TABLE_END,
 };
 
@@ -194,15 +201,20 @@ static json_t *bench_report(const bench *b, const char *model, const loaded *l, 
     return r;
 }
 
+static int contexts_of_timeline(const bench *b)
+{
+    enum { CONTEXTS = 2 };
+    return b->contexts ? (int)b->contexts : CONTEXTS;
+}
+
 /* What the pictures of --report show. `ms` is sorted. False if it failed. */
 static bool add_pictures(const bench *b, const loaded *l, grt_value *const *values, const double *ms,
                          size_t n, json_t *report)
 {
-    enum { CONTEXTS = 2 };
+    const load_model model = {.model = l->model, .session = l->session, .values = values};
     if (!b->page)
         return true;
-    json_t *timeline =
-        samples_timeline(l->model, l->session, values, b->contexts ? (int)b->contexts : CONTEXTS);
+    json_t *timeline = samples_timeline(&model, 1, contexts_of_timeline(b));
     if (!timeline)
         return tool_fail() == EXIT_GOOD;
     json_object_set_new(report, "timeline", timeline);
@@ -217,21 +229,26 @@ static bool is_loaded(const bench *b)
     return b->concurrency || b->rate > 0;
 }
 
+static load_options load_of(const bench *b)
+{
+    return (load_options){.concurrency = b->concurrency,
+                          .rate = b->rate,
+                          .contexts = (int32_t)b->contexts,
+                          .seconds = b->seconds,
+                          .deadline_ms = b->deadline,
+                          .device = !b->process ? NULL
+                                    : b->device ? b->device
+                                                : "cpu",
+                          .threads = (int32_t)b->threads,
+                          .fallback = b->fallback};
+}
+
 /* False if it failed. */
 static bool add_load(const bench *b, const loaded *l, grt_value *const *values, json_t *report)
 {
-    const load_options options = {.concurrency = b->concurrency,
-                                  .rate = b->rate,
-                                  .contexts = (int32_t)b->contexts,
-                                  .seconds = b->seconds,
-                                  .deadline_ms = b->deadline,
-                                  .device = !b->process ? NULL
-                                            : b->device ? b->device
-                                                        : "cpu",
-                                  .threads = (int32_t)b->threads,
-                                  .fallback = b->fallback};
-    return !is_loaded(b) ||
-           json_object_set_new(report, "load", load_measure(l->model, l->session, values, &options)) == 0;
+    const load_options options = load_of(b);
+    const load_model model = {.model = l->model, .session = l->session, .values = values};
+    return !is_loaded(b) || json_object_set_new(report, "load", load_measure(&model, 1, &options)) == 0;
 }
 
 /* NULL if it was not asked for, or failed. */
@@ -259,10 +276,30 @@ static bool warm_up(const bench *b, grt_context *context, double *out_first_ms)
     return true;
 }
 
-/* In a process of its own: so that peak memory and load times are this model's. */
+static int bench_together(const bench *b, int fd)
+{
+    const together_options options = {.device = b->device,
+                                      .fallback = b->fallback,
+                                      .trust = b->trust,
+                                      .threads = (int32_t)b->threads,
+                                      .inputs = &b->inputs,
+                                      .seed = (uint64_t)b->seed,
+                                      .load = load_of(b),
+                                      .has_pictures = b->page != NULL,
+                                      .timeline_contexts = contexts_of_timeline(b)};
+    json_t *report = together_measure(b->models, b->n, &options);
+    const int code = report && json_dumpfd(report, fd, 0) == 0 ? EXIT_GOOD : EXIT_BAD;
+    json_decref(report);
+    return code;
+}
+
+/* In a process of its own: so that peak memory and load times are this model's. After the last, all of them.
+ */
 static int bench_one(void *user, size_t index, int fd)
 {
     const bench *b = user;
+    if (index == b->n)
+        return bench_together(b, fd);
     const char *model = b->models[index];
     loaded l = {0};
     if (b->page && !samples_watch_memory())
@@ -308,12 +345,19 @@ static bool bench_done(void *user, size_t index, const worker_result *result)
     if (!report) {
         b->failed = true;
         if (result->code < 0)
-            tool_error("%s: %s", b->models[index], result->text);
+            tool_error("%s: %s", index < b->n ? b->models[index] : "together", result->text);
         return true;
     }
+    if (index < b->n) {
+        if (!b->json)
+            bench_report_print(report);
+        json_array_append_new(b->reports, report);
+        return true;
+    }
+    together_compare(report, b->reports);
     if (!b->json)
-        bench_report_print(report);
-    json_array_append_new(b->reports, report);
+        bench_report_print_together(report);
+    b->mix = report;
     return true;
 }
 
@@ -328,9 +372,25 @@ static bool is_pool_possible(const bench *b)
         tool_error("--deadline is about requests: it needs --concurrency or --rate");
     else if (b->process && !is_loaded(b))
         tool_error("--process is about requests: it needs --concurrency or --rate");
+    else if (b->together && !is_loaded(b))
+        tool_error("--together is about requests: it needs --concurrency or --rate");
+    else if (b->together && b->n < 2)
+        tool_error("--together is about several models: there is one");
     else
         return true;
     return false;
+}
+
+static bool show_reports(const bench *b)
+{
+    bool ok = true;
+    if (b->json && b->together && b->mix)
+        ok = json_print(json_pack("{s:O,s:O}", "models", b->reports, "together", b->mix));
+    else if (b->json && !b->together && json_array_size(b->reports))
+        ok = json_print(json_incref(b->reports));
+    if (ok && b->page && json_array_size(b->reports))
+        ok = bench_html(b->page, b->reports, b->mix);
+    return ok;
 }
 
 int bench_command(const tool_command *command, int argc, char **argv)
@@ -344,14 +404,13 @@ int bench_command(const tool_command *command, int argc, char **argv)
         option_given(command, b.n ? b.models[0] : NULL) && trust_read(b.trust_option, &b.trust) &&
         is_pool_possible(&b)) {
         enum { A_DAY = 86400 };
-        bool ok = workers_run(b.n, &(worker_options){.jobs = 1, .limit_s = A_DAY}, bench_one, bench_done, &b);
-        if (ok && b.json && json_array_size(b.reports))
-            ok = json_print(json_incref(b.reports));
-        if (ok && b.page && json_array_size(b.reports))
-            ok = bench_html(b.page, b.reports);
+        const bool ok = workers_run(b.n + b.together, &(worker_options){.jobs = 1, .limit_s = A_DAY},
+                                    bench_one, bench_done, &b) &&
+                        show_reports(&b);
         code = ok && !b.failed ? EXIT_GOOD : EXIT_BAD;
     }
     json_decref(b.reports);
+    json_decref(b.mix);
     inputs_release(&b.inputs);
     free(b.trust);
     free(b.models);

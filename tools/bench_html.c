@@ -104,10 +104,20 @@ static void put_distribution(FILE *f, const json_t *r)
 static void put_latency_row(FILE *f, const char *name, double per_s, const json_t *latency)
 {
     static const char *const columns[] = {"min", "p50", "p90", "p95", "p99", "p99_9", "max", "mean"};
-    fprintf(f, "<tr><td class=l>%s</td><td>%.2f</td>", name, per_s);
+    fputs("<tr><td class=l>", f);
+    html_put(f, name);
+    fprintf(f, "</td><td>%.2f</td>", per_s);
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         fprintf(f, "<td>%.4g</td>", field(latency, columns[i]));
     fputs("</tr>\n", f);
+}
+
+static void put_latency_heads(FILE *f)
+{
+    fputs("<table><tr><th "
+          "class=l>milliseconds</th><th>runs/s</th><th>min</th><th>p50</th><th>p90</th><th>p95</th>"
+          "<th>p99</th><th>p99.9</th><th>max</th><th>mean</th></tr>\n",
+          f);
 }
 
 static void load_name(const json_t *entry, char *out, size_t size)
@@ -123,10 +133,7 @@ static void put_latencies(FILE *f, const json_t *r)
     const json_t *entry, *pool = json_object_get(r, "pool");
     size_t i;
     char name[64];
-    fputs("<table><tr><th "
-          "class=l>milliseconds</th><th>runs/s</th><th>min</th><th>p50</th><th>p90</th><th>p95</th>"
-          "<th>p99</th><th>p99.9</th><th>max</th><th>mean</th></tr>\n",
-          f);
+    put_latency_heads(f);
     put_latency_row(f, "one context", field(r, "throughput_per_s"), json_object_get(r, "latency_ms"));
     json_array_foreach(json_object_get(r, "load"), i, entry)
     {
@@ -325,7 +332,44 @@ static void put_report(FILE *f, const json_t *r)
     put_memory(f, r);
 }
 
-bool bench_html(const char *path, const json_t *reports)
+/* Of each load a row for all requests, and one for each model. */
+static void put_mixed_latencies(FILE *f, const json_t *together)
+{
+    const json_t *entry, *one;
+    size_t i, k;
+    char name[64], row[160];
+    put_latency_heads(f);
+    json_array_foreach(json_object_get(together, "load"), i, entry)
+    {
+        const double slices = field(entry, "of_time_slices");
+        load_name(entry, name, sizeof name);
+        const int n = snprintf(row, sizeof row, "%s of each", name);
+        if (slices > 0)
+            snprintf(row + n, sizeof row - (size_t)n, ", %.3f of their time-slices", slices);
+        put_latency_row(f, row, field(entry, "throughput_per_s"), json_object_get(entry, "latency_ms"));
+        json_array_foreach(json_object_get(entry, "models"), k, one) put_latency_row(
+            f, text_field(one, "model"), field(one, "throughput_per_s"), json_object_get(one, "latency_ms"));
+    }
+    fputs("</table>\n", f);
+}
+
+static void put_together(FILE *f, const json_t *together)
+{
+    char memory[FIGURE_SIZE];
+    const json_t *models = json_object_get(together, "models");
+    fprintf(f, "<h2>%zu models together</h2><p>", json_array_size(models));
+    html_put(f, text_field(together, "device"));
+    fprintf(f,
+            ", %.0f thread%s, one pool with contexts of each model. Loaded in %.3f ms, peak memory %s.</p>\n",
+            field(together, "threads"), field(together, "threads") > 1 ? "s" : "", field(together, "load_ms"),
+            figure_bytes(field(together, "peak_rss_bytes"), memory));
+    put_mixed_latencies(f, together);
+    put_throughput(f, together);
+    put_timeline(f, together);
+    put_memory(f, together);
+}
+
+bool bench_html(const char *path, const json_t *reports, const json_t *together)
 {
     whole_file file;
     size_t i;
@@ -335,6 +379,8 @@ bool bench_html(const char *path, const json_t *reports)
     html_begin(file.f, "graphrun bench");
     put_style(file.f);
     json_array_foreach(reports, i, report) put_report(file.f, report);
+    if (together)
+        put_together(file.f, together);
     html_end(file.f);
     return whole_file_end(&file, true);
 }

@@ -6,7 +6,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* `reports` are those of --json. False after printing an error. */
-bool bench_html(const char *path, const json_t *reports);
+/* `reports` are those of --json, `together` that of all models at once (NULL: none). False after printing an
+ * error. */
+bool bench_html(const char *path, const json_t *reports, const json_t *together);
 
 #endif

@@ -39,23 +39,45 @@ static void print_deadline(const json_t *deadline)
     tool_print("\n");
 }
 
+static void print_load_entry(const char *name, double number, const json_t *entry)
+{
+    const json_t *latency = json_object_get(entry, "latency_ms");
+    tool_print("  %s", name);
+    if (number > 0)
+        tool_print(" %-8g", number);
+    tool_print(" %10.2f runs/s  p50 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f ms\n",
+               number_member(entry, "throughput_per_s"), number_member(latency, "p50"),
+               number_member(latency, "p95"), number_member(latency, "p99"), number_member(latency, "p99_9"),
+               number_member(latency, "max"));
+    if (json_object_get(entry, "deadline"))
+        print_deadline(json_object_get(entry, "deadline"));
+}
+
 static void print_load(const json_t *r)
 {
-    size_t i;
-    const json_t *entry;
+    size_t i, k;
+    const json_t *entry, *one;
     json_array_foreach(json_object_get(r, "load"), i, entry)
     {
-        const json_t *latency = json_object_get(entry, "latency_ms"),
-                     *clients = json_object_get(entry, "clients");
-        tool_print("  %s %-8g %10.2f runs/s  p50 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f ms\n",
-                   clients ? "clients" : "rate   ",
-                   clients ? json_number_value(clients) : number_member(entry, "rate"),
-                   number_member(entry, "throughput_per_s"), number_member(latency, "p50"),
-                   number_member(latency, "p95"), number_member(latency, "p99"),
-                   number_member(latency, "p99_9"), number_member(latency, "max"));
-        if (json_object_get(entry, "deadline"))
-            print_deadline(json_object_get(entry, "deadline"));
+        const json_t *clients = json_object_get(entry, "clients"),
+                     *slices = json_object_get(entry, "of_time_slices");
+        print_load_entry(clients ? "clients" : "rate   ",
+                         clients ? json_number_value(clients) : number_member(entry, "rate"), entry);
+        json_array_foreach(json_object_get(entry, "models"), k, one)
+            print_load_entry(json_string_value(json_object_get(one, "model")), 0, one);
+        if (slices)
+            tool_print("    %.3f of their time-slices\n", json_number_value(slices));
     }
+}
+
+void bench_report_print_together(const json_t *r)
+{
+    char memory[FIGURE_SIZE];
+    tool_print("%zu models together on %s, %.0f threads; clients and rates are of each\n",
+               json_array_size(json_object_get(r, "models")), json_string_value(json_object_get(r, "device")),
+               number_member(r, "threads"));
+    print_load(r);
+    tool_print("  memory      %s at its peak\n", figure_bytes(number_member(r, "peak_rss_bytes"), memory));
 }
 
 void bench_report_print(const json_t *r)

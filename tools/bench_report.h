@@ -7,5 +7,7 @@
 
 /* An object as graphrun bench --json has it. */
 void bench_report_print(const json_t *report);
+/* `together` of --together. */
+void bench_report_print_together(const json_t *together);
 
 #endif

@@ -108,6 +108,8 @@ json_t *samples_take_memory(void)
 }
 
 typedef struct timeline {
+    const load_model *models; /* one for each lane */
+    size_t n;
     json_t *bars;
     double begin_ms;
 } timeline;
@@ -125,46 +127,60 @@ static void add_bar(void *user, const recorded_span *s)
     if (s->kind == GRT_SPAN_REQUEST || s->kind == GRT_SPAN_QUEUE)
         return;
     char name[256];
-    snprintf(name, sizeof name, "%s%s%s", s->op, *s->op ? " " : "", s->name);
+    const bool copies = s->kind == GRT_SPAN_COPY_IN || s->kind == GRT_SPAN_COPY_OUT;
+    if (t->n > 1 && copies && s->lane < t->n)
+        snprintf(name, sizeof name, "%s", t->models[s->lane].name);
+    else
+        snprintf(name, sizeof name, "%s%s%s", s->op, *s->op ? " " : "", s->name);
     json_array_append_new(t->bars, json_pack("{s:i,s:s,s:o,s:f,s:f}", "thread", s->thread, "kind",
                                              span_kind_text(s->kind), "name", json_text(name), "begin_ms",
                                              s->begin_ms - t->begin_ms, "end_ms", s->end_ms - t->begin_ms));
 }
 
-static grt_status run_requests(grt_pool *pool, size_t n_inputs, grt_value *const *values, int n)
+/* So many of each model, which take turns. */
+static grt_status run_requests(grt_pool *pool, const load_model *models, size_t n, int of_each)
 {
-    enum { MOST = 256 };
+    enum { MOST = 1024 };
     grt_request *requests[MOST];
     grt_status status = GRT_OK;
-    int submitted = 0;
-    for (; status == GRT_OK && submitted < n && submitted < MOST; submitted++)
-        status =
-            grt_pool_submit_values(pool, (const grt_value *const *)values, n_inputs, &requests[submitted]);
+    size_t submitted = 0;
+    for (; status == GRT_OK && submitted < (size_t)of_each * n && submitted < MOST; submitted++) {
+        const load_model *m = &models[submitted % n];
+        const grt_submission submission = {.struct_size = sizeof submission,
+                                           .lane = submitted % n,
+                                           .values = (const grt_value *const *)m->values,
+                                           .n_inputs = grt_model_input_count(m->model)};
+        status = grt_pool_submit_with(pool, &submission, &requests[submitted]);
+    }
     if (status != GRT_OK)
         submitted--;
     const grt_status drained =
         grt_pool_drain(pool, 0); /* by its own threads: who waits for a request helps */
-    for (int i = 0; i < submitted && status == GRT_OK; i++)
+    for (size_t i = 0; i < submitted && status == GRT_OK; i++)
         status = drained == GRT_OK ? grt_request_wait(requests[i]) : drained;
-    for (int i = 0; i < submitted; i++)
+    for (size_t i = 0; i < submitted; i++)
         grt_request_release(requests[i]);
     return status;
 }
 
-json_t *samples_timeline(const grt_model *model, grt_session *session, grt_value *const *values, int contexts)
+json_t *samples_timeline(const load_model *models, size_t n, int contexts)
 {
     enum { WARM = 4, SHOWN = 2 }; /* requests of each context */
     const grt_pool_options options = {
         .struct_size = sizeof options, .contexts = contexts, .queue = WARM * contexts};
-    const size_t n = grt_model_input_count(model);
-    timeline t = {.bars = json_array()};
+    timeline t = {.models = models, .n = n, .bars = json_array()};
     grt_pool *pool = NULL;
-    grt_status status = grt_pool_create(&session, 1, &options, &pool);
+    size_t lane;
+    grt_status status = grt_pool_create(NULL, 0, NULL, &pool);
+    for (size_t i = 0; status == GRT_OK && i < n; i++) {
+        grt_session *session = models[i].session;
+        status = grt_pool_add(pool, &session, 1, &options, &lane);
+    }
     if (status == GRT_OK) /* the first of each context prepares, and the second is captured */
-        status = run_requests(pool, n, values, WARM * contexts);
+        status = run_requests(pool, models, n, WARM * contexts);
     spans_start();
     if (status == GRT_OK)
-        status = run_requests(pool, n, values, SHOWN * contexts);
+        status = run_requests(pool, models, n, SHOWN * contexts);
     spans_stop();
     grt_pool_release(pool);
     spans_each(find_begin, &t);

@@ -3,9 +3,7 @@
 #ifndef TOOLS_BENCH_SAMPLES_H
 #define TOOLS_BENCH_SAMPLES_H
 
-#include <graphrt/graphrt.h>
-
-#include <jansson.h>
+#include "tools/load.h"
 
 /* [{up_to_ms, runs}]: of n sorted samples, columns of equal width up to the 95th percentile, and one for the
  * rest. */
@@ -16,9 +14,9 @@ bool samples_watch_memory(void);
 /* [{ms, rss_bytes}], from the first look on; the thread ends. Empty if there was none. */
 json_t *samples_take_memory(void);
 
-/* [{thread, kind, name, begin_ms, end_ms}]: what the threads of a pool with so many contexts do for a few
- * requests that are submitted at once. NULL after an error (grt_last_error). */
-json_t *samples_timeline(const grt_model *model, grt_session *session, grt_value *const *values,
-                         int contexts);
+/* [{thread, kind, name, begin_ms, end_ms}]: what the threads of a pool with so many contexts for each of n
+ * models do for a few requests that are submitted at once. Of several models, copies have the model's name.
+ * NULL after an error (grt_last_error). */
+json_t *samples_timeline(const load_model *models, size_t n, int contexts);
 
 #endif

@@ -18,16 +18,18 @@ grt_status loaded_model(grt_runtime *runtime, const char *path, const char *devi
     return grt_model_open_with(runtime, path, &options, out_model);
 }
 
-grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback, int32_t threads,
-                       const char *trust)
+static grt_status loaded_open_in(loaded *l, grt_runtime *runtime, const char *path, const char *device,
+                                 const char *fallback, int32_t threads, const char *trust)
 {
-    double begin = now_ms();
-    grt_session_options options = {.struct_size = sizeof options, .threads = threads, .fallback = fallback};
+    const double begin = now_ms();
+    const grt_session_options options = {
+        .struct_size = sizeof options, .threads = threads, .fallback = fallback};
+    grt_status status = GRT_OK;
     *l = (loaded){0};
-    visible_limit(device);
-    grt_status status = grt_runtime_create(&l->runtime);
+    if (!runtime)
+        status = grt_runtime_create(&l->runtime);
     if (status == GRT_OK)
-        status = loaded_model(l->runtime, path, device, trust, &l->model);
+        status = loaded_model(runtime ? runtime : l->runtime, path, device, trust, &l->model);
     l->sessions_at_ms = now_ms() - begin;
     if (status == GRT_OK)
         status = grt_session_create(l->model, device, &options, &l->session);
@@ -35,6 +37,19 @@ grt_status loaded_open(loaded *l, const char *path, const char *device, const ch
         status = grt_context_create(l->session, &l->context);
     l->total_ms = now_ms() - begin;
     return l->status = status;
+}
+
+grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback, int32_t threads,
+                       const char *trust)
+{
+    visible_limit(device);
+    return loaded_open_in(l, NULL, path, device, fallback, threads, trust);
+}
+
+grt_status loaded_open_beside(loaded *l, const loaded *first, const char *path, const char *device,
+                              const char *fallback, int32_t threads, const char *trust)
+{
+    return loaded_open_in(l, first->runtime, path, device, fallback, threads, trust);
 }
 
 void loaded_release(loaded *l)

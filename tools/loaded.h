@@ -20,6 +20,9 @@ typedef struct loaded {
  * case. */
 grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback, int32_t threads,
                        const char *trust);
+/* The same beside another one, in its runtime: of models that share devices. */
+grt_status loaded_open_beside(loaded *l, const loaded *first, const char *path, const char *device,
+                              const char *fallback, int32_t threads, const char *trust);
 /* As above, but only the model. */
 grt_status loaded_model(grt_runtime *runtime, const char *path, const char *device, const char *trust,
                         grt_model **out_model);

@@ -30,6 +30,7 @@ graphrun_SOURCES += tools/run.c
 graphrun_SOURCES += tools/check.c
 graphrun_SOURCES += tools/bench.c
 graphrun_SOURCES += tools/bench_report.h tools/bench_report.c
+graphrun_SOURCES += tools/bench_together.h tools/bench_together.c
 graphrun_SOURCES += tools/profile.h tools/profile.c
 graphrun_SOURCES += tools/case_run.h tools/case_run.c
 graphrun_SOURCES += tools/input_lists.h tools/input_lists.c

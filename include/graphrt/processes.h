@@ -26,6 +26,7 @@ typedef struct grt_process_options {
     double grace_ms;           /* a process that has not answered so long after its request was cancelled or late is ended; 0: 2,000 */
     int32_t most_failures;     /* so many starts in a row that fail, or whose process ends before it has answered, are the end of that
                                   session; 0: 3 */
+    int64_t multiprocessors;   /* of each session, as in grt_session_options. Sessions of different processes may have the same ones */
 } grt_process_options;
 
 /* Add a lane whose n sessions of `model` are each in a process of its own, on devices[i] ("cuda:0"; the same may be named more than once). The

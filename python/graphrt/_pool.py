@@ -46,14 +46,15 @@ class Pool:
         return self._know(lane, len(sessions) * contexts, queue, max_batch)
 
     def add_processes(self, model, devices=("cpu",), *, contexts=1, queue=0, share=0.0, max_batch=0, max_delay=0.0, padding="power of two", threads=0,
-                      fallback=None, memory_limit=0, priority=0, program=None, custom_ops=None, start_timeout=0.0, grace=0.0, most_failures=0):
+                      fallback=None, memory_limit=0, priority=0, multiprocessors=0, program=None, custom_ops=None, start_timeout=0.0, grace=0.0,
+                      most_failures=0):
         """Add a lane whose sessions are each in a process of its own, which is replaced when it ends or loses its device: this process opens
         none of the devices. Inputs and outputs are arrays of numbers in memory of the host; there is no state.
 
         Args:
             model: a graphrt.Model.
             devices: one for each process: "cuda:0".
-            threads, fallback, memory_limit, priority: of each session, as graphrt.Session has them.
+            threads, fallback, memory_limit, priority, multiprocessors: of each session, as graphrt.Session has them.
             program: what is started; None: the package's own graphrun.
             custom_ops: a shared object with custom operators, which each process loads.
             start_timeout: seconds until a session is ready; 0: 120.
@@ -66,8 +67,9 @@ class Pool:
             own = Path(__file__).parent / "bin" / "graphrun"
             program = own if own.exists() else None
         program, custom_ops = (None if path is None else os.fspath(path) for path in (program, custom_ops))
-        processes = {"threads": threads, "fallback": fallback, "memory_limit": memory_limit, "priority": priority, "program": program,
-                     "custom_ops": custom_ops, "start_timeout": start_timeout, "grace": grace, "most_failures": most_failures}
+        processes = {"threads": threads, "fallback": fallback, "memory_limit": memory_limit, "priority": priority,
+                     "multiprocessors": multiprocessors, "program": program, "custom_ops": custom_ops, "start_timeout": start_timeout, "grace": grace,
+                     "most_failures": most_failures}
         lane = self._pool.add_processes(model, list(devices), processes, contexts=contexts, queue=queue, share=share, max_batch=max_batch,
                                         max_delay=max_delay, padding=padding)
         return self._know(lane, len(devices) * contexts, queue, max_batch)

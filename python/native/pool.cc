@@ -224,8 +224,16 @@ class Pool
                 nb::object state, bool wait, nb::object done);
     nb::dict stats(size_t lane);
     nb::dict times(const std::string &phase, size_t lane);
-    void drain(nb::handle timeout);
-    void shutdown(nb::handle timeout);
+    /* grt_pool_drain or grt_pool_shutdown */
+    void finish(grt_status (*how)(grt_pool *pool, double deadline_ms), nb::handle timeout);
+    void drain(nb::handle timeout)
+    {
+        finish(grt_pool_drain, timeout);
+    }
+    void shutdown(nb::handle timeout)
+    {
+        finish(grt_pool_shutdown, timeout);
+    }
     void cancel()
     {
         grt_pool_cancel(pool_.get());
@@ -317,6 +325,7 @@ size_t Pool::add_processes(nb::object owner, nb::list devices, nb::dict given, n
     processes.threads = number_of<int32_t>(given, "threads");
     processes.memory_limit = number_of<uint64_t>(given, "memory_limit");
     processes.priority = number_of<int32_t>(given, "priority");
+    processes.multiprocessors = number_of<int64_t>(given, "multiprocessors");
     processes.start_timeout_ms = 1e3 * number_of<double>(given, "start_timeout");
     processes.grace_ms = 1e3 * number_of<double>(given, "grace");
     processes.most_failures = number_of<int32_t>(given, "most_failures");
@@ -437,24 +446,13 @@ nb::dict Pool::times(const std::string &phase, size_t lane)
     return row;
 }
 
-void Pool::drain(nb::handle timeout)
+void Pool::finish(grt_status (*how)(grt_pool *pool, double deadline_ms), nb::handle timeout)
 {
     const double deadline_ms = deadline_of(timeout);
     grt_status status;
     {
         nb::gil_scoped_release released;
-        status = grt_pool_drain(pool_.get(), deadline_ms);
-    }
-    check(status);
-}
-
-void Pool::shutdown(nb::handle timeout)
-{
-    const double deadline_ms = deadline_of(timeout);
-    grt_status status;
-    {
-        nb::gil_scoped_release released;
-        status = grt_pool_shutdown(pool_.get(), deadline_ms);
+        status = how(pool_.get(), deadline_ms);
     }
     check(status);
 }

@@ -219,5 +219,7 @@ def test_processes_that_are_killed_are_replaced(digits, images, want):
         assert pool.process(0, lane=lane)["started"] == 3
         with pytest.raises(graphrt.DeviceError, match="nosuch"):
             pool.add_processes(graphrt.Model(digits), ["nosuch"])
+        with pytest.raises(graphrt.Unsupported, match="leave multiprocessors 0"):
+            pool.add_processes(graphrt.Model(digits), ["cpu"], multiprocessors=8)
         with pytest.raises(graphrt.Unsupported):
             pool.replace(0, graphrt.Session(digits), lane=lane)

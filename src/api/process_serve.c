@@ -183,7 +183,8 @@ static grt_status open_served(served *s, const grt_wire_start *start, int plan)
                                          .threads = start->threads,
                                          .fallback = start->fallback ? "cpu" : NULL,
                                          .memory_limit = start->memory_limit,
-                                         .priority = start->priority};
+                                         .priority = start->priority,
+                                         .multiprocessors = start->multiprocessors};
     snprintf(path, sizeof path, "/proc/self/fd/%d", plan);
     if (start->custom_ops[0])
         GRT_TRY(grt_custom_ops_load(start->custom_ops));

@@ -2,39 +2,49 @@
 #include "src/base/span.h"
 
 #include "src/base/nvtx.h"
+#include "src/base/reader.h"
+#include "src/base/span_clock.h"
 
 #include <pthread.h>
 
 atomic_bool grt_spans_wanted;
 
-/* Written by grt_trace_set, read by whoever tells something. */
-static pthread_rwlock_t spans_lock = PTHREAD_RWLOCK_INITIALIZER;
-static void (*spans_listener)(void *user, const grt_span *span);
-static void *spans_user;
+typedef struct listener {
+    void (*tell)(void *user, const grt_span *span);
+    void *user;
+} listener;
+
+/* Two take turns: nobody uses the one that was set before the one that is set. */
+static listener spans_listeners[2];
+static _Atomic(const listener *) spans_listener;
+static pthread_mutex_t spans_lock = PTHREAD_MUTEX_INITIALIZER; /* of those who set */
 static pthread_once_t spans_looked = PTHREAD_ONCE_INIT;
 static atomic_uint_least64_t spans_requests;
 
 /* With the lock. */
 static void note_wanted(void)
 {
-    atomic_store_explicit(&grt_spans_wanted, spans_listener || grt_nvtx_is_on(), memory_order_relaxed);
+    atomic_store_explicit(&grt_spans_wanted, atomic_load(&spans_listener) || grt_nvtx_is_on(),
+                          memory_order_relaxed);
 }
 
 void grt_trace_set(void (*span)(void *user, const grt_span *span), void *user)
 {
-    pthread_rwlock_wrlock(&spans_lock);
-    spans_listener = span;
-    spans_user = user;
+    pthread_mutex_lock(&spans_lock);
+    listener *next = &spans_listeners[atomic_load(&spans_listener) == spans_listeners];
+    *next = (listener){span, user};
+    atomic_store(&spans_listener, span ? next : NULL);
     note_wanted();
-    pthread_rwlock_unlock(&spans_lock);
+    grt_readers_wait();
+    pthread_mutex_unlock(&spans_lock);
 }
 
 static void look_for_profilers(void)
 {
-    pthread_rwlock_wrlock(&spans_lock);
+    pthread_mutex_lock(&spans_lock);
     grt_nvtx_look();
     note_wanted();
-    pthread_rwlock_unlock(&spans_lock);
+    pthread_mutex_unlock(&spans_lock);
 }
 
 void grt_spans_look(void)
@@ -48,10 +58,11 @@ static void tell_span(grt_span *span)
     span->op = span->op ? span->op : "";
     span->name = span->name ? span->name : "";
     span->device = span->device ? span->device : "";
-    pthread_rwlock_rdlock(&spans_lock);
-    if (spans_listener)
-        spans_listener(spans_user, span);
-    pthread_rwlock_unlock(&spans_lock);
+    grt_reader *reader = grt_reader_enter();
+    const listener *l = atomic_load(&spans_listener);
+    if (l)
+        l->tell(l->user, span);
+    grt_reader_leave(reader);
 }
 
 void grt_span_enter_at(grt_span_scope *scope, double begin_ms)
@@ -65,12 +76,13 @@ void grt_span_enter_at(grt_span_scope *scope, double begin_ms)
 void grt_span_enter_on(grt_span_scope *scope)
 {
     grt_span_enter_at(scope, 0);
-    scope->span.begin_ms = grt_now_ms();
+    scope->span.begin_ms = grt_span_clock_ms();
 }
 
 double grt_span_leave_on(grt_span_scope *scope)
 {
-    const double end_ms = scope->span.end_ms = grt_now_ms();
+    const double now = grt_span_clock_ms(), end_ms = now > scope->span.begin_ms ? now : scope->span.begin_ms;
+    scope->span.end_ms = end_ms;
     grt_nvtx_pop();
     tell_span(&scope->span);
     return end_ms;

@@ -2,6 +2,7 @@
 #include "src/exec/execute.h"
 
 #include "src/base/span.h"
+#include "src/base/span_clock.h"
 #include "src/exec/watch.h"
 
 /* Somebody looks on. *at_ms: when the step before has ended. */
@@ -22,7 +23,7 @@ grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end)
 {
     const grt_instruction *instructions = frame->program->instructions;
     const bool in_spans = grt_spans_are_on();
-    double at_ms = in_spans ? grt_now_ms() : 0;
+    double at_ms = in_spans ? grt_span_clock_ms() : 0;
     for (int32_t i = first; i < end; i++) {
         const grt_instruction *ins = &instructions[i];
         frame->at = i;

@@ -70,6 +70,7 @@ static grt_status take_process_options(grt_lane_processes *all, const grt_proces
     setup->start.priority = options->priority;
     setup->start.fallback = options->fallback != NULL;
     setup->start.memory_limit = options->memory_limit;
+    setup->start.multiprocessors = options->multiprocessors;
     return copy_text(setup->start.custom_ops, sizeof setup->start.custom_ops, options->custom_ops,
                      "custom_ops");
 }

@@ -21,6 +21,7 @@ typedef struct grt_wire_start {
     int32_t threads, priority;
     bool fallback;
     uint64_t memory_limit;
+    int64_t multiprocessors;
 } grt_wire_start;
 
 typedef struct grt_wire_ready {

@@ -49,6 +49,19 @@ for device in cpu mirror:0; do
     check "a page of a benchmark on $device" pictured "$device"
     check "its figures are those of --json ($device)" same_figures
 done
+# The mix has a row for all requests and one for each model, whose figures are those of --json, and pictures of its own.
+mixed_page()
+{
+    ./graphrun bench "$model" "$model" --device mirror:0 --threads 1 --seconds 0.1 --concurrency 1,3 --together --report "$page" --json >"$report" &&
+        tests/scripts/json_valid "$srcdir/docs/reports.schema.json" bench_together <"$report" && tests/scripts/json_has together.timeline.0.thread:integer together.memory.1.ms:number <"$report" || return 1
+    sed -n '/<h2>2 models together/,$p' "$page" >"$scratch/mix.html"
+    sed -i '1,/"together": {/d' "$report"
+    cells() { grep -E '^<tr><td class=l>' "$scratch/mix.html" | sed -E 's/<td class=l>[^<]*<\/td>//; s/<\/?tr>//g; s/<td[^>]*>//g; s/<\/td>/ /g' | cut -d' ' -f "$1"; }
+    [ "$(cells 1 | wc -l)" = 6 ] && diff <(numbers throughput_per_s %.2f | sort) <(cells 1 | sort) &&
+        [ "$(grep -c '<h3>Throughput\|<h3>Timeline\|<h3>Memory' "$scratch/mix.html")" = 3 ] &&
+        [ "$(grep -c '"clients"' "$report")" = "$(grep -o '<circle' "$scratch/mix.html" | wc -l)" ] && grep -q 'of each, [0-9.]* of their time-slices' "$scratch/mix.html"
+}
+check "a page of models together" mixed_page
 check "the page needs nothing else" sh -c "! grep -qE '<script|<link|src=|href=|url\(|@import' '$page'"
 
 if ! grep -q '^#define HAVE_NVTX3' config.h; then

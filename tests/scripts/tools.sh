@@ -345,6 +345,21 @@ refuse 2 "--process without requests" ./graphrun bench "$plan" --process
 check "bench under load --json" fields bench "./graphrun bench $plan --seconds 0.05 --concurrency 1,3 --rate 200 --json" 0.load.1.clients:integer \
     0.load.1.latency_ms.p99_9:number 0.load.2.rate:number 0.load.2.throughput_per_s:number
 check "bench under load" says "^  clients 3  .* p99.9 .* max" ./graphrun bench "$plan" --seconds 0.05 --concurrency 1,3
+mixed() { sh -c "$1" | tee "$scratch/mixed.json" | tests/scripts/json_valid "$srcdir/docs/reports.schema.json" bench_together && shift && tests/scripts/json_has "$@" <"$scratch/mixed.json"; }
+check "models together --json" mixed "./graphrun bench $plan $model --seconds 0.05 --together --concurrency 1,3 --rate 200 --deadline 60000 --threads 1 --json" models.1.load.2.rate:number \
+    together.models.1:string together.load.1.clients:integer together.load.1.of_time_slices:number together.load.1.models.1.latency_ms.p99_9:number \
+    together.load.1.models.1.deadline.met:number together.load.2.rate:number together.load.2.models.0.throughput_per_s:number together.peak_rss_bytes:integer
+# Of three throughputs of a load, one is the sum of the others.
+sums_up()
+{
+    sed '1,/"together": {/d' "$scratch/mixed.json" | grep -oE '"throughput_per_s": [0-9.e+]+' | awk '{ sum += $2; most = $2 > most ? $2 : most }
+        NR % 3 == 0 { off = sum - 2 * most; bad = bad || most <= 0 || off > 1e-3 || off < -1e-3; sum = most = 0 } END { exit bad || NR != 9 }'
+}
+check "all requests are those of the models" sums_up
+check "models together in processes, on a device" mixed "./graphrun bench $model $model --device mirror:0 --seconds 0.05 --together --concurrency 2 --process --threads 1 --json" together.load.0.models.1.model:string
+check "models together" says "^2 models together on cpu" ./graphrun bench "$plan" "$model" --seconds 0.05 --together --rate 100
+refuse 2 "--together without requests" ./graphrun bench "$plan" "$model" --together
+refuse 2 "one model together" ./graphrun bench "$plan" --together --rate 100
 check "a deadline that all meet" fields bench "./graphrun bench $plan --seconds 0.05 --concurrency 2 --deadline 60000 --json" 0.load.0.deadline.met:number
 check "a deadline that none meet" says "within 1e-06 ms  0.000 %; late by p50" ./graphrun bench "$plan" --seconds 0.05 --concurrency 2 --deadline 0.000001
 refuse 2 "a deadline of nothing" ./graphrun bench "$plan" --deadline 1

@@ -39,7 +39,7 @@ static const layout layouts[] = {
     LAYOUT(grt_memory_info, process_bytes, 88, 96),
     LAYOUT(grt_memory_options, n_shapes, 32, 40),
     LAYOUT(grt_pool_options, device_runs, 40, 48),
-    LAYOUT(grt_process_options, most_failures, 72, 80),
+    LAYOUT(grt_process_options, multiprocessors, 80, 88),
     LAYOUT(grt_process_info, lost, 24, 32),
     LAYOUT(grt_state_pair, reserved, 32, 64),
     LAYOUT(grt_state_info, bytes, 224, 232),

@@ -172,6 +172,32 @@ START_TEST(errors_are_told)
 }
 END_TEST
 
+/* The mirror has 16 processors; the message is that of the session in its process. */
+START_TEST(parts_of_a_device)
+{
+    const char *const mirror[] = {"mirror:1"};
+    grt_model *model = open_neg();
+    grt_process_options processes = {
+        .struct_size = sizeof processes, .program = program(), .threads = 1, .multiprocessors = 17};
+    grt_pool *pool;
+    size_t lane;
+    float x[8] = {1, 2, 3}, y[8];
+    const grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {1, 8}, .data = x};
+    const grt_tensor out = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {1, 8}, .data = y};
+    ck_assert_int_eq(grt_pool_create(NULL, 0, NULL, &pool), GRT_OK);
+    ck_assert_int_eq(grt_pool_add_processes(pool, model, mirror, 1, NULL, &processes, &lane),
+                     GRT_STATUS_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "has 16 processors, 17 are wanted"));
+    processes.multiprocessors = 5;
+    ck_assert_msg(grt_pool_add_processes(pool, model, mirror, 1, NULL, &processes, &lane) == GRT_OK, "%s",
+                  grt_last_error());
+    ck_assert_msg(grt_pool_run(pool, &in, 1, &out, 1) == GRT_OK, "%s", grt_last_error());
+    ck_assert(y[2] == -3);
+    grt_pool_release(pool);
+    grt_model_release(model);
+}
+END_TEST
+
 /* An idle process that is killed is replaced, and nobody notices. */
 START_TEST(idle_process_is_replaced)
 {
@@ -333,6 +359,7 @@ Suite *suite_test_processes(void)
     tcase_add_test(cases, results_come_back);
     tcase_add_test(cases, memory_grows);
     tcase_add_test(cases, errors_are_told);
+    tcase_add_test(cases, parts_of_a_device);
     tcase_add_test(cases, idle_process_is_replaced);
     tcase_add_loop_test(cases, killed_under_load, 0, 2);
     tcase_add_loop_test(cases, process_that_hangs, 0, 2);

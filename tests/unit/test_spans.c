@@ -90,6 +90,45 @@ START_TEST(runs_tell_their_parts)
 }
 END_TEST
 
+/* Spans of one thread, beside the clock of the library, in microseconds. */
+static struct clocks {
+    double before_ms, latest_ms, early_us, late_us, back_us;
+} clocks;
+
+static double more(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static void compare_clocks(void *user, const grt_span *span)
+{
+    const double now = grt_clock_ms();
+    (void)user;
+    clocks.late_us = more(clocks.late_us, 1e3 * (span->end_ms - now));
+    clocks.early_us = more(clocks.early_us, 1e3 * (clocks.before_ms - span->begin_ms));
+    clocks.back_us = more(clocks.back_us, 1e3 * (clocks.latest_ms - span->end_ms));
+    clocks.latest_ms = span->end_ms;
+}
+
+/* For long enough that their clock is another one than the system's where it can be. */
+START_TEST(times_are_of_the_clock)
+{
+    enum { FOR_MS = 60, OFF_US = 2 };
+    open_two_steps("cpu");
+    OK(grt_context_set_input(context, 0, &input));
+    OK(grt_context_run(context));
+    clocks = (struct clocks){.latest_ms = 0};
+    grt_trace_set(compare_clocks, NULL);
+    for (const double end = grt_clock_ms() + FOR_MS; (clocks.before_ms = grt_clock_ms()) < end;)
+        OK(grt_context_run(context));
+    grt_trace_set(NULL, NULL);
+    ck_assert_msg(clocks.early_us < OFF_US && clocks.late_us < OFF_US && clocks.back_us <= 0,
+                  "early by %g us, late by %g us, back by %g us", clocks.early_us, clocks.late_us,
+                  clocks.back_us);
+    close_all();
+}
+END_TEST
+
 static grt_pool *pool_with(int32_t max_batch)
 {
     const grt_pool_options options = {
@@ -170,6 +209,7 @@ Suite *suite_test_spans(void)
     TCase *t = tcase_create("test_spans");
     tcase_add_checked_fixture(t, runtime_open, runtime_close);
     tcase_add_loop_test(t, runs_tell_their_parts, 0, N_DEVICES);
+    tcase_add_test(t, times_are_of_the_clock);
     tcase_add_loop_test(t, requests_tell_theirs, 0, 2 * N_DEVICES);
     tcase_add_loop_test(t, is_switched_while_pools_work, 0, N_DEVICES);
     suite_add_tcase(s, t);
