@@ -87,7 +87,7 @@ END_TEST
 
 START_TEST(test_sums_of_floats)
 {
-    const int64_t dims[] = {2, 5, 3, 67}, none = 1;
+    const int64_t dims[] = {2, 5, 17, 67}, none = 1;
     for (int32_t axis = 0; axis < 4; axis++)
         for (int flags = 0; flags < 4; flags++) {
             const int64_t at = axis;
@@ -130,5 +130,43 @@ START_TEST(test_nearest_repeats_pixels)
 }
 END_TEST
 
+/* Among numbers many of which are equal, and some NaN or infinite. */
+static void check_best(int64_t k, bool largest)
+{
+    const int64_t dims[] = {9, 1301}, one = 1;
+    op_runner r[2];
+    for (int floats = 0; floats < 2; floats++) {
+        prepare(&r[floats], "TopK");
+        for (int i = 0; i < MOST; i++) {
+            numbers[0][i] = i % 97 == 50  ? NAN
+                            : i % 89 == 7 ? -INFINITY
+                                          : rintf(numbers[0][i] * 40.0f) / 8.0f;
+            wide[0][i] = (double)numbers[0][i];
+        }
+        op_int(&r[floats], "largest", largest);
+        op_add(&r[floats], floats ? GRT_DTYPE_FLOAT : GRT_DTYPE_DOUBLE, 2, dims, data_of(0, floats));
+        op_add(&r[floats], GRT_DTYPE_INT64, 1, &one, &k);
+        op_run_ok(&r[floats], 2);
+    }
+    for (int64_t i = 0; i < dims[0] * k; i++) {
+        const int64_t at = grt_tensor_int(&r[1].out[1].t, i);
+        ck_assert_int_eq(at, grt_tensor_int(&r[0].out[1].t, i));
+        const float found = ((const float *)r[1].out[0].t.data)[i], wanted = numbers[0][i / k * dims[1] + at];
+        ck_assert(found == wanted || (isnan(found) && isnan(wanted)));
+    }
+    op_end(&r[0]);
+    op_end(&r[1]);
+}
+
+START_TEST(test_best_of_floats)
+{
+    static const int64_t counts[] = {1, 2, 5, 64, 1000, 1301};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        check_best(counts[i], true);
+        check_best(counts[i], false);
+    }
+}
+END_TEST
+
 UNIT_SUITE(test_float_paths, NULL, NULL, test_grids_of_floats, test_grid_beside_infinity, test_sums_of_floats,
-           test_nearest_repeats_pixels)
+           test_best_of_floats, test_nearest_repeats_pixels)
