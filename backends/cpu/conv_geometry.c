@@ -48,7 +48,7 @@ void cpu_conv_drop_dims(cpu_conv *c)
         c->batch *= w->in[0];
     cpu_conv line = *c;
     line.w.spatial = 1;
-    if (w->spatial != VOLUME || w->stride[0] != 1 || !is_blind(w, 1) || !is_blind(w, 2) ||
+    if (w->spatial != VOLUME || c->groups != 1 || w->stride[0] != 1 || !is_blind(w, 1) || !is_blind(w, 2) ||
         !cpu_conv_taps_fits(&line))
         return;
     const int64_t rest = w->in[1] * w->in[2];

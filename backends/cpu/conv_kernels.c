@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+enum { LONG_TAPS = 16 }; /* of a window along a line, in groups */
+
 static const cpu_conv_kernel winograd = {cpu_winograd_floats, cpu_winograd_pack, cpu_winograd_bytes,
                                          cpu_winograd_run};
 static const cpu_conv_kernel depthwise = {cpu_depthwise_floats, cpu_depthwise_pack, cpu_depthwise_bytes,
@@ -45,8 +47,9 @@ const cpu_conv_kernel *cpu_conv_kernel_faster(const grt_kernel_node *node, const
         return NULL;
     if (a->transposed)
         return cpu_conv_phases_fits(&guess) ? &by_phases : NULL;
+    const bool long_groups = guess.groups > 1 && guess.w.taps >= LONG_TAPS;
     const bool line_of_planes = guess.w.spatial == 1 && node->in[1].rank == 5 && guess.w.dilation[0] > 1;
-    if (line_of_planes && cpu_conv_taps_fits(&guess))
+    if ((line_of_planes || long_groups) && cpu_conv_taps_fits(&guess))
         return &by_taps;
     return cpu_winograd_fits(&guess) ? &winograd : NULL;
 }

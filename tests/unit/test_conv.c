@@ -237,7 +237,7 @@ static void check_channels_last(const window *w, uint32_t seed)
 
 /* Groups of 1 to 8 channels in and out, so that blocks of lanes are whole, ragged and alone; windows that are
  * dilated, wider than the input, strided, in 1 to 3 dims. */
-START_TEST(small_groups_match_their_definition)
+START_TEST(groups_match_their_definition)
 {
     uint32_t seed = 0;
     for (int64_t in = 1; in <= 8; in++)
@@ -265,6 +265,27 @@ START_TEST(small_groups_match_their_definition)
                          .stride = {1},
                          .dilation = {1},
                          .pads = {15, 15}};
+    /* Groups of channels enough for products of each tap: shorter than its window, and several blocks. */
+    const window large = {.spatial = 1,
+                          .batch = 2,
+                          .channels = 48,
+                          .filters = 57,
+                          .groups = 3,
+                          .in = {11},
+                          .kernel = {20},
+                          .stride = {1},
+                          .dilation = {1},
+                          .pads = {10, 9}};
+    const window large_line = {.spatial = 1,
+                               .batch = 1,
+                               .channels = 36,
+                               .filters = 34,
+                               .groups = 2,
+                               .in = {230},
+                               .kernel = {17},
+                               .stride = {2},
+                               .dilation = {1},
+                               .pads = {3, 20}};
     const window over = {.spatial = 1,
                          .batch = 2,
                          .channels = 6,
@@ -288,6 +309,8 @@ START_TEST(small_groups_match_their_definition)
     for (int i = 0; i < 4; i++) {
         check_channels_last(&wide, seed++);
         check_channels_last(&over, seed++);
+        check_channels_last(&large, seed++);
+        check_channels_last(&large_line, seed++);
         check_channels_last(&cube, seed++);
     }
 }
@@ -675,7 +698,7 @@ Suite *suite_test_conv(void)
     tcase_add_test(tc, memory_is_bounded_for_wide_convolutions);
     tcase_add_test(tc, images_match_their_definition);
     tcase_add_test(tc, flat_windows_match_their_definition);
-    tcase_add_test(tc, small_groups_match_their_definition);
+    tcase_add_test(tc, groups_match_their_definition);
     tcase_add_test(tc, transposed_convolutions_are_adjoint);
     tcase_add_test(tc, transposed_lines_are_adjoint);
     tcase_add_test(tc, pools_match_their_definition);

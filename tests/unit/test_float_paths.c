@@ -4,6 +4,7 @@
 #include "tests/unit/suite.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { MOST = 12000 };
 
@@ -168,5 +169,43 @@ START_TEST(test_best_of_floats)
 }
 END_TEST
 
+/* The best of many boxes, each as good as a few others, up to a limit that leaves most of them out. */
+START_TEST(test_chosen_boxes)
+{
+    enum { N = 600, LIMIT = 37 };
+    const int64_t box_dims[] = {1, N, 4}, score_dims[] = {1, 2, N}, one = 1, most = LIMIT;
+    static float boxes[N][4], scores[2][N];
+    const float overlap = 0.5f, least = 0.2f;
+    op_runner r;
+    prepare(&r, "NonMaxSuppression");
+    for (int i = 0; i < N; i++) { /* no two overlap */
+        const float at = (float)i;
+        memcpy(boxes[i], (float[]){at, at, at + 0.9f, at + 0.9f}, sizeof boxes[i]);
+        scores[0][i] = (float)(i * 7 % 53) / 53.0f;
+        scores[1][i] = i < 20 ? 0.3f : 0.1f;
+    }
+    op_add(&r, GRT_DTYPE_FLOAT, 3, box_dims, boxes);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, score_dims, scores);
+    op_add(&r, GRT_DTYPE_INT64, 1, &one, &most);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, &one, &overlap);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, &one, &least);
+    op_run_ok(&r, 1);
+    ck_assert_int_eq(r.out[0].t.dims[0], LIMIT + 20);
+    for (int i = 0; i < LIMIT + 20; i++) {
+        const int64_t box = grt_tensor_int(&r.out[0].t, 3 * i + 2);
+        ck_assert_int_eq(grt_tensor_int(&r.out[0].t, 3 * i + 1), i >= LIMIT);
+        if (i >= LIMIT) {
+            ck_assert_int_eq(box, i - LIMIT);
+            continue;
+        }
+        int64_t ahead = 0;
+        for (int64_t k = 0; k < N; k++)
+            ahead += scores[0][k] > scores[0][box] || (scores[0][k] == scores[0][box] && k < box);
+        ck_assert_int_eq(ahead, i);
+    }
+    op_end(&r);
+}
+END_TEST
+
 UNIT_SUITE(test_float_paths, NULL, NULL, test_grids_of_floats, test_grid_beside_infinity, test_sums_of_floats,
-           test_best_of_floats, test_nearest_repeats_pixels)
+           test_best_of_floats, test_chosen_boxes, test_nearest_repeats_pixels)
