@@ -6,7 +6,7 @@
 
 #include "backends/cpu/conv.h"
 
-/* One dim, one group, and channels enough for products. */
+/* One dim, and channels enough for products in each group. */
 bool cpu_conv_taps_fits(const cpu_conv *c);
 /* Weights in ONNX's order, packed for the products. False: the size overflows. */
 bool cpu_conv_taps_floats(const cpu_conv *c, size_t *out_floats);

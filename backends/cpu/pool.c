@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools: float32 loops that vectorise over channels (channels last) or over a line of output (channels
- * first), and a general version in double. */
+/* Pools by loops over the channels of a pixel (channels last), and a general version in double. */
 #include "backends/cpu/pool.h"
 
 #include "backends/cpu/cpu.h"
@@ -41,6 +40,12 @@ static inline __attribute__((always_inline)) float larger(float a, float b)
     return b > a ? b : a;
 }
 
+/* The first value of a maximum: NaN counts as nothing, wherever it is in the window. */
+static inline __attribute__((always_inline)) float begun(float a)
+{
+    return larger(-INFINITY, a);
+}
+
 /* Sums are made from left to right, whatever the number of pixels in a pass. */
 static inline __attribute__((always_inline)) void
 pool_take_pixels(const float *const *v, int32_t count, int64_t n, bool max, bool first, float *restrict to)
@@ -50,7 +55,8 @@ pool_take_pixels(const float *const *v, int32_t count, int64_t n, bool max, bool
     if (first && count == GROUP) {
         const float *b = v[1], *c = v[2], *d = v[3], *e = v[4], *f = v[5], *g = v[6], *h = v[7], *k = v[8];
         POOL_PASS(
-            larger(larger(larger(larger(larger(larger(larger(larger(a[i], b[i]), c[i]), d[i]), e[i]), f[i]),
+            larger(larger(larger(larger(larger(larger(larger(larger(begun(a[i]), b[i]), c[i]), d[i]), e[i]),
+                                        f[i]),
                                  g[i]),
                           h[i]),
                    k[i]),
@@ -60,10 +66,10 @@ pool_take_pixels(const float *const *v, int32_t count, int64_t n, bool max, bool
     int32_t at = 0;
     if (first && count >= 4) {
         const float *b = v[1], *c = v[2], *d = v[3];
-        POOL_PASS(larger(larger(larger(a[i], b[i]), c[i]), d[i]), a[i] + b[i] + c[i] + d[i]);
+        POOL_PASS(larger(larger(larger(begun(a[i]), b[i]), c[i]), d[i]), a[i] + b[i] + c[i] + d[i]);
         at = 4;
     } else if (first) {
-        POOL_PASS(a[i], a[i]);
+        POOL_PASS(begun(a[i]), a[i]);
         at = 1;
     }
     for (; at + 4 <= count; at += 4) {
@@ -134,147 +140,14 @@ CPU_BODY pool_pixels_body(const cpu_pool *p, const float *image, int64_t line, f
 CPU_DISPATCH(pool_pixels, (const cpu_pool *p, const float *image, int64_t line, float *y),
              (p, image, line, y))
 
-CPU_BODY accumulate_line_body(const float *from, int64_t n, int64_t stride, bool max, float *to)
-{
-    if (max && stride == 1) {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            to[i] = from[i] > to[i] ? from[i] : to[i];
-    } else if (max && stride == 2) {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            to[i] = from[2 * i] > to[i] ? from[2 * i] : to[i];
-    } else if (max) {
-        for (int64_t i = 0; i < n; i++)
-            to[i] = from[stride * i] > to[i] ? from[stride * i] : to[i];
-    } else if (stride == 1) {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            to[i] += from[i];
-    } else {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            to[i] += from[stride * i];
-    }
-}
-
-/* Output positions x for which x * stride + shift lies in [0, size). */
-static inline __attribute__((always_inline)) void pool_inside(int64_t out, int64_t stride, int64_t shift,
-                                                              int64_t size, int64_t *low, int64_t *high)
-{
-    *low = shift < 0 ? -shift : 0;
-    *high = shift < size ? size - shift : 0;
-    if (stride == 2) { /* a division costs as much as a short line */
-        *low = (*low + 1) >> 1;
-        *high = (*high + 1) >> 1;
-    } else if (stride != 1) {
-        *low = (*low + stride - 1) / stride;
-        *high = (*high + stride - 1) / stride;
-    }
-    *high = *high < out ? *high : out;
-    *low = *low < *high ? *low : *high;
-}
-
-/* Sums of a line become averages: by the same number where the window lies inside, counted elsewhere. */
-CPU_BODY divide_line_body(const cpu_pool *p, int64_t outer_count, float *y)
-{
-    const cpu_window *w = &p->w;
-    const int32_t last = w->spatial - 1;
-    const int64_t width = w->out[last], reach = (w->kernel[last] - 1) * w->dilation[last];
-    int64_t low, high;
-    pool_inside(width, w->stride[last], -w->begin[last], w->in[last] - reach, &low, &high);
-    if (w->in[last] <= reach)
-        low = high = 0;
-    const float whole = (float)grt_mul_saturated(outer_count, w->kernel[last]);
-#pragma omp simd
-    for (int64_t x = low; x < high; x++)
-        y[x] = outer_count > 0 ? y[x] / whole : 0.0f;
-    for (int64_t x = 0; x < width; x++) {
-        if (x == low && high > low) {
-            x = high;
-            if (x == width)
-                break;
-        }
-        const int64_t n = grt_mul_saturated(outer_count, cpu_pool_count(p, last, x));
-        y[x] = n > 0 ? y[x] / (float)n : 0.0f;
-    }
-}
-
-/* One row of input into a line of output, tap by tap. */
-CPU_BODY accumulate_row_body(const cpu_window *w, const float *row, bool max, float *y)
-{
-    const int32_t last = w->spatial - 1;
-    for (int64_t kx = 0; kx < w->kernel[last]; kx++) {
-        const int64_t shift = kx * w->dilation[last] - w->begin[last];
-        int64_t low, high;
-        pool_inside(w->out[last], w->stride[last], shift, w->in[last], &low, &high);
-        accumulate_line_body(row + low * w->stride[last] + shift, high - low, w->stride[last], max, y + low);
-    }
-}
-
-/* The same, output by output: of a window that is longer than the row, only the taps inside are looked at. */
-CPU_BODY accumulate_wide_body(const cpu_window *w, const float *row, bool max, float *y)
-{
-    const int32_t last = w->spatial - 1;
-    for (int64_t x = 0; x < w->out[last]; x++) {
-        int64_t from, to, at;
-        cpu_window_taps(w, last, x, &from, &to, &at);
-        for (int64_t kx = from; kx < to; kx++) {
-            const float v = row[at + kx * w->dilation[last]];
-            y[x] = !max ? y[x] + v : v > y[x] ? v : y[x];
-        }
-    }
-}
-
-CPU_BODY pool_line_body(const cpu_pool *p, const float *plane, int64_t line, float *y)
-{
-    const cpu_window *w = &p->w;
-    const int32_t last = w->spatial - 1;
-    const int64_t width = w->out[last];
-    int64_t k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], at[CPU_MAX_SPATIAL], taps = 1,
-                                                                                                 count = 1;
-    for (int32_t i = last - 1; i >= 0; i--) {
-        const int64_t o = line % w->out[i];
-        line /= w->out[i];
-        cpu_window_taps(w, i, o, &from[i], &to[i], &at[i]);
-        k[i] = from[i];
-        taps *= to[i] - from[i];
-        count = grt_mul_saturated(count, cpu_pool_count(p, i, o));
-    }
-    for (int64_t x = 0; x < width; x++)
-        y[x] = p->max ? -INFINITY : 0.0f;
-    for (int64_t t = 0; t < taps; t++) {
-        int64_t position = 0;
-        for (int32_t i = 0; i < last; i++)
-            position = position * w->in[i] + at[i] + k[i] * w->dilation[i];
-        const float *row = plane + position * w->in[last];
-        if (w->kernel[last] <= w->in[last])
-            accumulate_row_body(w, row, p->max, y);
-        else
-            accumulate_wide_body(w, row, p->max, y);
-        next(k, from, to, last);
-    }
-    if (!p->max)
-        divide_line_body(p, count, y);
-}
-CPU_DISPATCH(pool_line, (const cpu_pool *p, const float *plane, int64_t line, float *y), (p, plane, line, y))
-
-void cpu_pool_float(const cpu_pool *p, const float *x, float *y)
+void cpu_pool_pixels(const cpu_pool *p, const float *x, float *y)
 {
     const cpu_window *w = &p->w;
     const int64_t width = w->out[w->spatial - 1], lines = width ? w->out_pixels / width : 0;
     const bool many = grt_mul_saturated(p->batch * p->channels * w->out_pixels, w->taps) > CPU_GRAIN;
-    if (p->last) {
 #pragma omp parallel for num_threads(p->threads) if (many)
-        for (int64_t i = 0; i < p->batch * lines; i++)
-            pool_pixels(p, x + i / lines * w->in_pixels * p->channels, i % lines,
-                        y + i * width * p->channels);
-        return;
-    }
-#pragma omp parallel for num_threads(p->threads) if (many)
-    for (int64_t i = 0; i < p->batch * p->channels; i++)
-        for (int64_t line = 0; line < lines; line++)
-            pool_line(p, x + i * w->in_pixels, line, y + (i * lines + line) * width);
+    for (int64_t i = 0; i < p->batch * lines; i++)
+        pool_pixels(p, x + i / lines * w->in_pixels * p->channels, i % lines, y + i * width * p->channels);
 }
 
 /* flip: 0x80 makes int8 and uint8 of the same order. */

@@ -6,8 +6,15 @@
 #include "backends/shared/window.h"
 #include "src/base/tensor.h"
 
+/* How pool_tiles.h cuts the last two dims of an output; cols is 0 where it does not. */
+typedef struct cpu_pool_tiles {
+    int64_t rows, cols, line; /* outputs of a tile; floats from one of its lines to the next */
+    bool copied;
+} cpu_pool_tiles;
+
 typedef struct cpu_pool {
     cpu_window w;
+    cpu_pool_tiles tiles;
     bool last, max, count_padding, column_major;
     int64_t batch, channels;
     int32_t threads;
@@ -32,8 +39,8 @@ static inline cpu_images cpu_images_of(const grt_op_desc *desc, const grt_tensor
 /* MaxPool of uint8 or int8 with channels last. */
 void cpu_pool_largest_bytes(const cpu_pool *p, grt_dtype dtype, const uint8_t *x, uint8_t *y);
 
-/* float32, either layout. */
-void cpu_pool_float(const cpu_pool *p, const float *x, float *y);
+/* float32, channels last, any window. */
+void cpu_pool_pixels(const cpu_pool *p, const float *x, float *y);
 /* Any type, channels first, and the positions of maxima if indices is not NULL. */
 void cpu_pool_exact(const cpu_pool *p, grt_dtype dtype, const void *x, void *y, int64_t *indices);
 

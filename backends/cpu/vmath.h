@@ -169,6 +169,43 @@ static inline float vm_gelu(float x)
     return vm_abs(u) < 0.92f ? middle : (x != x ? x : tail);
 }
 
+/* sin(x + quarters * pi / 2) for |x| <= VM_MOST_ANGLE, in double: x = n pi / 2 + r, |r| <= pi / 4; pi / 2 in
+ * two parts, whose first times n is exact. Polynomials are FreeBSD's for float32. */
+#define VM_MOST_ANGLE 1e8f
+static inline double vm_sine(float x, uint64_t quarters)
+{
+    double t = (double)x * 0.636619772367581343 + 0x1.8p52;
+    uint64_t n, bits;
+    memcpy(&n, &t, sizeof n);
+    n += quarters;
+    t -= 0x1.8p52;
+    double r = ((double)x - t * 1.57079631090164184570) - t * 1.58932547735281966916e-08, z = r * r;
+    double s = 2.7183114939898219064e-6;
+    s = s * z - 1.98393348360966317347e-4;
+    s = s * z + 8.3333293858894631756e-3;
+    s = s * z - 1.66666666416265235595e-1;
+    s = s * z * r + r;
+    double c = 2.43904487962774090654e-5;
+    c = c * z - 1.38867637746099294692e-3;
+    c = c * z + 4.16666233237390631894e-2;
+    c = c * z - 4.99999997251031003120e-1;
+    c = c * z + 1.0;
+    double y = n & 1u ? c : s;
+    memcpy(&bits, &y, sizeof bits);
+    bits ^= n << 62 & (uint64_t)1 << 63;
+    memcpy(&y, &bits, sizeof y);
+    return y;
+}
+static inline float vm_sin(float x)
+{
+    float y = (float)vm_sine(x, 0);
+    return x == 0.0f ? x : y; /* keeps the sign of 0 */
+}
+static inline float vm_cos(float x)
+{
+    return (float)vm_sine(x, 1);
+}
+
 /* x tanh(ln(1 + e^x)) = x w (w + 2) / (w (w + 2) + 2), w = e^x */
 static inline float vm_mish(float x)
 {

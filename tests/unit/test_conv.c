@@ -237,7 +237,7 @@ static void check_channels_last(const window *w, uint32_t seed)
 
 /* Groups of 1 to 8 channels in and out, so that blocks of lanes are whole, ragged and alone; windows that are
  * dilated, wider than the input, strided, in 1 to 3 dims. */
-START_TEST(small_groups_match_their_definition)
+START_TEST(groups_match_their_definition)
 {
     uint32_t seed = 0;
     for (int64_t in = 1; in <= 8; in++)
@@ -265,6 +265,27 @@ START_TEST(small_groups_match_their_definition)
                          .stride = {1},
                          .dilation = {1},
                          .pads = {15, 15}};
+    /* Groups of channels enough for products of each tap: shorter than its window, and several blocks. */
+    const window large = {.spatial = 1,
+                          .batch = 2,
+                          .channels = 48,
+                          .filters = 57,
+                          .groups = 3,
+                          .in = {11},
+                          .kernel = {20},
+                          .stride = {1},
+                          .dilation = {1},
+                          .pads = {10, 9}};
+    const window large_line = {.spatial = 1,
+                               .batch = 1,
+                               .channels = 36,
+                               .filters = 34,
+                               .groups = 2,
+                               .in = {230},
+                               .kernel = {17},
+                               .stride = {2},
+                               .dilation = {1},
+                               .pads = {3, 20}};
     const window over = {.spatial = 1,
                          .batch = 2,
                          .channels = 6,
@@ -288,6 +309,8 @@ START_TEST(small_groups_match_their_definition)
     for (int i = 0; i < 4; i++) {
         check_channels_last(&wide, seed++);
         check_channels_last(&over, seed++);
+        check_channels_last(&large, seed++);
+        check_channels_last(&large_line, seed++);
         check_channels_last(&cube, seed++);
     }
 }
@@ -547,14 +570,17 @@ START_TEST(memory_is_bounded_for_wide_convolutions)
 }
 END_TEST
 
-static void check_pool(uint32_t seed, bool max, bool last, grt_dtype dtype)
+/* holes: some values are NaN, which maxima leave out. */
+static void check_pool(const window *chosen, uint32_t seed, bool max, bool last, grt_dtype dtype, bool holes)
 {
-    const window w = random_window(seed);
+    const window w = *chosen;
     const int32_t n = w.spatial;
     const int64_t in_pixels = product(w.in, n), total = w.batch * w.channels * in_pixels,
                   taps = product(w.kernel, n);
-    float *x = random_floats(total, seed),
-          *x_last = last ? channels_last(x, w.batch, w.channels, in_pixels) : NULL;
+    float *x = random_floats(total, seed);
+    for (int64_t i = 0; holes && i < total; i += 3)
+        x[i] = NAN;
+    float *x_last = last ? channels_last(x, w.batch, w.channels, in_pixels) : NULL;
     double *wide = malloc((size_t)total * sizeof *wide);
     ck_assert_ptr_nonnull(wide);
     for (int64_t i = 0; i < total; i++)
@@ -569,7 +595,7 @@ static void check_pool(uint32_t seed, bool max, bool last, grt_dtype dtype)
         op_string(&r, "layout", "NHWC");
     shape(dims, &w, w.channels, w.in, last);
     op_add(&r, dtype, n + 2, dims, dtype == GRT_DTYPE_DOUBLE ? (void *)wide : last ? x_last : x);
-    op_run_ok(&r, max && !last && seed % 2 ? 2 : 1);
+    op_run_ok(&r, max && !last && !holes && seed % 2 ? 2 : 1);
     memcpy(out, r.out[0].t.dims + (last ? 1 : 2), (size_t)n * sizeof *out);
     const int64_t out_pixels = product(out, n);
     for (int64_t i = 0; i < w.batch * w.channels * out_pixels; i++) {
@@ -607,9 +633,35 @@ START_TEST(pools_match_their_definition)
 {
     for (uint32_t seed = 0; seed < 60; seed++)
         for (int max = 0; max < 2; max++) {
-            check_pool(seed, max, false, GRT_DTYPE_FLOAT);
-            check_pool(seed, max, true, GRT_DTYPE_FLOAT);
-            check_pool(seed, max, false, GRT_DTYPE_DOUBLE);
+            const window w = random_window(seed);
+            check_pool(&w, seed, max, false, GRT_DTYPE_FLOAT, false);
+            check_pool(&w, seed, max, true, GRT_DTYPE_FLOAT, false);
+            check_pool(&w, seed, max, false, GRT_DTYPE_DOUBLE, false);
+        }
+}
+END_TEST
+
+/* Short lines, many to a tile; tiles that end within a line; windows nearly as large as their image, and
+ * much larger; more channels than a tile has floats. */
+static const window pool_windows[] = {
+    {2, 2, 3, 3, 1, {20, 20}, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}},
+    {2, 1, 2, 2, 1, {150, 33}, {13, 3}, {1, 2}, {1, 1}, {6, 1, 6, 1}},
+    {2, 1, 2, 2, 1, {9, 70}, {3, 7}, {2, 3}, {2, 1}, {2, 3, 1, 0}},
+    {1, 1, 2, 2, 1, {30011}, {9}, {4}, {3}, {8, 5}},
+    {1, 1, 1, 1, 1, {9000}, {400}, {1}, {1}, {399, 0}},
+    {2, 1, 3, 3, 1, {7, 7}, {7, 6}, {1, 1}, {1, 1}, {6, 5, 6, 5}},
+    {2, 1, 2, 2, 1, {3, 4}, {300, 300}, {1, 1}, {1, 1}, {150, 150, 150, 150}},
+    {3, 1, 5, 5, 1, {6, 5, 70}, {3, 2, 4}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2, 1, 1, 2}},
+    {2, 1, 5000, 5000, 1, {3, 4}, {3, 2}, {1, 1}, {1, 1}, {1, 0, 1, 1}},
+};
+
+START_TEST(overlapping_pools_match_their_definition)
+{
+    for (uint32_t i = 0; i < sizeof pool_windows / sizeof *pool_windows; i++)
+        for (int last = 0; last < 2; last++) {
+            check_pool(&pool_windows[i], i, false, last, GRT_DTYPE_FLOAT, false);
+            check_pool(&pool_windows[i], 2 * i, true, last, GRT_DTYPE_FLOAT, false);
+            check_pool(&pool_windows[i], i, true, last, GRT_DTYPE_FLOAT, i < 2);
         }
 }
 END_TEST
@@ -646,10 +698,11 @@ Suite *suite_test_conv(void)
     tcase_add_test(tc, memory_is_bounded_for_wide_convolutions);
     tcase_add_test(tc, images_match_their_definition);
     tcase_add_test(tc, flat_windows_match_their_definition);
-    tcase_add_test(tc, small_groups_match_their_definition);
+    tcase_add_test(tc, groups_match_their_definition);
     tcase_add_test(tc, transposed_convolutions_are_adjoint);
     tcase_add_test(tc, transposed_lines_are_adjoint);
     tcase_add_test(tc, pools_match_their_definition);
+    tcase_add_test(tc, overlapping_pools_match_their_definition);
     tcase_add_test(tc, wrong_shapes_are_named);
     suite_add_tcase(suite, tc);
     return suite;

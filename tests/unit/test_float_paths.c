@@ -4,6 +4,7 @@
 #include "tests/unit/suite.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { MOST = 12000 };
 
@@ -87,7 +88,7 @@ END_TEST
 
 START_TEST(test_sums_of_floats)
 {
-    const int64_t dims[] = {2, 5, 3, 67}, none = 1;
+    const int64_t dims[] = {2, 5, 17, 67}, none = 1;
     for (int32_t axis = 0; axis < 4; axis++)
         for (int flags = 0; flags < 4; flags++) {
             const int64_t at = axis;
@@ -130,5 +131,81 @@ START_TEST(test_nearest_repeats_pixels)
 }
 END_TEST
 
+/* Among numbers many of which are equal, and some NaN or infinite. */
+static void check_best(int64_t k, bool largest)
+{
+    const int64_t dims[] = {9, 1301}, one = 1;
+    op_runner r[2];
+    for (int floats = 0; floats < 2; floats++) {
+        prepare(&r[floats], "TopK");
+        for (int i = 0; i < MOST; i++) {
+            numbers[0][i] = i % 97 == 50  ? NAN
+                            : i % 89 == 7 ? -INFINITY
+                                          : rintf(numbers[0][i] * 40.0f) / 8.0f;
+            wide[0][i] = (double)numbers[0][i];
+        }
+        op_int(&r[floats], "largest", largest);
+        op_add(&r[floats], floats ? GRT_DTYPE_FLOAT : GRT_DTYPE_DOUBLE, 2, dims, data_of(0, floats));
+        op_add(&r[floats], GRT_DTYPE_INT64, 1, &one, &k);
+        op_run_ok(&r[floats], 2);
+    }
+    for (int64_t i = 0; i < dims[0] * k; i++) {
+        const int64_t at = grt_tensor_int(&r[1].out[1].t, i);
+        ck_assert_int_eq(at, grt_tensor_int(&r[0].out[1].t, i));
+        const float found = ((const float *)r[1].out[0].t.data)[i], wanted = numbers[0][i / k * dims[1] + at];
+        ck_assert(found == wanted || (isnan(found) && isnan(wanted)));
+    }
+    op_end(&r[0]);
+    op_end(&r[1]);
+}
+
+START_TEST(test_best_of_floats)
+{
+    static const int64_t counts[] = {1, 2, 5, 64, 1000, 1301};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        check_best(counts[i], true);
+        check_best(counts[i], false);
+    }
+}
+END_TEST
+
+/* The best of many boxes, each as good as a few others, up to a limit that leaves most of them out. */
+START_TEST(test_chosen_boxes)
+{
+    enum { N = 600, LIMIT = 37 };
+    const int64_t box_dims[] = {1, N, 4}, score_dims[] = {1, 2, N}, one = 1, most = LIMIT;
+    static float boxes[N][4], scores[2][N];
+    const float overlap = 0.5f, least = 0.2f;
+    op_runner r;
+    prepare(&r, "NonMaxSuppression");
+    for (int i = 0; i < N; i++) { /* no two overlap */
+        const float at = (float)i;
+        memcpy(boxes[i], (float[]){at, at, at + 0.9f, at + 0.9f}, sizeof boxes[i]);
+        scores[0][i] = (float)(i * 7 % 53) / 53.0f;
+        scores[1][i] = i < 20 ? 0.3f : 0.1f;
+    }
+    op_add(&r, GRT_DTYPE_FLOAT, 3, box_dims, boxes);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, score_dims, scores);
+    op_add(&r, GRT_DTYPE_INT64, 1, &one, &most);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, &one, &overlap);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, &one, &least);
+    op_run_ok(&r, 1);
+    ck_assert_int_eq(r.out[0].t.dims[0], LIMIT + 20);
+    for (int i = 0; i < LIMIT + 20; i++) {
+        const int64_t box = grt_tensor_int(&r.out[0].t, 3 * i + 2);
+        ck_assert_int_eq(grt_tensor_int(&r.out[0].t, 3 * i + 1), i >= LIMIT);
+        if (i >= LIMIT) {
+            ck_assert_int_eq(box, i - LIMIT);
+            continue;
+        }
+        int64_t ahead = 0;
+        for (int64_t k = 0; k < N; k++)
+            ahead += scores[0][k] > scores[0][box] || (scores[0][k] == scores[0][box] && k < box);
+        ck_assert_int_eq(ahead, i);
+    }
+    op_end(&r);
+}
+END_TEST
+
 UNIT_SUITE(test_float_paths, NULL, NULL, test_grids_of_floats, test_grid_beside_infinity, test_sums_of_floats,
-           test_nearest_repeats_pixels)
+           test_best_of_floats, test_chosen_boxes, test_nearest_repeats_pixels)

@@ -81,6 +81,10 @@ static const struct {
     {"Relu", d_relu, -5, 5, 0},
     {"Sin", sin, -100, 100, 2e-7},
     {"Cos", cos, -100, 100, 2e-7},
+    {"Sin", sin, -1e8, 1e8, 1e-7},
+    {"Cos", cos, -1e8, 1e8, 1e-7},
+    {"Sin", sin, 1, 3e38, 2e-7}, /* the C library's */
+    {"Cos", cos, 1, 3e38, 2e-7},
     {"Sqrt", sqrt, 0, 1e6, 2e-7},
     {"Floor", floor, -9, 9, 0},
     {"Ceil", ceil, -9, 9, 0},
@@ -126,6 +130,8 @@ START_TEST(special_values_come_out_as_they_should)
         {"Elu", {NAN, INFINITY, -1, 0, -0.0f}},
         {"Gelu", {NAN, INFINITY, 0, 0, -0.0f}},
         {"Sign", {NAN, 1, -1, 0, -0.0f}},
+        {"Sin", {NAN, NAN, NAN, 0, -0.0f}},
+        {"Cos", {NAN, NAN, NAN, 1, 1}},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         grt_tensor in = vector(GRT_DTYPE_FLOAT, 5, x);
@@ -138,6 +144,18 @@ START_TEST(special_values_come_out_as_they_should)
         }
         grt_value_clear(&out);
     }
+}
+END_TEST
+
+START_TEST(sines_of_small_angles_are_the_angles)
+{
+    const float x[] = {0.0f, -0.0f, 1e-45f, -1e-45f, 1e-39f, -1e-30f};
+    enum { N = sizeof x / sizeof *x };
+    grt_tensor in = vector(GRT_DTYPE_FLOAT, N, x);
+    grt_value out;
+    eval_ok("Sin", &in, 1, &out);
+    ck_assert_mem_eq(out.t.data, x, sizeof x);
+    grt_value_clear(&out);
 }
 END_TEST
 
@@ -517,6 +535,7 @@ Suite *suite_test_pointwise(void)
     TCase *tc = tcase_create("pointwise");
     tcase_add_loop_test(tc, functions_are_accurate, 0, (int)(sizeof functions / sizeof *functions));
     tcase_add_test(tc, special_values_come_out_as_they_should);
+    tcase_add_test(tc, sines_of_small_angles_are_the_angles);
     tcase_add_loop_test(tc, operands_broadcast_like_numpy, 0, (int)(sizeof shapes / sizeof *shapes));
     tcase_add_test(tc, integers_wrap_and_divide_like_onnx);
     tcase_add_test(tc, large_unsigned_integers_are_exact);

@@ -250,24 +250,27 @@ typedef struct candidate {
     int64_t box;
 } candidate;
 
-static inline bool behind(candidate a, candidate b)
+static inline bool ahead(candidate a, candidate b)
 {
-    return a.score < b.score || (a.score == b.score && a.box > b.box);
+    return a.score > b.score || (a.score == b.score && a.box < b.box);
 }
 
-GRT_DEFINE_SIFT(sift, candidate, behind)
+GRT_DEFINE_SIFT(sift, candidate, ahead)
 
-/* Best score first. */
-static void sort_candidates(candidate *v, int64_t n)
+/* A heap, its best on top: few of many candidates are looked at where the number of boxes is limited. */
+static void heap_candidates(candidate *heap, int64_t n)
 {
     for (int64_t top = n / 2 - 1; top >= 0; top--)
-        sift(v, n, top);
-    for (int64_t left = n - 1; left > 0; left--) {
-        candidate worst = v[0];
-        v[0] = v[left];
-        v[left] = worst;
-        sift(v, left, 0);
-    }
+        sift(heap, n, top);
+}
+
+static candidate take_best(candidate *heap, int64_t *n)
+{
+    const candidate best = heap[0];
+    heap[0] = heap[--*n];
+    if (*n > 1)
+        sift(heap, *n, 0);
+    return best;
 }
 
 typedef struct rectangle {
@@ -374,14 +377,15 @@ static grt_status run_nms(const grt_run *run)
         const float *score = (const float *)scores->data + group * n,
                     *box = (const float *)boxes->data + group / classes * n * 4;
         int64_t n_list = 0, begin = chosen;
-        for (int64_t i = 0; i < n; i++)
-            if (!filtered || score[i] > least)
-                list[n_list++] = (candidate){score[i], i};
-        sort_candidates(list, n_list);
-        for (int64_t i = 0; i < n_list && (double)(chosen - begin) < most; i++) {
-            if (keep_box(&kept, chosen - begin, rectangle_of(box + 4 * list[i].box, center), overlap))
-                memcpy(triples[chosen++], (int64_t[]){group / classes, group % classes, list[i].box},
-                       sizeof *triples);
+        for (int64_t i = 0; i < n; i++) { /* without a branch, which would be mispredicted */
+            list[n_list] = (candidate){score[i], i};
+            n_list += !filtered || score[i] > least;
+        }
+        heap_candidates(list, n_list);
+        while (n_list > 0 && (double)(chosen - begin) < most) {
+            const int64_t i = take_best(list, &n_list).box;
+            if (keep_box(&kept, chosen - begin, rectangle_of(box + 4 * i, center), overlap))
+                memcpy(triples[chosen++], (int64_t[]){group / classes, group % classes, i}, sizeof *triples);
         }
     }
     const int64_t dims[] = {chosen, 3};

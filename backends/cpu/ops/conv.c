@@ -7,11 +7,7 @@
  * kernels of our own. Other weights and windows are unfolded into a matrix product; 16-bit floats and double
  * are summed in double. */
 #include "backends/cpu/conv_columns.h"
-#include "backends/cpu/conv_depthwise.h"
-#include "backends/cpu/conv_group.h"
-#include "backends/cpu/conv_phases.h"
-#include "backends/cpu/conv_taps.h"
-#include "backends/cpu/conv_winograd.h"
+#include "backends/cpu/conv_kernels.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dnnl.h"
 #include "backends/cpu/epilogue_attrs.h"
@@ -20,38 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A kernel of our own, which packs the weights once for all shapes. */
-typedef struct own_kernel {
-    bool (*floats)(const cpu_conv *c, size_t *out_floats); /* of packed weights; false: overflow */
-    void (*pack)(const cpu_conv *c, const float *w, float *packed);
-    bool (*bytes)(const cpu_conv *c, int threads, size_t *out_bytes); /* of workspace; false: overflow */
-    void (*run)(const cpu_conv *c, const float *x, const float *packed, const float *bias,
-                const float *residual, float *y, void *workspace, int threads);
-} own_kernel;
-
-static const own_kernel winograd = {cpu_winograd_floats, cpu_winograd_pack, cpu_winograd_bytes,
-                                    cpu_winograd_run};
-static const own_kernel depthwise = {cpu_depthwise_floats, cpu_depthwise_pack, cpu_depthwise_bytes,
-                                     cpu_depthwise_run};
-static const own_kernel by_taps = {cpu_conv_taps_floats, cpu_conv_taps_pack, cpu_conv_taps_bytes,
-                                   cpu_conv_taps_run};
-static const own_kernel by_phases = {cpu_conv_phases_floats, cpu_conv_phases_pack, cpu_conv_phases_bytes,
-                                     cpu_conv_phases_run};
-static const own_kernel grouped = {cpu_conv_group_floats, cpu_conv_group_pack, cpu_conv_group_bytes,
-                                   cpu_conv_group_run};
-
 typedef struct conv_state {
-    bool last, transposed;
-    int64_t groups;
-    grt_act act;
+    cpu_conv_attrs a;
     const void *weights;        /* constant float32, else NULL */
     const grt_packing *packing; /* how the plan has them; NULL: plain */
     grt_packing plan_packing;
     grt_dnnl_op *like;  /* whose layout `packed` has; NULL if nothing is packed */
     const void *packed; /* weights themselves, or own */
     void *own;
-    const own_kernel *kernel; /* NULL: oneDNN's, or one that reads ONNX's order */
-    float *for_kernel;        /* weights that it packed */
+    const cpu_conv_kernel *kernel; /* NULL: oneDNN's, or one that reads ONNX's order */
+    float *for_kernel;             /* weights that it packed */
 } conv_state;
 
 /* An operation of oneDNN's with its weights. */
@@ -76,77 +50,7 @@ typedef struct conv_shape {
 
 enum { BIAS = 2, RESIDUAL = 3, ERROR_SIZE = 256 };
 
-/* ---- geometry ---- */
-
-/* in, out and w with known dims. */
-static void conv_describe(const grt_op_desc *desc, const conv_state *state, const grt_tensor *x,
-                          const grt_tensor *w, const grt_tensor *y, cpu_conv *c)
-{
-    const int32_t spatial = x->rank - 2, at = state->last ? 1 : 2;
-    *c = (cpu_conv){.last = state->last, .groups = state->groups, .act = state->act, .batch = x->dims[0]};
-    c->in_channels = x->dims[state->last ? x->rank - 1 : 1];
-    c->out_channels = y->dims[state->last ? y->rank - 1 : 1];
-    cpu_window_read(desc, spatial, x->dims + at, y->dims + at, w->dims + 2, state->transposed, &c->w);
-}
-
-/* The window looks at one place along dim i, its own. */
-static bool is_blind(const cpu_window *w, int32_t i)
-{
-    return w->kernel[i] == 1 && w->stride[i] == 1 && w->begin[i] == 0 && w->end[i] == 0 &&
-           w->in[i] == w->out[i] && w->in[i] > 0;
-}
-
-static void drop_first_dim(cpu_window *w)
-{
-    w->in_pixels /= w->in[0];
-    w->out_pixels /= w->out[0];
-    w->spatial--;
-    for (int32_t i = 0; i < w->spatial; i++) {
-        w->in[i] = w->in[i + 1];
-        w->out[i] = w->out[i + 1];
-        w->kernel[i] = w->kernel[i + 1];
-        w->stride[i] = w->stride[i + 1];
-        w->dilation[i] = w->dilation[i + 1];
-        w->begin[i] = w->begin[i + 1];
-        w->end[i] = w->end[i + 1];
-    }
-}
-
-/* Volumes with channels last: along a first dim that the window does not look along are more images, and a
- * window along the first dim only is one along a line, whose taps are as far apart as the other dims are
- * large. */
-static void conv_drop_dims(cpu_conv *c)
-{
-    enum { VOLUME = 3, MOST_STEP = 1 << 20 };
-    cpu_window *w = &c->w;
-    if (!c->last || w->spatial != VOLUME)
-        return;
-    for (; w->spatial > 1 && is_blind(w, 0); drop_first_dim(w))
-        c->batch *= w->in[0];
-    cpu_conv line = *c;
-    line.w.spatial = 1;
-    if (w->spatial != VOLUME || w->stride[0] != 1 || !is_blind(w, 1) || !is_blind(w, 2) ||
-        !cpu_conv_taps_fits(&line))
-        return;
-    const int64_t rest = w->in[1] * w->in[2];
-    if (w->dilation[0] > MOST_STEP || w->begin[0] > MOST_STEP || w->end[0] > MOST_STEP || rest > INT32_MAX)
-        return;
-    w->spatial = 1;
-    w->in[0] *= rest;
-    w->out[0] *= rest;
-    w->dilation[0] *= rest;
-    w->begin[0] *= rest;
-    w->end[0] *= rest;
-}
-
-static bool fits_dnnl(const cpu_conv *c)
-{
-    bool plain =
-        c->w.spatial <= GRT_DNNL_MAX_SPATIAL && c->batch > 0 && c->in_channels > 0 && c->out_channels > 0;
-    for (int32_t i = 0; plain && i < c->w.spatial; i++)
-        plain = c->w.in[i] > 0 && c->w.out[i] > 0 && c->w.begin[i] >= 0;
-    return plain;
-}
+/* ---- operations ---- */
 
 /* Of a call of the shim: memory that ran out and a library that is missing are failures of the node. */
 static grt_status conv_hand_on(const grt_op_desc *desc, grt_status status, const char *err)
@@ -203,84 +107,6 @@ static void conv_destroy(void *data)
     free(state);
 }
 
-static int64_t conv_known(int64_t dim, int64_t guess)
-{
-    return dim > 0 ? dim : guess;
-}
-
-static bool all_within(const int64_t *values, size_t n, int64_t most)
-{
-    bool within = true;
-    for (size_t i = 0; values && i < n; i++)
-        within = within && values[i] >= -most && values[i] <= most;
-    return within;
-}
-
-/* True if likely sizes can be assumed. Attributes and sizes that would overflow are refused once the input's
- * sizes are known. */
-static bool can_guess(const grt_kernel_node *node, const conv_state *state)
-{
-    enum { MAX_STEP = 1 << 20 };
-    static const char *const lists[] = {"strides", "dilations", "pads", "output_padding"};
-    bool can = node->in[1].rank - 2 <= GRT_DNNL_MAX_SPATIAL && all_within(&state->groups, 1, INT32_MAX);
-    for (size_t i = 0; can && i < sizeof lists / sizeof *lists; i++) {
-        size_t n = 0;
-        const int64_t *values = grt_attr_ints(node->desc, lists[i], &n);
-        can = all_within(values, n, MAX_STEP);
-    }
-    const grt_tensor *x = &node->in[0], *w = &node->in[1], *y = &node->out[0];
-    return can && all_within(w->dims, (size_t)w->rank, INT32_MAX) &&
-           all_within(w->dims + 2, (size_t)w->rank - 2, MAX_STEP) &&
-           (x->rank < 0 || all_within(x->dims, (size_t)x->rank, INT32_MAX)) &&
-           (y->rank < 0 || all_within(y->dims, (size_t)y->rank, INT32_MAX));
-}
-
-/* While dims are not known, nobody has refused attributes that mean nothing. */
-static bool is_usual(int64_t attribute, int64_t least)
-{
-    return attribute >= least && attribute <= INT32_MAX;
-}
-
-/* Weights are packed before all sizes are known: assume likely sizes. A shape that needs another layout packs
- * its own copy. */
-static bool guess_shape(const grt_kernel_node *node, const conv_state *state, cpu_conv *c)
-{
-    enum { GUESSED_SIZE = 28 };
-    const grt_tensor *w = &node->in[1];
-    grt_tensor x = {.rank = w->rank}, y = {.rank = w->rank};
-    const int32_t at = state->last ? 1 : 2, channel = state->last ? w->rank - 1 : 1;
-    const bool ranked = node->in[0].rank == w->rank && node->out[0].rank == w->rank;
-    bool sizes[GRT_MAX_RANK] = {false};
-    for (int32_t i = 0; ranked && i < w->rank - 2; i++)
-        sizes[i] = node->in[0].dims[at + i] > 0 && node->out[0].dims[at + i] > 0;
-    x.dims[0] = y.dims[0] = ranked ? conv_known(node->in[0].dims[0], 1) : 1;
-    x.dims[channel] = state->transposed ? w->dims[0] : w->dims[1] * state->groups;
-    y.dims[channel] = state->transposed ? w->dims[1] * state->groups : w->dims[0];
-    for (int32_t i = 0; i < w->rank - 2; i++) {
-        x.dims[at + i] = sizes[i] ? node->in[0].dims[at + i] : GUESSED_SIZE + w->dims[2 + i];
-        y.dims[at + i] = sizes[i] ? node->out[0].dims[at + i] : 0;
-    }
-    conv_describe(node->desc, state, &x, w, &y, c);
-    for (int32_t i = 0; i < c->w.spatial; i++) {
-        if (!is_usual(c->w.stride[i], 1) || !is_usual(c->w.dilation[i], 1) ||
-            !is_usual(c->w.begin[i], INT32_MIN) || !is_usual(c->w.end[i], INT32_MIN))
-            return false;
-        if (sizes[i])
-            continue;
-        const int64_t reach = (c->w.kernel[i] - 1) * c->w.dilation[i] + 1,
-                      padded = c->w.in[i] + c->w.begin[i] + c->w.end[i];
-        c->w.out[i] = state->transposed
-                          ? (c->w.in[i] - 1) * c->w.stride[i] + reach - c->w.begin[i] - c->w.end[i]
-                          : (padded - reach) / c->w.stride[i] + 1;
-    }
-    c->w.in_pixels = grt_dims_product(c->w.in, 0, c->w.spatial);
-    c->w.out_pixels = grt_dims_product(c->w.out, 0, c->w.spatial);
-    const bool fits = fits_dnnl(c);
-    if (fits && !state->transposed)
-        conv_drop_dims(c);
-    return fits;
-}
-
 /* ONNX's order or a format of the plan's. */
 typedef struct source {
     const char *format; /* NULL: ONNX's */
@@ -292,7 +118,7 @@ static source conv_weights_of(const conv_state *state, const grt_tensor *w)
 {
     if (!state->packing)
         return (source){NULL, state->weights, grt_tensor_bytes(w)};
-    return (source){cpu_packing_layout(state->packing, state->groups, state->transposed), state->weights,
+    return (source){cpu_packing_layout(state->packing, state->a.groups, state->a.transposed), state->weights,
                     state->packing->bytes};
 }
 
@@ -324,11 +150,11 @@ static bool fits_already(const grt_dnnl_op *op, source from)
 
 static void read_attributes(const grt_kernel_node *node, conv_state *state)
 {
-    state->last = grt_channels_last(node->desc);
-    state->transposed = !strcmp(node->desc->op, "ConvTranspose");
-    state->groups = grt_attr_int(node->desc, "group", 1);
+    state->a.last = grt_channels_last(node->desc);
+    state->a.transposed = !strcmp(node->desc->op, "ConvTranspose");
+    state->a.groups = grt_attr_int(node->desc, "group", 1);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
-        grt_act_read(node->desc, &state->act, NULL);
+        grt_act_read(node->desc, &state->a.act, NULL);
 }
 
 static bool constant_weights(const grt_kernel_node *node)
@@ -342,61 +168,35 @@ static grt_status likely_op(const grt_kernel_node *node, const conv_state *state
     cpu_conv guess;
     cpu_columns cut;
     *out = NULL;
-    if (!can_guess(node, state) || !guess_shape(node, state, &guess))
+    if (!cpu_conv_can_guess(node, &state->a) || !cpu_conv_guess(node, &state->a, &guess))
         return GRT_OK;
     guess = cpu_columns_turn(&guess);
-    if (!cpu_columns_cut(&guess, state->transposed, node->threads, &cut))
+    if (!cpu_columns_cut(&guess, state->a.transposed, node->threads, &cut))
         return GRT_OK;
     if (cut.count > 1)
-        guess = cpu_columns_block(&guess, state->transposed, &cut, 1).conv;
-    return make_op(node->desc, &guess, state->transposed, grt_node_has(node, BIAS),
+        guess = cpu_columns_block(&guess, state->a.transposed, &cut, 1).conv;
+    return make_op(node->desc, &guess, state->a.transposed, grt_node_has(node, BIAS),
                    grt_node_has(node, RESIDUAL), NULL, node->threads, out);
 }
 
-/* The kernel of our own for what oneDNN unfolds, or has plain loops for; NULL: none. op: likely_op's. */
-static const own_kernel *fallback_kernel(const grt_kernel_node *node, const conv_state *state,
-                                         const grt_dnnl_op *op)
+/* oneDNN's name of what it runs. */
+static const char *impl_of(const grt_dnnl_op *op)
 {
-    cpu_conv guess;
-    const char *impl = op ? grt_dnnl_op_impl(op) : "ref";
-    const bool unfolds = strstr(impl, "gemm") || strstr(impl, "ref");
-    if (state->transposed || !can_guess(node, state))
-        return NULL;
-    guess_shape(node, state, &guess);
-    if (!unfolds) /* groups of one channel as of any number, most of their lanes idle */
-        return cpu_depthwise_fits(&guess) && !strstr(impl, "dw") ? &depthwise : NULL;
-    return cpu_depthwise_fits(&guess)    ? &depthwise
-           : cpu_conv_group_fits(&guess) ? &grouped
-           : cpu_conv_taps_fits(&guess)  ? &by_taps
-                                         : NULL;
-}
-
-/* The kernel of our own that is faster than oneDNN's whatever that has; NULL: none. */
-static const own_kernel *faster_kernel(const grt_kernel_node *node, const conv_state *state)
-{
-    cpu_conv guess;
-    if (!can_guess(node, state) || !guess_shape(node, state, &guess))
-        return NULL;
-    if (state->transposed)
-        return cpu_conv_phases_fits(&guess) ? &by_phases : NULL;
-    const bool line_of_planes = guess.w.spatial == 1 && node->in[1].rank == 5 && guess.w.dilation[0] > 1;
-    if (line_of_planes && cpu_conv_taps_fits(&guess))
-        return &by_taps;
-    return cpu_winograd_fits(&guess) ? &winograd : NULL;
+    return op ? grt_dnnl_op_impl(op) : "ref";
 }
 
 static bool drops_dims(const grt_kernel_node *node, const conv_state *state)
 {
     cpu_conv guess;
-    return can_guess(node, state) && guess_shape(node, state, &guess) &&
+    return cpu_conv_can_guess(node, &state->a) && cpu_conv_guess(node, &state->a, &guess) &&
            guess.w.spatial != node->in[1].rank - 2;
 }
 
-static grt_status pack_for(const own_kernel *kernel, const grt_kernel_node *node, conv_state *state)
+static grt_status pack_for(const cpu_conv_kernel *kernel, const grt_kernel_node *node, conv_state *state)
 {
     cpu_conv guess;
     size_t floats;
-    guess_shape(node, state, &guess);
+    cpu_conv_guess(node, &state->a, &guess);
     if (!kernel->floats(&guess, &floats) ||
         !(state->for_kernel = aligned_alloc(64, grt_align_up(floats * sizeof(float), 64))))
         return grt_fail_memory(SIZE_MAX);
@@ -412,13 +212,14 @@ static grt_status conv_pack(const grt_kernel_node *node, int32_t i, grt_packing 
         return GRT_OK;
     read_attributes(node, &state);
     state.weights = node->in[1].data;
-    if (faster_kernel(node, &state) || drops_dims(node, &state))
+    if (cpu_conv_kernel_faster(node, &state.a) || drops_dims(node, &state))
         return GRT_OK; /* packed when the kernel is created: that is fast, or has no exact way back */
     grt_dnnl_op *op;
     grt_status status = likely_op(node, &state, &op);
-    const char *layout = op && !fallback_kernel(node, &state, op) ? grt_dnnl_op_weights_format(op) : NULL;
+    const char *layout =
+        op && !cpu_conv_kernel_fallback(node, &state.a, impl_of(op)) ? grt_dnnl_op_weights_format(op) : NULL;
     if (layout && grt_packing_is_worth(grt_tensor_bytes(&node->in[1]), grt_dnnl_op_weights_bytes(op)) &&
-        cpu_packing_conv(layout, state.groups, state.transposed, out_packing)) {
+        cpu_packing_conv(layout, state.a.groups, state.a.transposed, out_packing)) {
         status = repack(node->desc, op, conv_weights_of(&state, &node->in[1]), out_data);
         out_packing->bytes = grt_dnnl_op_weights_bytes(op);
         if (!*out_data)
@@ -432,11 +233,12 @@ static grt_status conv_pack(const grt_kernel_node *node, int32_t i, grt_packing 
 static grt_status pack_likely(const grt_kernel_node *node, conv_state *state)
 {
     const source from = conv_weights_of(state, &node->in[1]);
-    const own_kernel *const faster = state->packing ? NULL : faster_kernel(node, state);
+    const cpu_conv_kernel *const faster = state->packing ? NULL : cpu_conv_kernel_faster(node, &state->a);
     if (faster)
         return pack_for(faster, node, state);
     GRT_TRY(likely_op(node, state, &state->like));
-    const own_kernel *const fallback = state->packing ? NULL : fallback_kernel(node, state, state->like);
+    const cpu_conv_kernel *const fallback =
+        state->packing ? NULL : cpu_conv_kernel_fallback(node, &state->a, impl_of(state->like));
     if (fallback) {
         grt_dnnl_op_release(state->like);
         state->like = NULL;
@@ -469,7 +271,7 @@ static grt_status cpu_conv_create(const grt_kernel_node *node, void **out_state)
     if (grt_node_packing(node, 1)) {
         state->plan_packing = node->packing[1];
         state->packing = &state->plan_packing;
-        if (!cpu_packing_layout(state->packing, state->groups, state->transposed)) {
+        if (!cpu_packing_layout(state->packing, state->a.groups, state->a.transposed)) {
             *out_state = NULL;
             conv_destroy(state);
             return grt_fail_op(
@@ -544,7 +346,7 @@ static grt_status conv_add_part(const grt_reshape *r, conv_shape *s, const cpu_c
     const conv_state *state = r->state;
     const bool bias = r->n_in > BIAS && r->in[BIAS], residual = r->n_in > RESIDUAL && r->in[RESIDUAL];
     conv_part *part = &s->parts[s->n_parts];
-    GRT_TRY(make_op(r->desc, c, state->transposed, bias, residual, NULL, r->threads, &part->op));
+    GRT_TRY(make_op(r->desc, c, state->a.transposed, bias, residual, NULL, r->threads, &part->op));
     if (!part->op)
         return GRT_OK;
     const grt_status status = give_weights(r, s, part);
@@ -561,7 +363,7 @@ static cpu_conv geometry_of(const conv_state *state, const conv_shape *s, int ki
 {
     if (s->cut.count == 1)
         return s->turned;
-    return cpu_columns_block(&s->turned, state->transposed, &s->cut, cpu_columns_first(&s->cut, kind)).conv;
+    return cpu_columns_block(&s->turned, state->a.transposed, &s->cut, cpu_columns_first(&s->cut, kind)).conv;
 }
 
 static bool conv_same_columns(const cpu_conv *a, const cpu_conv *b)
@@ -576,8 +378,8 @@ static grt_status use_dnnl(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = r->state;
     s->turned = cpu_columns_turn(&s->conv);
-    if (!state->weights || !fits_dnnl(&s->turned) ||
-        !cpu_columns_cut(&s->turned, state->transposed, r->threads, &s->cut))
+    if (!state->weights || !cpu_conv_fits_dnnl(&s->turned) ||
+        !cpu_columns_cut(&s->turned, state->a.transposed, r->threads, &s->cut))
         return GRT_OK;
     cpu_conv made[CPU_COLUMN_KINDS];
     for (int kind = 0; kind < cpu_columns_kinds(&s->cut); kind++) {
@@ -643,7 +445,7 @@ static grt_status conv_check_inputs(const grt_reshape *r)
     const conv_state *state = r->state;
     const grt_tensor *y = r->out[0], *bias = r->n_in > BIAS ? r->in[BIAS] : NULL;
     const grt_tensor *residual = r->n_in > RESIDUAL ? r->in[RESIDUAL] : NULL;
-    const int64_t channels = y->dims[state->last ? y->rank - 1 : 1];
+    const int64_t channels = y->dims[state->a.last ? y->rank - 1 : 1];
     char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
     if (bias && grt_tensor_elements(bias) != channels)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias is %s; expected %lld elements",
@@ -659,7 +461,7 @@ static grt_status conv_check_inputs(const grt_reshape *r)
 static grt_status size_own_kernel(grt_reshape *r, const cpu_conv *c)
 {
     const conv_state *state = r->state;
-    const int64_t wanted = state->transposed ? r->in[1]->dims[0] : r->in[1]->dims[1] * state->groups;
+    const int64_t wanted = state->a.transposed ? r->in[1]->dims[0] : r->in[1]->dims[1] * state->a.groups;
     if (c->in_channels != wanted)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "the input has %lld channels; the weights are for %lld", (long long)c->in_channels,
@@ -674,9 +476,9 @@ static grt_status cpu_conv_reshape(grt_reshape *r)
     conv_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    conv_describe(r->desc, state, r->in[0], r->in[1], r->out[0], &s->conv);
-    if (!state->transposed)
-        conv_drop_dims(&s->conv);
+    cpu_conv_describe(r->desc, &state->a, r->in[0], r->in[1], r->out[0], &s->conv);
+    if (!state->a.transposed)
+        cpu_conv_drop_dims(&s->conv);
     grt_status status = GRT_OK;
     if (state->kernel)
         status = size_own_kernel(r, &s->conv);
@@ -688,7 +490,7 @@ static grt_status cpu_conv_reshape(grt_reshape *r)
         status = conv_size_workspace(r, s, &r->workspace_bytes);
     } else {
         status = need_plain(r, s);
-        if (status == GRT_OK && r->in[0]->dtype == GRT_DTYPE_FLOAT && !state->transposed &&
+        if (status == GRT_OK && r->in[0]->dtype == GRT_DTYPE_FLOAT && !state->a.transposed &&
             !cpu_conv_unfold_bytes(&s->conv, r->threads, &r->workspace_bytes))
             status = grt_fail_memory(SIZE_MAX);
     }
@@ -733,7 +535,7 @@ static grt_status run_block(const grt_run *r, const conv_shape *s, int64_t i, co
                             const float *residual, float *y)
 {
     const conv_state *state = r->state;
-    const cpu_column_block b = cpu_columns_block(&s->turned, state->transposed, &s->cut, i);
+    const cpu_column_block b = cpu_columns_block(&s->turned, state->a.transposed, &s->cut, i);
     const conv_part *part = &s->parts[s->part_of[cpu_columns_kind(&s->cut, i)]];
     const int64_t ic = s->turned.in_channels, oc = s->turned.out_channels;
     x += b.in_at * ic;
@@ -786,7 +588,7 @@ static grt_status cpu_conv_run(const grt_run *r)
     if (state->kernel)
         state->kernel->run(c, x, state->for_kernel, bias, grt_run_data(r, RESIDUAL), r->out[0]->data,
                            r->workspace, r->threads);
-    else if (state->transposed)
+    else if (state->a.transposed)
         cpu_conv_transpose_exact(c, r->in[0]->dtype, x, w, bias, r->out[0]->data, r->threads);
     else if (r->in[0]->dtype == GRT_DTYPE_FLOAT)
         cpu_conv_unfold_run(c, x, w, bias, grt_run_data(r, RESIDUAL), r->out[0]->data, r->workspace,

@@ -43,22 +43,38 @@ static void cumulate_ints(const grt_cumulate *s, grt_tensor *out, const grt_tens
     }
 }
 
-enum { CUMULATE_COLUMNS = 64 }; /* whose sums are made together */
+/* Columns whose sums are made together; fewer where threads would have nothing to do. */
+enum { CUMULATE_COLUMNS = 1024, CUMULATE_FEWER = 64 };
 
-/* Neighbouring columns of floats, whose elements are `step` apart, in double as cumulate_reals. */
-CPU_BODY cumulate_floats_body(const grt_cumulate *s, float *y, const float *x, int64_t n, int64_t step,
-                              int64_t columns)
+static inline __attribute__((always_inline)) void cumulate_columns(float *y, const float *x, int64_t n,
+                                                                   int64_t step, int64_t columns,
+                                                                   const bool product, const bool exclusive)
 {
     double acc[CUMULATE_COLUMNS];
     for (int64_t c = 0; c < columns; c++)
-        acc[c] = s->product ? 1 : 0;
+        acc[c] = product ? 1 : 0;
     for (int64_t i = 0; i < n; i++, x += step, y += step)
 #pragma omp simd
         for (int64_t c = 0; c < columns; c++) {
-            const double v = (double)x[c], next = s->product ? acc[c] * v : acc[c] + v;
-            y[c] = (float)(s->exclusive ? acc[c] : next);
+            const double v = (double)x[c], next = product ? acc[c] * v : acc[c] + v;
+            y[c] = (float)(exclusive ? acc[c] : next);
             acc[c] = next;
         }
+}
+
+/* Neighbouring columns of floats, whose elements are `step` apart, in double as cumulate_reals. What is
+ * computed is the loops' constant: they are not vectorised otherwise. */
+CPU_BODY cumulate_floats_body(const grt_cumulate *s, float *y, const float *x, int64_t n, int64_t step,
+                              int64_t columns)
+{
+    if (s->product && s->exclusive)
+        cumulate_columns(y, x, n, step, columns, true, true);
+    else if (s->product)
+        cumulate_columns(y, x, n, step, columns, true, false);
+    else if (s->exclusive)
+        cumulate_columns(y, x, n, step, columns, false, true);
+    else
+        cumulate_columns(y, x, n, step, columns, false, false);
 }
 CPU_DISPATCH(cumulate_floats,
              (const grt_cumulate *s, float *y, const float *x, int64_t n, int64_t step, int64_t columns),
@@ -67,15 +83,15 @@ CPU_DISPATCH(cumulate_floats,
 static void cumulate_all_floats(const grt_cumulate *s, const grt_run *run, int64_t outer, int64_t n,
                                 int64_t inner)
 {
-    const int64_t blocks = (inner + CUMULATE_COLUMNS - 1) / CUMULATE_COLUMNS;
+    const bool few = outer * ((inner + CUMULATE_COLUMNS - 1) / CUMULATE_COLUMNS) < run->threads;
+    const int64_t width = few ? CUMULATE_FEWER : CUMULATE_COLUMNS, blocks = (inner + width - 1) / width;
     const float *x = run->in[0]->data;
     float *y = run->out[0]->data;
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
     for (int64_t i = 0; i < outer * blocks; i++) {
-        const int64_t column = i % blocks * CUMULATE_COLUMNS, left = inner - column,
+        const int64_t column = i % blocks * width, left = inner - column,
                       at = (i / blocks * n + (s->reverse ? n - 1 : 0)) * inner + column;
-        cumulate_floats(s, y + at, x + at, n, s->reverse ? -inner : inner,
-                        left < CUMULATE_COLUMNS ? left : CUMULATE_COLUMNS);
+        cumulate_floats(s, y + at, x + at, n, s->reverse ? -inner : inner, left < width ? left : width);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool, AveragePool and the pools over whole images, with channels first or (domain graphrt) last. */
-#include "backends/cpu/pool.h"
+#include "backends/cpu/pool_tiles.h"
 
 #include "backends/cpu/cpu.h"
 #include "src/base/element.h"
@@ -8,6 +8,14 @@
 
 #include <math.h>
 #include <stdlib.h>
+
+static bool windows_overlap(const cpu_window *w)
+{
+    bool overlap = false;
+    for (int32_t i = 0; i < w->spatial; i++)
+        overlap = overlap || w->stride[i] < w->kernel[i];
+    return overlap;
+}
 
 static grt_status pool_reshape(grt_reshape *r)
 {
@@ -24,6 +32,9 @@ static grt_status pool_reshape(grt_reshape *r)
     p->threads = r->threads;
     const int32_t at = p->last ? 1 : 2;
     cpu_window_read(r->desc, x->rank - 2, x->dims + at, r->out[0]->dims + at, NULL, false, &p->w);
+    const bool tiles = x->dtype == GRT_DTYPE_FLOAT && (r->n_out < 2 || !r->out[1]);
+    if (tiles && (!p->last || windows_overlap(&p->w))) /* others gain nothing from folded columns */
+        cpu_pool_cut(p, &p->tiles, &r->workspace_bytes);
     r->shape = p;
     return GRT_OK;
 }
@@ -34,8 +45,10 @@ static grt_status pool_run(const grt_run *r)
     grt_tensor *indices = r->n_out > 1 ? r->out[1] : NULL;
     if (grt_tensor_elements(r->out[0]) == 0)
         return GRT_OK;
-    if (r->in[0]->dtype == GRT_DTYPE_FLOAT && !indices)
-        cpu_pool_float(p, r->in[0]->data, r->out[0]->data);
+    if (p->tiles.cols > 0)
+        cpu_pool_tiles_run(p, r->in[0]->data, r->out[0]->data, r->workspace);
+    else if (p->last && r->in[0]->dtype == GRT_DTYPE_FLOAT)
+        cpu_pool_pixels(p, r->in[0]->data, r->out[0]->data);
     else if (p->last)
         cpu_pool_largest_bytes(p, r->in[0]->dtype, r->in[0]->data, r->out[0]->data);
     else

@@ -3,6 +3,7 @@
  * their order. */
 #include "backends/cpu/move.h"
 
+#include "backends/cpu/dispatch.h"
 #include "backends/shared/order.h"
 #include "backends/cpu/threads.h"
 #include "src/base/heap.h"
@@ -35,22 +36,76 @@ static inline bool worse(entry a, entry b)
 
 GRT_DEFINE_SIFT(sift_down, entry, worse)
 
-/* The best k of n elements that lie `step` apart, best first. */
-static void best_k(entry *heap, int64_t k, const grt_tensor *in, int64_t base, int64_t n, int64_t step,
-                   bool least)
+/* float32 in order as cpu_order_float has it, in 32 bits. */
+static inline uint32_t order_of(float v, uint32_t flip)
 {
-    uint64_t flip = least ? UINT64_MAX : 0;
+    const uint32_t bits = grt_float_to_bits(v == 0 ? 0 : v), key = bits >> 31 ? ~bits : bits | 0x80000000u;
+    return (v != v ? UINT32_MAX : key) ^ flip;
+}
+
+enum { BLOCK = 64 };
+
+/* Keys of a block, and whether one is greater than `most`. */
+CPU_BODY block_keys_body(const float *v, int64_t n, uint32_t flip, uint32_t most, uint32_t *keys,
+                         uint32_t *out_greater)
+{
+    uint32_t greater = 0;
+#pragma omp simd reduction(| : greater)
     for (int64_t i = 0; i < n; i++) {
-        entry e = {cpu_order_key(in->dtype, in->data, base + i * step) ^ flip, i};
-        if (i < k) {
-            heap[i] = e;
-            for (int64_t top = k / 2 - 1; i == k - 1 && top >= 0; top--)
-                sift_down(heap, k, top);
-        } else if (worse(heap[0], e)) {
+        keys[i] = order_of(v[i], flip);
+        greater |= keys[i] > most;
+    }
+    *out_greater = greater;
+}
+CPU_DISPATCH(block_keys,
+             (const float *v, int64_t n, uint32_t flip, uint32_t most, uint32_t *keys, uint32_t *out_greater),
+             (v, n, flip, most, keys, out_greater))
+
+/* Elements from `from` on of a run of floats; most blocks of a long run have none that is among the best. */
+static void take_floats(entry *heap, int64_t k, const float *v, int64_t from, int64_t n, uint32_t flip)
+{
+    uint32_t keys[BLOCK], greater;
+    for (int64_t at = from; at < n; at += BLOCK) {
+        const int64_t size = n - at < BLOCK ? n - at : BLOCK;
+        block_keys(v + at, size, flip, (uint32_t)heap[0].key, keys, &greater);
+        for (int64_t i = 0; greater && i < size; i++)
+            if (keys[i] > heap[0].key) { /* equal ones come later */
+                heap[0] = (entry){keys[i], at + i};
+                sift_down(heap, k, 0);
+            }
+    }
+}
+
+static void take_elements(entry *heap, int64_t k, const grt_tensor *in, int64_t base, int64_t from, int64_t n,
+                          int64_t step, uint64_t flip)
+{
+    for (int64_t i = from; i < n; i++) {
+        const entry e = {cpu_order_key(in->dtype, in->data, base + i * step) ^ flip, i};
+        if (worse(heap[0], e)) {
             heap[0] = e;
             sift_down(heap, k, 0);
         }
     }
+}
+
+/* The best k of n elements that lie `step` apart, best first. */
+static void best_k(entry *heap, int64_t k, const grt_tensor *in, int64_t base, int64_t n, int64_t step,
+                   bool least)
+{
+    const bool floats = in->dtype == GRT_DTYPE_FLOAT && step == 1;
+    const float *v = floats ? (const float *)in->data + base : NULL;
+    const uint32_t flip = least ? UINT32_MAX : 0;
+    const uint64_t wide_flip = least ? UINT64_MAX : 0;
+    for (int64_t i = 0; i < k; i++)
+        heap[i] = (entry){floats ? order_of(v[i], flip)
+                                 : cpu_order_key(in->dtype, in->data, base + i * step) ^ wide_flip,
+                          i};
+    for (int64_t top = k / 2 - 1; top >= 0; top--)
+        sift_down(heap, k, top);
+    if (floats)
+        take_floats(heap, k, v, k, n, flip);
+    else
+        take_elements(heap, k, in, base, k, n, step, wide_flip);
     for (int64_t left = k - 1; left > 0; left--) {
         entry worst = heap[0];
         heap[0] = heap[left];
