@@ -47,7 +47,7 @@ forms mse 0.03 --calibration mse
 forms percentile 0.03 --calibration percentile --percentile 99.9
 forms symmetric 0.03 --activations int8
 forms float8-activations 0.05 --activations float8
-check "float8: opset 19, one scale for the weights" sh -c "./graphc inspect '$scratch/float8-activations.onnx' | grep -q 'FLOAT8E4M3FN\|float8e4m3fn'"
+check "float8: the model says so" sh -c "./graphc inspect '$scratch/float8-activations.onnx' | grep -q 'FLOAT8E4M3FN\|float8e4m3fn'"
 refuse 2 "float8: a calibration of integers" quantize "$model" -o "$scratch/x.onnx" --data "$data" --activations float8 --calibration mse
 forms dynamic 0.02 --dynamic
 check "dynamic: the product is an integer step" steps "$scratch/dynamic.onnx" QMatMul=1 Conv=3
