@@ -413,11 +413,10 @@ bool cuda_float8_bulk_fits(const cuda_float8_bulk *b)
 {
     const cuda_float8_finish *f = &b->finish;
     const uintptr_t together = (uintptr_t)b->x | (uintptr_t)f->y | (uintptr_t)f->residual;
-    /* Few tiles are better made small. */
     const int64_t tiles = tiles_of_bulk<form<64, 1>>(b);
-    return b->encode && tiles >= b->multiprocessors / 2 && tiles < INT32_MAX && f->rows < INT32_MAX / 2 &&
-           f->columns % LANES_COLUMNS == 0 && f->columns < INT32_MAX / 2 && f->dtype != GRT_DTYPE_FLOAT &&
-           has_activation(f) && together % 16 == 0;
+    return b->encode && tiles < INT32_MAX && f->rows < INT32_MAX / 2 && f->columns % LANES_COLUMNS == 0 &&
+           f->columns < INT32_MAX / 2 && f->dtype != GRT_DTYPE_FLOAT && has_activation(f) &&
+           together % 16 == 0;
 }
 
 grt_status cuda_float8_bulk_enqueue(const cuda_float8_bulk *b, cudaStream_t stream)

@@ -16,7 +16,7 @@ typedef struct cuda_float8_bulk {
     cuda_tensor_map_encoder encode;
 } cuda_float8_bulk;
 
-/* True for sizes and epilogues that it has, and is fast for. `encode` NULL: the device is another. */
+/* True for sizes and epilogues that it has. `encode` NULL: the device is another. */
 bool cuda_float8_bulk_fits(const cuda_float8_bulk *b);
 grt_status cuda_float8_bulk_enqueue(const cuda_float8_bulk *b, cudaStream_t stream);
 
