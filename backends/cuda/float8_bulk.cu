@@ -404,7 +404,8 @@ template <class F> double cost_of_bulk(const cuda_float8_bulk *b)
 bool has_activation(const cuda_float8_finish *f)
 {
     return f->act.kind == GRT_ACT_NONE || f->act.kind == GRT_ACT_RELU ||
-           (f->act.kind == GRT_ACT_GELU_ERF && f->y_scale);
+           (f->act.kind == GRT_ACT_GELU_ERF && f->dtype != GRT_DTYPE_FLOAT16 &&
+            f->dtype != GRT_DTYPE_BFLOAT16);
 }
 
 } // namespace
@@ -412,11 +413,9 @@ bool has_activation(const cuda_float8_finish *f)
 bool cuda_float8_bulk_fits(const cuda_float8_bulk *b)
 {
     const cuda_float8_finish *f = &b->finish;
-    const uintptr_t together = (uintptr_t)b->x | (uintptr_t)f->y | (uintptr_t)f->residual;
-    const int64_t tiles = tiles_of_bulk<form<64, 1>>(b);
-    return b->encode && tiles < INT32_MAX && f->rows < INT32_MAX / 2 && f->columns % LANES_COLUMNS == 0 &&
-           f->columns < INT32_MAX / 2 && f->dtype != GRT_DTYPE_FLOAT && has_activation(f) &&
-           together % 16 == 0;
+    return b->encode && tiles_of_bulk<form<64, 1>>(b) < INT32_MAX && f->rows < INT32_MAX / 2 &&
+           f->columns % LANES_COLUMNS == 0 && f->columns < INT32_MAX / 2 && f->dtype != GRT_DTYPE_FLOAT &&
+           has_activation(f);
 }
 
 grt_status cuda_float8_bulk_enqueue(const cuda_float8_bulk *b, cudaStream_t stream)

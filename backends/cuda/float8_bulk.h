@@ -7,7 +7,8 @@
 #include "backends/cuda/float8_product.h"
 #include "backends/cuda/tensor_map.h"
 
-/* The finish's sums are not used. x: [rows, k], w: [columns, k]. */
+/* The finish's sums are not used. x: [rows, k], w: [columns, k]. Addresses of matrices are multiples of 16.
+ */
 typedef struct cuda_float8_bulk {
     const uint8_t *x, *w;
     int64_t k; /* a multiple of 16 */
@@ -16,7 +17,8 @@ typedef struct cuda_float8_bulk {
     cuda_tensor_map_encoder encode;
 } cuda_float8_bulk;
 
-/* True for sizes and epilogues that it has. `encode` NULL: the device is another. */
+/* True for sizes, types and epilogues that it has; addresses are not looked at. `encode` NULL: the device is
+ * another. */
 bool cuda_float8_bulk_fits(const cuda_float8_bulk *b);
 grt_status cuda_float8_bulk_enqueue(const cuda_float8_bulk *b, cudaStream_t stream);
 

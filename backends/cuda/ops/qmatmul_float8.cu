@@ -27,8 +27,9 @@ struct qmatmul_state {
 };
 
 struct qmatmul_shape {
-    cuda_lt_plan *plan; /* NULL: there are no rows */
+    cuda_lt_plan *plan; /* NULL: the product is our kernel's, or there are no rows */
     int64_t rows;
+    bool is_bulk; /* our kernel's */
     bool is_widened;
     size_t x_at, w_at, sums_at; /* in the workspace; x and w of widened operands */
 };
@@ -170,6 +171,22 @@ void release_float8_shape(void *data)
     free(s);
 }
 
+/* What our kernel asks of a product, without its data. */
+cuda_float8_bulk bulk_form_of(const qmatmul_state *state, const grt_device *device, int64_t rows,
+                              const grt_tensor *x, const grt_tensor *y)
+{
+    cuda_float8_bulk b = {};
+    b.k = state->k;
+    b.multiprocessors = ((const cuda_device *)device)->prop.multiProcessorCount;
+    if (x->dtype == GRT_DTYPE_FLOAT8E4M3FN && state->dtype == GRT_DTYPE_FLOAT8E4M3FN)
+        b.encode = state->encode;
+    b.finish.rows = rows;
+    b.finish.columns = state->n;
+    b.finish.act = state->act;
+    b.finish.dtype = y->dtype;
+    return b;
+}
+
 grt_status plan_float8_product(const grt_reshape *r, qmatmul_shape *s)
 {
     const qmatmul_state *state = (const qmatmul_state *)r->state;
@@ -227,7 +244,9 @@ grt_status reshape_float8_product(grt_reshape *r)
     GRT_TRY(grt_qproduct_check(r, state->n));
     GRT_TRY(cuda_state(&s));
     s->rows = grt_tensor_elements(x) / state->k;
-    const grt_status status = s->rows > 0 ? plan_float8_product(r, s) : GRT_OK;
+    const cuda_float8_bulk bulk = bulk_form_of(state, r->device, s->rows, x, r->out[0]);
+    s->is_bulk = s->rows > 0 && cuda_float8_bulk_fits(&bulk);
+    const grt_status status = s->rows > 0 && !s->is_bulk ? plan_float8_product(r, s) : GRT_OK;
     if (status != GRT_OK) {
         release_float8_shape(s);
         return status;
@@ -240,38 +259,28 @@ grt_status reshape_float8_product(grt_reshape *r)
 
 /* ---- running ---- */
 
-cuda_float8_finish finish_of(const grt_run *r)
+void set_finish_data(const grt_run *r, cuda_float8_finish *f)
 {
-    const qmatmul_state *state = (const qmatmul_state *)r->state;
-    const qmatmul_shape *s = (const qmatmul_shape *)r->shape;
-    cuda_float8_finish f = {};
-    f.rows = s->rows;
-    f.columns = state->n;
-    f.x_scale = (const float *)r->in[QP_X_SCALE]->data;
-    f.w_scale = (const float *)r->in[QP_W_SCALE]->data;
-    f.w_scale_each = grt_tensor_elements(r->in[QP_W_SCALE]) > 1;
-    f.y_scale = (const float *)grt_run_data(r, QP_Y_SCALE);
-    f.bias = (const float *)grt_run_data(r, QP_BIAS);
-    f.residual = grt_run_data(r, QP_RESIDUAL);
-    f.act = state->act;
-    f.y = r->out[0]->data;
-    f.dtype = r->out[0]->dtype;
-    return f;
+    f->x_scale = (const float *)r->in[QP_X_SCALE]->data;
+    f->w_scale = (const float *)r->in[QP_W_SCALE]->data;
+    f->w_scale_each = grt_tensor_elements(r->in[QP_W_SCALE]) > 1;
+    f->y_scale = (const float *)grt_run_data(r, QP_Y_SCALE);
+    f->bias = (const float *)grt_run_data(r, QP_BIAS);
+    f->residual = grt_run_data(r, QP_RESIDUAL);
+    f->y = r->out[0]->data;
 }
 
-cuda_float8_bulk bulk_of(const grt_run *r)
+grt_status run_bulk(const grt_run *r, cuda_float8_bulk *b)
 {
     const qmatmul_state *state = (const qmatmul_state *)r->state;
-    const cuda_device *device = (const cuda_device *)r->device;
-    cuda_float8_bulk b = {};
-    b.x = (const uint8_t *)r->in[QP_X]->data;
-    b.w = state->weights;
-    b.k = state->k;
-    b.finish = finish_of(r);
-    b.multiprocessors = device->prop.multiProcessorCount;
-    if (r->in[QP_X]->dtype == GRT_DTYPE_FLOAT8E4M3FN && state->dtype == GRT_DTYPE_FLOAT8E4M3FN)
-        b.encode = state->encode;
-    return b;
+    b->x = (const uint8_t *)r->in[QP_X]->data;
+    b->w = state->weights;
+    for (const void *data : {(const void *)b->x, b->finish.residual, (const void *)b->finish.y})
+        if (!cuda_aligned(data, STEP))
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "a matrix lies at %p; expected an address that is a multiple of %d bytes",
+                               data, STEP);
+    return cuda_float8_bulk_enqueue(b, cuda_stream(r));
 }
 
 grt_status run_float8_product(const grt_run *r)
@@ -279,11 +288,12 @@ grt_status run_float8_product(const grt_run *r)
     const qmatmul_state *state = (const qmatmul_state *)r->state;
     const qmatmul_shape *s = (const qmatmul_shape *)r->shape;
     const cudaStream_t stream = cuda_stream(r);
+    cuda_float8_bulk bulk = bulk_form_of(state, r->device, s->rows, r->in[QP_X], r->out[0]);
+    set_finish_data(r, &bulk.finish);
+    if (s->is_bulk)
+        return run_bulk(r, &bulk);
     if (!s->plan)
         return GRT_OK;
-    const cuda_float8_bulk bulk = bulk_of(r);
-    if (cuda_float8_bulk_fits(&bulk))
-        return cuda_float8_bulk_enqueue(&bulk, stream);
     char *room = (char *)(((uintptr_t)r->workspace + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     cuda_lt_args args = {};
     args.alpha = 1;
@@ -299,9 +309,8 @@ grt_status run_float8_product(const grt_run *r)
         args.b = w;
     }
     GRT_TRY(cuda_lt_plan_run(s->plan, r->desc, &args, stream));
-    cuda_float8_finish f = finish_of(r);
-    f.sums = (const float *)args.y;
-    return cuda_float8_finish_enqueue(&f, stream);
+    bulk.finish.sums = (const float *)args.y;
+    return cuda_float8_finish_enqueue(&bulk.finish, stream);
 }
 
 const grt_kernel_row rows[] = {
