@@ -224,6 +224,7 @@ tests_differential_differential_SOURCES += tests/differential/make_random.c
 tests_differential_differential_SOURCES += tests/differential/make_search.c
 tests_differential_differential_SOURCES += tests/differential/make_signal.c
 tests_differential_differential_SOURCES += tests/differential/make_weights.c
+tests_differential_differential_SOURCES += tests/differential/make_float8.c
 tests_differential_differential_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include
 tests_differential_differential_LDADD = libgraphrt.la -lm
 # The wrappers for C++.

@@ -54,9 +54,10 @@ static void forget_path(quantised_model *q)
 }
 
 bool quantised_model_make(quantised_model *q, const char *model, const grt_compile_options *options,
-                          calibration_data *data, double max_error)
+                          calibration_data *data, grt_dtype activations, double max_error)
 {
     const grt_quantize_options quantize = {.struct_size = sizeof quantize,
+                                           .activations = activations,
                                            .max_error = max_error,
                                            .n_samples = data->n,
                                            .sample = give_calibration_sample,

@@ -10,10 +10,10 @@ typedef struct quantised_model {
     int64_t layers, quantised;
 } quantised_model;
 
-/* As many layers of `model` in 8 bits as max_error allows. Where none is possible path is NULL and
- * grt_last_error says why. False after printing an error. Release in any case. */
+/* As many layers of `model` in 8 bits as max_error allows; activations: UINT8, or FLOAT8E4M3FN. Where none is
+ * possible path is NULL and grt_last_error says why. False after printing an error. Release in any case. */
 bool quantised_model_make(quantised_model *q, const char *model, const grt_compile_options *options,
-                          calibration_data *data, double max_error);
+                          calibration_data *data, grt_dtype activations, double max_error);
 /* Removes the files. */
 void quantised_model_release(quantised_model *q);
 

@@ -71,8 +71,9 @@ const tool_option quantize_options[] = {
                 "how the range of an activation follows from the samples (default: minmax)"),
     OPTION_NUMBER(request, options.percentile, 50, "--percentile", "P",
                   "with --calibration percentile: percent of elements within the range (default: 99.99)"),
-    OPTION_TEXT(request, activations, "--activations", "uint8|int8",
-                "uint8 with a zero point (default), or int8, symmetric, as GPUs want it"),
+    OPTION_TEXT(request, activations, "--activations", "uint8|int8|float8",
+                "uint8 with a zero point (default), int8, symmetric, as GPUs want it, or float8: MatMul and\n"
+                "Gemm alone, whose weights become float8, too, for GPUs from compute capability 8.9 on"),
     OPTION_TEXT(request, options.ops, "--ops", "OP,...",
                 "ops of layers to quantise (default: Conv,MatMul,Gemm; there is ConvTranspose, too)"),
     OPTION_TAKE(take_keep, "--keep", "NAME,...",
@@ -113,9 +114,9 @@ static int find_word(const char *option, const char *text, const char *const *wo
 static bool read_words(request *r)
 {
     static const char *const calibrations[] = {"minmax", "percentile", "mse", NULL},
-                             *const activations[] = {"uint8", "int8", NULL},
+                             *const activations[] = {"uint8", "int8", "float8", NULL},
                              *const weights[] = {"int8", "int4", "float8", NULL};
-    static const grt_dtype activation_dtypes[] = {GRT_DTYPE_UINT8, GRT_DTYPE_INT8},
+    static const grt_dtype activation_dtypes[] = {GRT_DTYPE_UINT8, GRT_DTYPE_INT8, GRT_DTYPE_FLOAT8E4M3FN},
                            weight_dtypes[] = {GRT_DTYPE_INT8, GRT_DTYPE_INT4, GRT_DTYPE_FLOAT8E4M3FN};
     const int c = r->calibration ? find_word("--calibration", r->calibration, calibrations) : 0,
               a = r->activations ? find_word("--activations", r->activations, activations) : 0,
@@ -124,7 +125,7 @@ static bool read_words(request *r)
         return false;
     r->options.calibration = (grt_calibration)c;
     r->options.activations = activation_dtypes[a];
-    r->options.weights = weight_dtypes[w];
+    r->options.weights = r->weights ? weight_dtypes[w] : GRT_DTYPE_NONE;
     r->options.mode = r->weights   ? GRT_QUANTIZE_WEIGHTS
                       : r->dynamic ? GRT_QUANTIZE_DYNAMIC
                                    : GRT_QUANTIZE_STATIC;

@@ -40,9 +40,23 @@ static cudaDataType lt_matmul_data_type(grt_dtype dtype)
         return CUDA_R_16BF;
     case GRT_DTYPE_DOUBLE:
         return CUDA_R_64F;
+    case GRT_DTYPE_FLOAT8E4M3FN:
+        return CUDA_R_8F_E4M3;
+    case GRT_DTYPE_FLOAT8E5M2:
+        return CUDA_R_8F_E5M2;
     default:
         return CUDA_R_32F;
     }
+}
+
+static grt_dtype dtype_of_a(const cuda_lt_matmul *m)
+{
+    return m->of_a ? m->of_a : m->dtype;
+}
+
+static grt_dtype dtype_of_b(const cuda_lt_matmul *m)
+{
+    return m->of_b ? m->of_b : m->dtype;
 }
 
 static cublasComputeType_t compute_type(const cuda_lt_matmul *m)
@@ -53,11 +67,11 @@ static cublasComputeType_t compute_type(const cuda_lt_matmul *m)
 }
 
 /* A row-major matrix rows x cols, batched. */
-static grt_status make_layout(const grt_op_desc *desc, const cuda_lt_plan *p, int64_t rows, int64_t cols,
-                              int64_t stride, cublasLtMatrixLayout_t *out)
+static grt_status make_layout(const grt_op_desc *desc, const cuda_lt_plan *p, grt_dtype dtype, int64_t rows,
+                              int64_t cols, int64_t stride, cublasLtMatrixLayout_t *out)
 {
     const cuda_blas *blas = p->blas;
-    BLAS_TRY(desc, blas->cublasLtMatrixLayoutCreate(out, lt_matmul_data_type(p->m.dtype), (uint64_t)cols,
+    BLAS_TRY(desc, blas->cublasLtMatrixLayoutCreate(out, lt_matmul_data_type(dtype), (uint64_t)cols,
                                                     (uint64_t)rows, cols));
     if (p->m.batch > 1) {
         const int32_t batch = (int32_t)p->m.batch;
@@ -86,6 +100,28 @@ static cublasLtEpilogue_t epilogue_of(const cuda_lt_matmul *m)
     }
 }
 
+static grt_status set_scales(const grt_op_desc *desc, const cuda_lt_plan *p, const float *a, const float *b)
+{
+    const cuda_blas *blas = p->blas;
+    BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &b,
+                                                        sizeof b));
+    BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &a,
+                                                        sizeof a));
+    return GRT_OK;
+}
+
+/* Sums stay in the tensor cores' own accuracy, about 14 bits of the largest term: numbers of 4 bits need no
+ * more. */
+static grt_status describe_float8(const grt_op_desc *desc, const cuda_lt_plan *p)
+{
+    const cuda_blas *blas = p->blas;
+    const int8_t fast = 1;
+    const float *somewhere = (const float *)(uintptr_t)CUDA_LT_WORKSPACE_ALIGNMENT;
+    BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
+                                                        sizeof fast));
+    return set_scales(desc, p, somewhere, somewhere);
+}
+
 static grt_status lt_matmul_describe(const grt_op_desc *desc, cuda_lt_plan *p)
 {
     const cuda_blas *blas = p->blas;
@@ -111,9 +147,13 @@ static grt_status lt_matmul_describe(const grt_op_desc *desc, cuda_lt_plan *p)
         BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE,
                                                             &m->stride_bias, sizeof m->stride_bias));
     }
-    GRT_TRY(make_layout(desc, p, m->trans_a ? m->k : m->m, m->trans_a ? m->m : m->k, m->stride_a, &p->a));
-    GRT_TRY(make_layout(desc, p, m->trans_b ? m->n : m->k, m->trans_b ? m->k : m->n, m->stride_b, &p->b));
-    return make_layout(desc, p, m->m, m->n, m->m * m->n, &p->y);
+    if (m->of_a)
+        GRT_TRY(describe_float8(desc, p));
+    GRT_TRY(make_layout(desc, p, dtype_of_a(m), m->trans_a ? m->k : m->m, m->trans_a ? m->m : m->k,
+                        m->stride_a, &p->a));
+    GRT_TRY(make_layout(desc, p, dtype_of_b(m), m->trans_b ? m->n : m->k, m->trans_b ? m->k : m->n,
+                        m->stride_b, &p->b));
+    return make_layout(desc, p, m->dtype, m->m, m->n, m->m * m->n, &p->y);
 }
 
 /* The key: all that the choice depends on. Leading dims follow from the sizes, as matrices are dense. */
@@ -129,6 +169,8 @@ static void lt_matmul_add_key(const cuda_blas *blas, const cuda_lt_matmul *m, gr
                  (long long)m->batch, (long long)m->stride_a, (long long)m->stride_b,
                  m->adds_c ? "residual," : "", m->bias ? "bias," : "", acts[m->act], (long long)m->alignment,
                  m->workspace_cap);
+    if (m->of_a)
+        grt_text_add(key, "operands=%s,%s;", grt_dtype_name(m->of_a), grt_dtype_name(m->of_b));
     if (m->stride_bias)
         grt_text_add(key, "bias_stride=%lld;", (long long)m->stride_bias);
 }
@@ -178,6 +220,8 @@ static cuda_lt_product product_of(const cuda_lt_plan *p)
                              .result = p->y,
                              .compute = compute_type(&p->m),
                              .scale = scale_type(&p->m),
+                             .first_type = lt_matmul_data_type(dtype_of_b(&p->m)),
+                             .second_type = lt_matmul_data_type(dtype_of_a(&p->m)),
                              .type = lt_matmul_data_type(p->m.dtype),
                              .workspace_cap = p->m.workspace_cap};
 }
@@ -376,6 +420,8 @@ grt_status cuda_lt_plan_run(cuda_lt_plan *plan, const grt_op_desc *desc, const c
     if (plan->m.bias)
         BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                             &args->bias, sizeof args->bias));
+    if (plan->m.of_a)
+        GRT_TRY(set_scales(desc, plan, args->a_scale, args->b_scale));
     BLAS_TRY(desc, blas->cublasLtMatmul(
                        blas->handle, plan->desc, wide ? (const void *)&args->alpha : &alpha, args->b, plan->b,
                        args->a, plan->a, wide ? (const void *)&beta_wide : &beta, c, plan->y, args->y,

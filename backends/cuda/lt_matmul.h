@@ -17,7 +17,9 @@ typedef enum cuda_lt_act { CUDA_LT_NO_ACT, CUDA_LT_RELU, CUDA_LT_GELU } cuda_lt_
 typedef struct cuda_lt_matmul {
     grt_dtype
         dtype; /* FLOAT, FLOAT16, BFLOAT16 or DOUBLE, of everything; 16-bit types are summed in float32 */
-    bool tf32; /* float32 may be multiplied as TF32 */
+    grt_dtype of_a, of_b; /* FLOAT8E4M3FN or FLOAT8E5M2, with b transposed; NONE: dtype */
+    bool b_scale_each;    /* with float8: the scale of b is one for each column, that of a one for each row */
+    bool tf32;            /* float32 may be multiplied as TF32 */
     bool trans_a, trans_b;
     int64_t m, n, k, batch, stride_a, stride_b;
     bool bias;           /* one for each column; not with DOUBLE */
@@ -30,8 +32,9 @@ typedef struct cuda_lt_matmul {
 
 typedef struct cuda_lt_args {
     double alpha, beta;
-    const void *a, *b, *c, *bias; /* NULL where there is none */
-    void *y, *workspace;          /* workspace: aligned to CUDA_LT_WORKSPACE_ALIGNMENT */
+    const void *a, *b, *c, *bias;   /* NULL where there is none */
+    void *y, *workspace;            /* workspace: aligned to CUDA_LT_WORKSPACE_ALIGNMENT */
+    const float *a_scale, *b_scale; /* of float8, in device memory */
 } cuda_lt_args;
 
 enum { CUDA_LT_WORKSPACE_ALIGNMENT = 256 };

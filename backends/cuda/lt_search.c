@@ -150,13 +150,15 @@ void cuda_lt_search(const cuda_lt_product *p, const cublasLtMatmulHeuristicResul
     for (int i = 0; i < n_seeds && !s.over; i++)
         if (seeds[i].state == CUBLAS_STATUS_SUCCESS)
             relatives(&s, &seeds[i].algo);
-    if (p->blas->cublasLtMatmulAlgoGetIds(p->blas->handle, p->compute, p->scale, p->type, p->type, p->type,
-                                          p->type, MOST_KINDS, ids, &n) != CUBLAS_STATUS_SUCCESS)
+    if (p->blas->cublasLtMatmulAlgoGetIds(p->blas->handle, p->compute, p->scale, p->first_type,
+                                          p->second_type, p->type, p->type, MOST_KINDS, ids,
+                                          &n) != CUBLAS_STATUS_SUCCESS)
         return;
     for (int i = 0; i < n && !s.over; i++) {
         cublasLtMatmulAlgo_t algo;
-        if (p->blas->cublasLtMatmulAlgoInit(p->blas->handle, p->compute, p->scale, p->type, p->type, p->type,
-                                            p->type, ids[i], &algo) == CUBLAS_STATUS_SUCCESS)
+        if (p->blas->cublasLtMatmulAlgoInit(p->blas->handle, p->compute, p->scale, p->first_type,
+                                            p->second_type, p->type, p->type, ids[i],
+                                            &algo) == CUBLAS_STATUS_SUCCESS)
             lt_search_sweep(&s, &algo);
     }
 }

@@ -11,7 +11,7 @@ typedef struct cuda_lt_product {
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t first, second, result;
     cublasComputeType_t compute;
-    cudaDataType scale, type;
+    cudaDataType scale, first_type, second_type, type; /* type: of the result */
     size_t workspace_cap;
 } cuda_lt_product;
 

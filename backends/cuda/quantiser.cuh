@@ -1,19 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QuantizeLinear of one number, to 8 or 16 bits with a float32 scale. */
+/* QuantizeLinear of one number, to 8 or 16 bits or to float8, with a float32 scale. */
 #ifndef GRT_BACKENDS_CUDA_QUANTISER_CUH
 #define GRT_BACKENDS_CUDA_QUANTISER_CUH
 
-#include <stdint.h>
+#include "backends/cuda/float8.cuh"
 
 /* The scale's inverse is taken once: with what is left of a product by it, the quotient is rounded as a
  * division's. */
-struct cuda_quantiser {
-    float scale, inverse, low, high;
-    int32_t zero;
+struct cuda_quotient {
+    float scale, inverse;
     bool divides; /* the inverse is not accurate, or none */
 
+    __device__ __forceinline__ explicit cuda_quotient(float of)
+        : scale(of), inverse(1.0f / of), divides(!(fabsf(of) > 1e-30f && fabsf(of) < 1e30f))
+    {
+    }
+    /* Of 1e6 and more it may be off by a unit of the last place: all types are limited to less. */
+    __device__ __forceinline__ float operator()(float x) const
+    {
+        float q = __fmul_rn(x, inverse);
+        if (divides)
+            q = x / scale;
+        else if (fabsf(q) < 1e6f) /* NaN stays */
+            q = __fmaf_rn(__fmaf_rn(-q, scale, x), inverse, q);
+        return q;
+    }
+};
+
+struct cuda_quantiser {
+    cuda_quotient quotient;
+    float low, high;
+    int32_t zero;
+
     __device__ __forceinline__ cuda_quantiser(float of, int32_t zero_point, int bits, bool is_signed)
-        : scale(of), inverse(1.0f / of), zero(zero_point), divides(!(fabsf(of) > 1e-30f && fabsf(of) < 1e30f))
+        : quotient(of), zero(zero_point)
     {
         const int32_t least = is_signed ? -(1 << (bits - 1)) : 0;
         low = (float)(least - zero);
@@ -22,12 +42,7 @@ struct cuda_quantiser {
     /* In the low bits; what is above means nothing. */
     __device__ __forceinline__ int32_t operator()(float x) const
     {
-        float q = __fmul_rn(x, inverse);
-        if (divides)
-            q = x / scale;
-        else if (fabsf(q) < 1e6f) /* others are limited; NaN stays */
-            q = __fmaf_rn(__fmaf_rn(-q, scale, x), inverse, q);
-        q = fminf(fmaxf(q, low), high);                          /* NaN becomes the least */
+        const float q = fminf(fmaxf(quotient(x), low), high);    /* NaN becomes the least */
         return __float_as_int(__fadd_rn(q, 12582912.0f)) + zero; /* the sum's low bits are the integer */
     }
 };

@@ -7,6 +7,9 @@
 #include "graph/passes/rewrite.h"
 #include "src/base/qproduct.h"
 
+/* Types of float8 that products are computed of; the fnuz ones are widened. */
+#define QUANTISED_FLOAT8 (GRT_BIT(FLOAT8E4M3FN) | GRT_BIT(FLOAT8E5M2))
+
 /* A tensor of 8-bit numbers with its scale and zero point: DequantizeLinear's inputs. */
 typedef struct quantity {
     ir_value *data, *scale, *zero; /* zero NULL: 0 */
@@ -17,13 +20,17 @@ typedef struct quantity {
 bool quantised_is_product(const ir_node *node);
 /* A float32 value that DequantizeLinear makes of 8-bit numbers, without blocks. */
 bool quantised_read(const ir_value *value, quantity *out);
-/* The same, with one scale. */
+/* The same of float8 numbers, whose zero points are 0. */
+bool quantised_read_float8(const ir_value *value, quantity *out);
+/* As quantised_read, with one scale. */
 bool quantised_read_single(const ir_value *value, quantity *out);
 /* A QuantizeLinear to 8 bits from float32 with one scale: data is its input, and `zero` is made if it was
  * omitted. */
 bool quantised_read_target(ir_node *node, quantity *out);
 /* The same from any float type. */
 bool quantised_read_rounding(ir_node *node, quantity *out);
+/* The same to float8, where what is too large becomes the largest number: steps have no other rounding. */
+bool quantised_read_float8_rounding(ir_node *node, quantity *out);
 /* True if scale and zero point of both are known, equal and of one dtype. */
 bool quantised_same(const quantity *a, const quantity *b);
 /* The only scale, if it is constant and greater than zero; else 0. */

@@ -33,7 +33,8 @@ static void take_activation(pass_context *context, ir_node *product)
     const char *name = quantised_epilogue_activation_of(act, params);
     ir_node *last = name ? rewrite_only_user(act->out[0]) : NULL;
     quantity y;
-    if (!last || ir_in(last, 0) != act->out[0] || !quantised_read_target(last, &y))
+    if (!last || ir_in(last, 0) != act->out[0] ||
+        !(quantised_read_target(last, &y) || quantised_read_float8_rounding(last, &y)))
         return;
     for (int32_t i = 0; i <= QP_BIAS; i++)
         in[i] = ir_in(product, i);

@@ -29,15 +29,25 @@ bool quantised_is_product(const ir_node *node)
     return grt_op_is(&node->desc, "graphrt", "QConv") || grt_op_is(&node->desc, "graphrt", "QMatMul");
 }
 
-bool quantised_read(const ir_value *value, quantity *out)
+static bool is_float8(const ir_value *value)
 {
-    const ir_node *node = rewrite_producer(value, "DequantizeLinear");
-    if (!node || !quantised_form_is_float(value) || !is_byte(ir_in(node, 0)) ||
-        !quantised_form_is_float(ir_in(node, 1)) || grt_attr_int(&node->desc, "block_size", 0))
-        return false;
+    return value && value->type.kind == GRT_KIND_TENSOR && grt_dtype_in(value->type.dtype, QUANTISED_FLOAT8);
+}
+
+/* The standard wants 0; what is not known may be anything. */
+static bool is_zero_of_float8(const ir_value *zero)
+{
+    const grt_tensor *t = zero->type.data;
+    for (int64_t i = 0; t && i < grt_tensor_elements(t); i++)
+        if (((const uint8_t *)t->data)[i] & 127)
+            return false;
+    return t && is_float8(zero);
+}
+
+/* DequantizeLinear's inputs, whose scales and zero points fit each other. */
+static bool read_levels(const ir_node *node, quantity *out)
+{
     *out = (quantity){ir_in(node, 0), ir_in(node, 1), ir_in(node, 2), -1};
-    if (out->zero && !is_byte(out->zero))
-        return false;
     if (quantised_form_is_one(node->graph, out->scale) &&
         (!out->zero || quantised_form_is_one(node->graph, out->zero)))
         return true;
@@ -47,15 +57,37 @@ bool quantised_read(const ir_value *value, quantity *out)
     return axis >= 0;
 }
 
+static const ir_node *dequantise_of(const ir_value *value)
+{
+    const ir_node *node = rewrite_producer(value, "DequantizeLinear");
+    return node && quantised_form_is_float(value) && quantised_form_is_float(ir_in(node, 1)) &&
+                   !grt_attr_int(&node->desc, "block_size", 0)
+               ? node
+               : NULL;
+}
+
+bool quantised_read(const ir_value *value, quantity *out)
+{
+    const ir_node *node = dequantise_of(value);
+    return node && is_byte(ir_in(node, 0)) && (!ir_in(node, 2) || is_byte(ir_in(node, 2))) &&
+           read_levels(node, out);
+}
+
+bool quantised_read_float8(const ir_value *value, quantity *out)
+{
+    const ir_node *node = dequantise_of(value);
+    return node && is_float8(ir_in(node, 0)) && (!ir_in(node, 2) || is_zero_of_float8(ir_in(node, 2))) &&
+           read_levels(node, out);
+}
+
 bool quantised_read_single(const ir_value *value, quantity *out)
 {
     return quantised_read(value, out) && out->axis < 0;
 }
 
-bool quantised_read_rounding(ir_node *node, quantity *out)
+static bool read_rounding(ir_node *node, quantity *out)
 {
-    if (!rewrite_is(node, "QuantizeLinear") || !quantised_form_is_float(ir_in(node, 1)) ||
-        !is_byte(node->out[0]) || grt_attr_int(&node->desc, "block_size", 0) ||
+    if (!quantised_form_is_float(ir_in(node, 1)) || grt_attr_int(&node->desc, "block_size", 0) ||
         grt_attr_int(&node->desc, "precision", GRT_DTYPE_FLOAT) != GRT_DTYPE_FLOAT)
         return false;
     *out = (quantity){ir_in(node, 0), ir_in(node, 1), ir_in(node, 2), -1};
@@ -65,6 +97,18 @@ bool quantised_read_rounding(ir_node *node, quantity *out)
     if (!out->zero)
         out->zero = quantised_zero(node->graph, node->out[0]->type.dtype);
     return out->zero != NULL;
+}
+
+bool quantised_read_rounding(ir_node *node, quantity *out)
+{
+    return rewrite_is(node, "QuantizeLinear") && is_byte(node->out[0]) && read_rounding(node, out);
+}
+
+bool quantised_read_float8_rounding(ir_node *node, quantity *out)
+{
+    return rewrite_is(node, "QuantizeLinear") && is_float8(node->out[0]) &&
+           grt_attr_int(&node->desc, "saturate", 1) &&
+           (!ir_in(node, 2) || is_zero_of_float8(ir_in(node, 2))) && read_rounding(node, out);
 }
 
 bool quantised_read_target(ir_node *node, quantity *out)

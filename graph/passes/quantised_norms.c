@@ -22,7 +22,8 @@ static void quantised_norms_join(pass_context *context, ir_node *last)
 {
     quantity y;
     ir_node *norm = quantised_norms_norm_of(ir_in(last, 0));
-    if (!norm || last->out[0]->n_uses == 0 || !quantised_read_rounding(last, &y))
+    if (!norm || last->out[0]->n_uses == 0 ||
+        !(quantised_read_rounding(last, &y) || quantised_read_float8_rounding(last, &y)))
         return;
     ir_value *in[NORM_INPUTS] = {ir_in(norm, NORM_X), ir_in(norm, NORM_SCALE),
                                  norm->n_in > NORM_BIAS ? ir_in(norm, NORM_BIAS) : NULL, y.scale, y.zero};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pass `quantised`: convolutions and products of dequantised numbers. */
+/* Pass `quantised`: convolutions and products of dequantised numbers, products of float8, too. */
 #include "graph/passes/quantised.h"
 #include "graph/ir/constant.h"
 #include "src/base/element.h"
@@ -11,6 +11,7 @@ typedef struct product {
     quantity x, w, y;     /* y.scale NULL: the result is float */
     quantity residual;    /* data NULL: none */
     ir_value *bias;
+    bool is_float8;
 } product;
 
 /* True if the scales, where there are several, are per output channel. */
@@ -31,12 +32,21 @@ static bool quantised_products_is_vector(const ir_value *value, const ir_type *y
            value->type.dims[0] == y->dims[y->rank - 1];
 }
 
+/* Both of 8-bit integers, or both of float8. */
+static bool read_factors(product *p)
+{
+    ir_value *x = ir_in(p->head, 0), *w = ir_in(p->head, 1);
+    p->is_float8 = quantised_read_float8(x, &p->x) && p->x.axis < 0 && !rewrite_is(p->head, "Conv");
+    return p->is_float8 ? quantised_read_float8(w, &p->w)
+                        : quantised_read_single(x, &p->x) && quantised_read(w, &p->w);
+}
+
 static bool read_head(product *p)
 {
     const ir_node *node = p->head;
     const bool conv = rewrite_is(node, "Conv"), gemm = rewrite_is(node, "Gemm");
-    if ((!conv && !gemm && !rewrite_is(node, "MatMul")) || !quantised_read_single(ir_in(node, 0), &p->x) ||
-        !quantised_read(ir_in(node, 1), &p->w) || !fits_channels(node, &p->w) || p->x.data->type.rank < 2)
+    if ((!conv && !gemm && !rewrite_is(node, "MatMul")) || !read_factors(p) || !fits_channels(node, &p->w) ||
+        p->x.data->type.rank < 2)
         return false;
     p->bias = ir_in(node, 2);
     if (!gemm)
@@ -87,18 +97,25 @@ static void take_residual(product *p)
     p->last = add;
 }
 
+static bool read_result(const product *p, ir_node *q, quantity *out)
+{
+    if (p->is_float8)
+        return ir_in(q, 0)->type.dtype == GRT_DTYPE_FLOAT && quantised_read_float8_rounding(q, out);
+    return quantised_read_target(q, out);
+}
+
 static void take_followers(product *p, bool with_residual)
 {
     p->last = p->head;
     p->residual = (quantity){.axis = -1};
     take_bias(p);
-    if (with_residual)
+    if (with_residual && !p->is_float8)
         take_residual(p);
     p->act = quantised_activation(p->last->out[0]);
     if (p->act)
         p->last = p->act;
     ir_node *q = rewrite_only_user(p->last->out[0]);
-    if (q && ir_in(q, 0) == p->last->out[0] && quantised_read_target(q, &p->y))
+    if (q && ir_in(q, 0) == p->last->out[0] && read_result(p, q, &p->y))
         p->last = q;
     else
         p->y = (quantity){.axis = -1};

@@ -4,6 +4,20 @@
 
 #include <stdio.h>
 
+/* Of float8 there are products of matrices, on CUDA devices. */
+static const char *reason_of_float8(const ir_node *node)
+{
+    quantity x, w;
+    if (rewrite_is(node, "Conv"))
+        return "its input is of float8, of which there are products of matrices alone";
+    if (!quantised_read_float8(ir_in(node, 0), &x) || x.axis >= 0)
+        return "its input is of float8, but not e4m3fn or e5m2 with one float32 scale and zero points of 0";
+    if (!quantised_read_float8(ir_in(node, 1), &w) || !w.data->type.data)
+        return "its input is of float8, its weights are no constant of that";
+    return "its input is of float8, of which the device has no such product: CUDA devices have those of "
+           "constant scales by weights whose dims are multiples of 16, one of both of e4m3fn";
+}
+
 /* What keeps a product or convolution from reading `value` as 8-bit numbers; NULL: nothing. */
 static const char *reason_of_factor(const ir_node *node, int32_t i)
 {
@@ -15,7 +29,7 @@ static const char *reason_of_factor(const ir_node *node, int32_t i)
     if (grt_attr_int(&dequantise->desc, "block_size", 0))
         return i == 0 ? "its input has scales for blocks" : "its weights have scales for blocks";
     if (i == 0 && grt_dtype_in(ir_in(dequantise, 0)->type.dtype, GRT_SET_FLOAT8))
-        return "its input is of float8, of which products are computed as those of wider floats";
+        return reason_of_float8(node);
     if (!quantised_read(value, &q))
         return i == 0 ? "its input is not of 8 bits with float32 scales"
                       : "its weights are not of 8 bits with float32 scales";

@@ -43,8 +43,9 @@ typedef struct grt_quantize_options {
     grt_quantize_mode mode;
     grt_calibration calibration;
     double percentile;         /* of GRT_CALIBRATION_PERCENTILE: elements that are within the range; 0: 99.99 */
-    grt_dtype activations;     /* STATIC: UINT8 (default) with a zero point, or INT8, symmetric, as GPUs want it */
-    grt_dtype weights;         /* WEIGHTS: INT8 (default), INT4 or FLOAT8E4M3FN; otherwise INT8 */
+    grt_dtype activations;     /* STATIC: UINT8 (default) with a zero point, INT8, symmetric, as GPUs want it, or FLOAT8E4M3FN: MatMul and
+                                  Gemm alone, whose weights become FLOAT8E4M3FN, too, with one scale each */
+    grt_dtype weights;         /* WEIGHTS: INT8 (default), INT4 or FLOAT8E4M3FN; otherwise 0, or what follows from activations */
     int64_t block;             /* WEIGHTS: elements of a weight that share a scale, at least 16; 0: 32; -1: one scale for each output channel */
     const char *ops;           /* ops of layers, comma-separated; NULL: "Conv,MatMul,Gemm". "ConvTranspose" is the fourth */
     const char *keep;          /* names of layers that stay float32, comma-separated, with *, ? and [] as in file names; NULL: none. A name

@@ -42,7 +42,7 @@ typedef struct quant_layers {
 /* How layers are chosen. */
 typedef struct layer_rules {
     const char *const *ops; /* of layers; NULL ends */
-    bool products_only;     /* dynamic and weights alone: MatMul and Gemm */
+    bool products_only;     /* dynamic, weights alone, float8: MatMul and Gemm */
 } layer_rules;
 
 /* Index the document and find its layers. Those that have no quantised form are listed with the reason. */

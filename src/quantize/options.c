@@ -8,18 +8,36 @@ static grt_status refuse_option(const char *what)
     return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_quantize_options: %s", what);
 }
 
+bool quantize_options_float8(const grt_quantize_options *o)
+{
+    return o->mode == GRT_QUANTIZE_STATIC && o->activations == GRT_DTYPE_FLOAT8E4M3FN;
+}
+
+static grt_status check_float8(const grt_quantize_options *o)
+{
+    if (o->weights != GRT_DTYPE_FLOAT8E4M3FN)
+        return refuse_option("activations FLOAT8E4M3FN need weights of the same type");
+    if (o->calibration == GRT_CALIBRATION_MSE)
+        return refuse_option("calibration MSE is of integers, whose numbers are equally far from each other");
+    return GRT_OK;
+}
+
 static grt_status check_modes(const grt_quantize_options *o)
 {
     if (o->mode < GRT_QUANTIZE_STATIC || o->mode > GRT_QUANTIZE_WEIGHTS)
         return refuse_option("mode is none of GRT_QUANTIZE_*");
     if (o->calibration < GRT_CALIBRATION_MIN_MAX || o->calibration > GRT_CALIBRATION_MSE)
         return refuse_option("calibration is none of GRT_CALIBRATION_*");
-    if (o->activations != GRT_DTYPE_UINT8 && o->activations != GRT_DTYPE_INT8)
-        return refuse_option("activations is neither UINT8 nor INT8");
+    if (o->activations != GRT_DTYPE_UINT8 && o->activations != GRT_DTYPE_INT8 &&
+        o->activations != GRT_DTYPE_FLOAT8E4M3FN)
+        return refuse_option("activations is none of UINT8, INT8 and FLOAT8E4M3FN");
     if (o->weights != GRT_DTYPE_INT8 && o->weights != GRT_DTYPE_INT4 && o->weights != GRT_DTYPE_FLOAT8E4M3FN)
         return refuse_option("weights is none of INT8, INT4 and FLOAT8E4M3FN");
+    if (quantize_options_float8(o))
+        return check_float8(o);
     if (o->weights != GRT_DTYPE_INT8 && o->mode != GRT_QUANTIZE_WEIGHTS)
-        return refuse_option("weights other than INT8 need mode GRT_QUANTIZE_WEIGHTS");
+        return refuse_option(
+            "weights other than INT8 need mode GRT_QUANTIZE_WEIGHTS, or activations FLOAT8E4M3FN");
     return GRT_OK;
 }
 
@@ -45,7 +63,9 @@ grt_status quantize_options_take(grt_quantize_options *o, const grt_quantize_opt
     *o = (grt_quantize_options){.struct_size = sizeof *o};
     GRT_TRY(grt_options_take(o, sizeof *o, theirs, "grt_quantize_options"));
     o->activations = o->activations ? o->activations : GRT_DTYPE_UINT8;
-    o->weights = o->weights ? o->weights : GRT_DTYPE_INT8;
+    o->weights = o->weights                   ? o->weights
+                 : quantize_options_float8(o) ? GRT_DTYPE_FLOAT8E4M3FN
+                                              : GRT_DTYPE_INT8;
     o->percentile = o->percentile == 0 ? 99.99 : o->percentile;
     o->block = o->block ? o->block : 32;
     o->measured = o->measured ? o->measured : 16;

@@ -7,6 +7,8 @@
 
 #include "src/base/status.h"
 
+/* True if activations and weights become float8. */
+bool quantize_options_float8(const grt_quantize_options *o);
 grt_status quantize_options_take(grt_quantize_options *o, const grt_quantize_options *theirs);
 
 #endif

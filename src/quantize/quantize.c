@@ -82,7 +82,7 @@ static grt_status keep_layers(quantizing *q)
 static int64_t needed_opset(const grt_quantize_options *o)
 {
     if (o->mode != GRT_QUANTIZE_WEIGHTS)
-        return 13;
+        return quantize_options_float8(o) ? 19 : 13;
     return o->block > 0 || o->weights == GRT_DTYPE_INT4 ? 21 : o->weights == GRT_DTYPE_FLOAT8E4M3FN ? 19 : 13;
 }
 
@@ -115,7 +115,8 @@ static grt_status quantize_find_layers(quantizing *q)
     const char *const *ops = split_list(q->base.arena, q->options.ops);
     GRT_TRY(document_check(&q->base));
     GRT_TRY(check_ops(ops));
-    const layer_rules rules = {ops, q->options.mode != GRT_QUANTIZE_STATIC};
+    const layer_rules rules = {ops, q->options.mode != GRT_QUANTIZE_STATIC ||
+                                        quantize_options_float8(&q->options)};
     GRT_TRY(layers_find(&q->layers, &q->base, &rules));
     if (q->options.mode == GRT_QUANTIZE_STATIC)
         layers_number_values(&q->layers);
@@ -134,7 +135,7 @@ static grt_status quantize_find_layers(quantizing *q)
 
 static value_range quantize_range_of(const grt_quantize_options *o, const statistics *s)
 {
-    const bool symmetric = o->activations == GRT_DTYPE_INT8;
+    const bool symmetric = o->activations != GRT_DTYPE_UINT8;
     switch (o->calibration) {
     case GRT_CALIBRATION_PERCENTILE:
         return statistics_percentile(s, o->percentile);

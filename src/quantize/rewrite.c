@@ -2,6 +2,7 @@
 #include "src/quantize/rewrite.h"
 
 #include "src/base/cancel.h"
+#include "src/quantize/options.h"
 
 #include <math.h>
 #include <string.h>
@@ -179,6 +180,9 @@ static weight_form rewrite_form_of(rewriter *w, const quant_layer *layer, float 
         if (is_transposed(node))
             f.tensor = rewrite_transpose(w, &f.tensor);
         f.axis = 1;
+    } else if (quantize_options_float8(o)) {
+        f.dtype = GRT_DTYPE_FLOAT8E4M3FN;
+        f.axis = -1;
     } else {
         f.least = least_scales(w, layer, in_scale);
     }
@@ -243,7 +247,8 @@ static const char *rewrite_dequantise(rewriter *w, const char *base, const char 
     if (zeros)
         node_add_in(d, node, zeros);
     node_add_out(d, node, result);
-    node_set_int(d, node, "axis", axis);
+    if (axis >= 0)
+        node_set_int(d, node, "axis", axis);
     if (block)
         node_set_int(d, node, "block_size", block);
     return result;
@@ -283,13 +288,14 @@ static const char *dequantised_bias(rewriter *w, const quant_layer *layer, const
 
 static grt_status add_static_layer(rewriter *w, quant_layer *layer, const char *result)
 {
-    const bool weights_only = w->r->options->mode == GRT_QUANTIZE_WEIGHTS;
+    const bool weights_only = w->r->options->mode == GRT_QUANTIZE_WEIGHTS,
+               is_integer = !weights_only && !quantize_options_float8(w->r->options);
     const float in_scale = weights_only ? 1 : w->r->scales[scale_owner(layer->in)->slot].scale;
     made_weight *made;
     weight_form form;
     GRT_TRY(make_weight(w, layer, in_scale, &made, &form));
     const char *weight = dequantised_weight(w, layer, made, &form),
-               *bias = layer->bias && !weights_only ? dequantised_bias(w, layer, made, in_scale) : NULL;
+               *bias = layer->bias && is_integer ? dequantised_bias(w, layer, made, in_scale) : NULL;
     Onnx__NodeProto *node = document_add_copy(w->out, w->r->layers->d->nodes[layer->node]);
     GRT_TRY(document_check(w->out));
     if (!weights_only)

@@ -9,9 +9,9 @@
 
 scale_zero scale_of_range(value_range range, grt_dtype dtype)
 {
-    if (dtype == GRT_DTYPE_INT8) {
-        const float most = fmaxf(-range.low, range.high);
-        return (scale_zero){most >= FLT_MIN * 127 ? most / 127 : 1, 0};
+    if (dtype != GRT_DTYPE_UINT8) {
+        const float most = fmaxf(-range.low, range.high), largest = dtype == GRT_DTYPE_INT8 ? 127 : 448;
+        return (scale_zero){most >= FLT_MIN * largest ? most / largest : 1, 0};
     }
     const double scale = ((double)range.high - (double)range.low) / 255;
     if (scale < (double)FLT_MIN)
@@ -122,7 +122,7 @@ typedef struct around {
 
 static around split_at(const grt_tensor *w, int32_t axis)
 {
-    around a = {1, w->dims[axis], 1};
+    around a = {1, axis < 0 ? 1 : w->dims[axis], 1};
     for (int32_t i = 0; i < w->rank; i++)
         *(i < axis ? &a.outer : &a.inner) *= i == axis ? 1 : w->dims[i];
     return a;
@@ -173,7 +173,7 @@ grt_status quantise_weights(const grt_tensor *w, grt_dtype dtype, int32_t axis, 
     if (block)
         out->scales.dims[axis] = (a.size + block - 1) / block;
     else
-        out->scales = (grt_tensor){.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {a.size}};
+        out->scales = (grt_tensor){.dtype = GRT_DTYPE_FLOAT, .rank = axis < 0 ? 0 : 1, .dims = {a.size}};
     out->data.data = grt_arena_calloc(arena, grt_tensor_bytes(&out->data) + 1, 1);
     out->scales.data = grt_arena_calloc(arena, grt_tensor_bytes(&out->scales) + 1, 1);
     c.run = malloc(((size_t)(!block           ? a.outer * a.inner

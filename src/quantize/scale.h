@@ -11,11 +11,11 @@ typedef struct scale_zero {
     int32_t zero;
 } scale_zero;
 
-/* Of activations: UINT8 with a zero point, or INT8 symmetric. */
+/* Of activations: UINT8 with a zero point, or INT8 or FLOAT8E4M3FN, symmetric. */
 scale_zero scale_of_range(value_range range, grt_dtype dtype);
 
-/* Weights, quantised along `axis`. block 0: a scale for each index of the axis; else one for each `block`
- * elements along it and each index of the other dims. */
+/* Weights, quantised along `axis`. block 0: a scale for each index of the axis, or one for all if the axis is
+ * -1; else one for each `block` elements along it and each index of the other dims. */
 typedef struct quantised_weights {
     grt_tensor data, scales; /* no zero points: symmetric */
     double error, signal;    /* sums of squares of what was lost, and of the weights */

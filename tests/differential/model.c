@@ -178,10 +178,26 @@ static void dequantised(bytes *graph, const coded *c, grt_dtype dtype, int i)
                c->block ? 3 : 2);
     if (c->turned)
         coded_node(graph, "Transpose", between, 1, names[4], NULL, 0);
-    initializer(graph, names[0], &c->codes);
+    if (!c->rounded)
+        initializer(graph, names[0], &c->codes);
     initializer(graph, names[1], &c->scale);
     if (c->zero.data)
         initializer(graph, names[2], &c->zero);
+}
+
+static bool is_coded(const node *n, int i)
+{
+    return n->coded[i].codes.data || n->coded[i].rounded;
+}
+
+/* w<i>, from x<i>, s<i> and z<i>. */
+static void rounded(bytes *graph, int i)
+{
+    char names[4][16];
+    for (int k = 0; k < 4; k++)
+        snprintf(names[k], sizeof names[k], "%c%d", "xszw"[k], i);
+    const char *const in[] = {names[0], names[1], names[2]};
+    coded_node(graph, "QuantizeLinear", in, 3, names[3], NULL, 0);
 }
 
 static void add_node(bytes *graph, const node *n)
@@ -189,7 +205,7 @@ static void add_node(bytes *graph, const node *n)
     bytes proto = {0}, last = {0};
     char name[16];
     for (int i = 0; i < n->n_in; i++) {
-        snprintf(name, sizeof name, "%c%d", n->computed[i] || n->coded[i].codes.data ? 'c' : 'x', i);
+        snprintf(name, sizeof name, "%c%d", n->computed[i] || is_coded(n, i) ? 'c' : 'x', i);
         text(&proto, 1, n->omitted[i] ? "" : name);
     }
     for (int i = 0; i <= n->n_more; i++) {
@@ -226,7 +242,10 @@ void *model_bytes(const node *n, size_t *out_size)
     bytes model = {0}, graph = {0};
     char name[16];
     for (int i = 0; i < n->n_in; i++)
-        if (n->coded[i].codes.data)
+        if (n->coded[i].rounded)
+            rounded(&graph, i);
+    for (int i = 0; i < n->n_in; i++)
+        if (is_coded(n, i))
             dequantised(&graph, &n->coded[i], n->in[i].dtype, i);
         else if (n->computed[i])
             reverse_rows(&graph, n, i);

@@ -15,11 +15,13 @@ typedef struct attribute {
     float real;
 } attribute;
 
-/* An input that DequantizeLinear makes of constants. Its tensor in the node has what comes out. */
+/* An input that DequantizeLinear makes of constants, or of what QuantizeLinear makes of it. Its tensor in the
+ * node has what comes out. */
 typedef struct coded {
     grt_tensor codes, scale, zero; /* codes.data NULL: the input is not coded; zero.data NULL: omitted */
     int64_t axis, block;           /* block 0: none */
     bool turned;                   /* a Transpose of its two dims follows */
+    bool rounded;                  /* by QuantizeLinear, which changes nothing; there are no codes then */
 } coded;
 
 typedef struct node {

@@ -127,6 +127,8 @@ void node_describe(const node *n, char *text, size_t size)
                                                 : "",
                                n->omitted[i] ? "-" : grt_dtype_name(n->in[i].dtype));
         const coded *c = &n->coded[i];
+        if (c->rounded && at < size)
+            at += (size_t)snprintf(text + at, size - at, "by %s ", grt_dtype_name(c->zero.dtype));
         if (c->codes.data && at < size)
             at += (size_t)snprintf(
                 text + at, size - at, "of %s%s axis %lld block %lld scale %s[%d:%lld,%lld]%s ",

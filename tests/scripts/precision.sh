@@ -33,6 +33,10 @@ check "a loose limit" auto 0.1 "$scratch/loose.grt"
 check "a loose limit: all layers" chose "fp16 for all layers"
 check "a loose limit: what the plan says" options "$scratch/loose.grt" "precision fp16$"
 check "a loose limit: accuracy" reads_digits "$scratch/loose.grt"
+# named GPU WORDS: what is chosen for a GPU that is named.
+named() { ./graphc optimize "$model" --target "$1" --precision auto --data "$data" --max-error 0.1 -o "$scratch/named.grt" >"$scratch/said" 2>"$scratch/errors" || grep -q "the module 'cuda' cannot be opened" "$scratch/errors" && chose "$2"; }
+check "a GPU with products of float8" named h100 "float8 for 1 of 4 layers"
+check "a GPU without" named a100 "fp16 for all layers"
 check "a limit between" auto 0.0006 "$scratch/mixed.grt"
 check "a limit between: some layers" chose "fp16 for .* error 0.000[0-5]"
 check "a limit between: what the plan says" options "$scratch/mixed.grt" "precision fp16,.*=fp32"

@@ -46,6 +46,9 @@ check "static: every layer is an integer step" steps "$scratch/static.onnx" QCon
 forms mse 0.03 --calibration mse
 forms percentile 0.03 --calibration percentile --percentile 99.9
 forms symmetric 0.03 --activations int8
+forms float8-activations 0.05 --activations float8
+check "float8: the model says so" sh -c "./graphc inspect '$scratch/float8-activations.onnx' | grep -q 'FLOAT8E4M3FN\|float8e4m3fn'"
+refuse 2 "float8: a calibration of integers" quantize "$model" -o "$scratch/x.onnx" --data "$data" --activations float8 --calibration mse
 forms dynamic 0.02 --dynamic
 check "dynamic: the product is an integer step" steps "$scratch/dynamic.onnx" QMatMul=1 Conv=3
 forms int8 0.01 --weights int8
@@ -68,6 +71,8 @@ check "a residual network: convolutions and sums are integer steps" steps "$scra
 check "a small transformer" report "$scratch/vit.onnx" -o "$scratch/vit.q.onnx" --data "$scratch/images"
 check "a small transformer: error" below error 0.1
 check "a small transformer: attention stays whole" steps "$scratch/vit.q.onnx" Attention=2 MatMul=0
+check "a small transformer, float8" report "$scratch/vit.onnx" -o "$scratch/vit.8.onnx" --data "$scratch/images" --activations float8
+check "a small transformer, float8: error" below error 0.1
 check "a small transformer, dynamic" report "$scratch/vit.onnx" -o "$scratch/vit.d.onnx" --data "$scratch/images" --dynamic
 check "a small transformer, dynamic: error" below error 0.1
 

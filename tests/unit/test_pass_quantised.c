@@ -612,6 +612,61 @@ START_TEST(weights_of_float_steps_are_folded)
 }
 END_TEST
 
+#define FLOAT8_WEIGHTS           \
+    "const w e4m3 16,16 1 2 3\n" \
+    "const s f32 - 0.5\n"        \
+    "wd = DequantizeLinear w s\n"
+#define FLOAT8_MODEL(ZERO, ATTRIBUTES)                           \
+    "in x f32 2,16\n" FLOAT8_WEIGHTS "const z e4m3 - " ZERO "\n" \
+    "const b f32 16 1 2 -3 0.5\n"                                \
+    "xq = QuantizeLinear x s z\n"                                \
+    "xd = DequantizeLinear xq s z\n"                             \
+    "c = MatMul xd wd\n"                                         \
+    "d = Add c b\n"                                              \
+    "r = Relu d\n"                                               \
+    "yq = QuantizeLinear r s z" ATTRIBUTES "\n"                  \
+    "y = DequantizeLinear yq s z\n"                              \
+    "out y\n"
+
+static grt_target plain_target;
+
+static bool supports_float8(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
+                            int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why)
+{
+    (void)target;
+    if (grt_op_is(desc, "graphrt", "QMatMul") && grt_dtype_in(in[QP_X].dtype, GRT_SET_FLOAT8))
+        return true;
+    return plain_target.supports(&plain_target, desc, in, n_in, out, n_out, why);
+}
+
+/* For a target that has products of float8. */
+static void check_float8(const char *graph, const char *expected)
+{
+    ir_module *module = ir_text(graph);
+    plain_target = ir_text_target();
+    grt_target target = plain_target;
+    target.supports = supports_float8;
+    pass_context context = {.module = module, .target = &target};
+    ck_assert_int_eq(pass_quantised(&context), GRT_OK);
+    ck_assert_str_eq(ir_text_ops(module), expected);
+    ir_module_release(module);
+}
+
+START_TEST(products_of_float8)
+{
+    check_float8(FLOAT8_MODEL("0", ""), "QuantizeLinear graphrt::QMatMul DequantizeLinear");
+    /* Steps have no rounding but to what is largest. */
+    check_float8(FLOAT8_MODEL("0", " saturate=0"),
+                 "QuantizeLinear graphrt::QMatMul QuantizeLinear DequantizeLinear");
+    /* A zero point that is none of float8: nothing is known of such models. */
+    check_float8(FLOAT8_MODEL("1", ""), "QuantizeLinear DequantizeLinear graphrt::WMatMul Add Relu "
+                                        "QuantizeLinear DequantizeLinear");
+    /* Integers and float8 are no factors of one product. */
+    check_float8("in x f32 2,16\n" X_QUANTISED FLOAT8_WEIGHTS "y = MatMul xd wd\nout y\n",
+                 "QuantizeLinear DequantizeLinear graphrt::WMatMul");
+}
+END_TEST
+
 static void keep_reasons(void *user, const grt_finding *finding)
 {
     grt_text_add(user, "%s: %s; ", finding->op, finding->message);
@@ -639,15 +694,17 @@ START_TEST(what_stays_in_float_says_why)
     check_reasons("in x f32 2,16\n"
                   "in w f32 16,4\n" X_QUANTISED "r = MatMul xd w\n" Y_QUANTISED,
                   "MatMul: stays in float32: its weights are not quantised; ");
-    check_reasons(
-        "in x e4m3 2,16\n"
-        "in w f32 16,4\n"
-        "const s f32 - 0.5\n"
-        "xd = DequantizeLinear x s\n"
-        "y = MatMul xd w\n"
-        "out y\n",
-        "MatMul: stays in float32: its input is of float8, of which products are computed as those of wider "
-        "floats; ");
+    check_reasons("in x e4m3 2,16\n"
+                  "in w f32 16,4\n"
+                  "const s f32 - 0.5\n"
+                  "xd = DequantizeLinear x s\n"
+                  "y = MatMul xd w\n"
+                  "out y\n",
+                  "MatMul: stays in float32: its input is of float8, its weights are no constant of that; ");
+    check_reasons("in x e4m3 2,16\n" FLOAT8_WEIGHTS "xd = DequantizeLinear x s\n"
+                  "y = MatMul xd wd\n"
+                  "out y\n",
+                  "WMatMul: stays in float32: an input is not of 8 bits with one float32 scale; ");
     check_reasons("in x f32 2,16\n" X_QUANTISED "r = LogSoftmax xd\n" Y_QUANTISED,
                   "LogSoftmax: stays in float32: there is no step of 8-bit numbers for this op; ");
     check_reasons("in x f32 2,16\n" X_QUANTISED "y = Tanh xd\nout y\n",
@@ -810,7 +867,7 @@ UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_s
            dynamic_quantisation, integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,
            large_weights_of_float_products_stay_small, other_forms_of_large_weights_stay_small,
            weights_with_scales_of_e8m0_stay_small, equal_zero_points_are_one, drawn_weights_are_never_widened,
-           weights_of_float_steps_are_folded, what_stays_in_float_says_why,
+           weights_of_float_steps_are_folded, products_of_float8, what_stays_in_float_says_why,
            sums_join_products_that_are_rounded, activations_join_what_is_rounded_behind_them,
            float_products_add_residuals_and_are_narrow, norms_quantise_their_results,
            quantisation_stays_behind_float_products, zero_points_may_be_omitted)

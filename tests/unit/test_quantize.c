@@ -121,6 +121,9 @@ START_TEST(scales_have_zero_among_their_numbers)
     const scale_zero s = scale_of_range((value_range){-1, 3}, GRT_DTYPE_INT8);
     ck_assert_float_eq_tol(s.scale, 3.0f / 127, 1e-7f);
     ck_assert_int_eq(s.zero, 0);
+    const scale_zero f = scale_of_range((value_range){-1, 3}, GRT_DTYPE_FLOAT8E4M3FN);
+    ck_assert_float_eq_tol(f.scale, 3.0f / 448, 1e-8f);
+    ck_assert_int_eq(f.zero, 0);
     ck_assert_float_eq(scale_of_range((value_range){0, 0}, GRT_DTYPE_UINT8).scale, 1);
     ck_assert_float_eq(scale_of_range((value_range){0, 0}, GRT_DTYPE_INT8).scale, 1);
 }
@@ -153,15 +156,18 @@ static void check_weights(grt_dtype dtype, int32_t axis, int64_t block, double m
     quantised_weights q;
     double lost = 0;
     ck_assert(quantise_weights(&w, dtype, axis, block, NULL, arena, &q) == GRT_OK);
-    ck_assert_int_eq(grt_tensor_elements(&q.scales), !block ? w.dims[axis]
-                                                     : axis ? 50
-                                                            : (50 + block - 1) / block * 6);
+    ck_assert_int_eq(q.scales.rank, block ? 2 : axis >= 0);
+    ck_assert_int_eq(grt_tensor_elements(&q.scales), axis < 0 ? 1
+                                                     : !block ? w.dims[axis]
+                                                     : axis   ? 50
+                                                              : (50 + block - 1) / block * 6);
     for (int i = 0; i < ROWS * COLUMNS; i++) {
         const int row = i / COLUMNS, column = i % COLUMNS;
-        const int at = block && axis == 0 ? row / (int)block * COLUMNS + column
-                       : block            ? row
-                       : axis             ? column
-                                          : row;
+        const int at = axis < 0             ? 0
+                       : block && axis == 0 ? row / (int)block * COLUMNS + column
+                       : block              ? row
+                       : axis               ? column
+                                            : row;
         const double scale = (double)((const float *)q.scales.data)[at],
                      off = fabs(value_of(&q, i) * scale - (double)weights[i]);
         ck_assert_msg(off <= most * scale + 1e-6, "element %d: %g of a scale of %g", i, off, scale);
@@ -179,6 +185,7 @@ START_TEST(weights_of_each_kind)
     check_weights(GRT_DTYPE_INT4, 0, 16, 3.01);
     check_weights(GRT_DTYPE_INT4, 1, 16, 3.01); /* one block of 6 */
     check_weights(GRT_DTYPE_FLOAT8E4M3FN, 0, 16, 16);
+    check_weights(GRT_DTYPE_FLOAT8E4M3FN, -1, 0, 16); /* one scale for all */
 }
 END_TEST
 
@@ -271,6 +278,12 @@ START_TEST(options_that_make_no_sense_are_refused)
     refused(OPTIONS(.n_samples = 1, .sample = no_sample, .activations = GRT_DTYPE_INT16), "activations");
     refused(OPTIONS(.n_samples = 1, .sample = no_sample, .weights = GRT_DTYPE_INT4), "weights");
     refused(OPTIONS(.n_samples = 1, .sample = no_sample, .percentile = 40), "percentile");
+    refused(OPTIONS(.n_samples = 1, .sample = no_sample, .activations = GRT_DTYPE_FLOAT8E4M3FN,
+                    .weights = GRT_DTYPE_INT8),
+            "weights");
+    refused(OPTIONS(.n_samples = 1, .sample = no_sample, .activations = GRT_DTYPE_FLOAT8E4M3FN,
+                    .calibration = GRT_CALIBRATION_MSE),
+            "MSE");
     refused(OPTIONS(.n_samples = 1, .sample = no_sample, .max_error = (double)NAN), "max_error");
     refused(OPTIONS(.mode = GRT_QUANTIZE_WEIGHTS, .block = 8), "block");
     refused(OPTIONS(.mode = GRT_QUANTIZE_WEIGHTS, .max_error = 1), "max_error");

@@ -25,19 +25,33 @@ typedef struct layer_shape {
     layer_factor scale, bias;
 } layer_shape;
 
-/* The result as 8-bit numbers. */
+/* The result as 8-bit integers or float8. */
 typedef struct layer_levels {
     uint8_t *to; /* NULL: none are wanted */
     const float *scale;
     const void *zero;
-    bool is_signed;
+    grt_dtype dtype;
 
+    __device__ __forceinline__ bool is_float8() const
+    {
+        return dtype == GRT_DTYPE_FLOAT8E4M3FN || dtype == GRT_DTYPE_FLOAT8E5M2;
+    }
     __device__ __forceinline__ cuda_quantiser quantiser() const
     {
         if (!to)
             return cuda_quantiser(1.0f, 0, 8, false);
-        return cuda_quantiser(*scale, is_signed ? *(const int8_t *)zero : *(const uint8_t *)zero, 8,
-                              is_signed);
+        const int32_t level = is_float8()               ? 0
+                              : dtype == GRT_DTYPE_INT8 ? *(const int8_t *)zero
+                                                        : *(const uint8_t *)zero;
+        return cuda_quantiser(*scale, level, 8, dtype == GRT_DTYPE_INT8);
+    }
+    /* a's byte below b's. */
+    __device__ __forceinline__ uint32_t pair(const cuda_quantiser &quantises, float a, float b) const
+    {
+        if (is_float8())
+            return cuda_float8_pair(quantises.quotient(a), quantises.quotient(b),
+                                    dtype == GRT_DTYPE_FLOAT8E5M2);
+        return __byte_perm((uint32_t)quantises(a), (uint32_t)quantises(b), 0x0040) & 0xFFFF;
     }
 } layer_levels;
 
@@ -93,7 +107,8 @@ __global__ void __launch_bounds__(THREADS)
             if (out.y)
                 ((T *)out.y)[row * s.size + i] = cuda_narrow<T, W>(v);
             if (out.levels.to)
-                out.levels.to[row * s.size + i] = (uint8_t)quantises((float)rounded<T, W>(v));
+                out.levels.to[row * s.size + i] =
+                    (uint8_t)out.levels.pair(quantises, (float)rounded<T, W>(v), 0.0f);
         }
         if (lane == 0 && out.mean)
             cuda_store<W>(out.mean, out.mean_dtype, row, mean);
@@ -194,8 +209,12 @@ __global__ void __launch_bounds__(PER_ROW <= 32 ? 128 : PER_ROW)
                 continue;
             cuda_vector_bytes<N> bytes;
 #pragma unroll
-            for (int j = 0; j < N; j++)
-                bytes.v[j] = (uint8_t)quantises(cuda_widen(result.v[j]));
+            for (int j = 0; j < N; j += 2) {
+                const uint32_t pair =
+                    levels.pair(quantises, cuda_widen(result.v[j]), cuda_widen(result.v[j + 1]));
+                bytes.v[j] = (uint8_t)pair;
+                bytes.v[j + 1] = (uint8_t)(pair >> 8);
+            }
             *(cuda_vector_bytes<N> *)(levels.to + row * size + at) = bytes;
         }
     }
@@ -332,7 +351,8 @@ enum { Y_SCALE = 3, Y_ZERO = 4 };
 static bool cuda_layer_norm_supports_levels(const grt_kernel_node *node, grt_text *why)
 {
     const bool fits =
-        node->in[Y_SCALE].dtype == GRT_DTYPE_FLOAT && grt_dtype_in(node->in[Y_ZERO].dtype, GRT_SET_BYTES);
+        node->in[Y_SCALE].dtype == GRT_DTYPE_FLOAT &&
+        grt_dtype_in(node->in[Y_ZERO].dtype, GRT_SET_BYTES | GRT_BIT(FLOAT8E4M3FN) | GRT_BIT(FLOAT8E5M2));
     if (!fits && why)
         grt_text_add(why, "a float32 scale and results of 8 bits are needed");
     return fits;
@@ -344,7 +364,7 @@ static grt_status cuda_run_quantised_norm(const grt_run *r)
     if (grt_tensor_elements(r->out[0]) == 0)
         return GRT_OK;
     out.levels = {(uint8_t *)r->out[0]->data, (const float *)r->in[Y_SCALE]->data, r->in[Y_ZERO]->data,
-                  r->out[0]->dtype == GRT_DTYPE_INT8};
+                  r->out[0]->dtype};
     out.y = r->n_out > 1 && r->out[1] ? r->out[1]->data : NULL;
     return cuda_layer_norm_enqueue(r, out);
 }
@@ -362,7 +382,8 @@ static const grt_kernel_row rows[] = {
     LAYER("RMSNormalization"),
     {.domain = "graphrt",
      .op = "QLayerNormalization",
-     .types = {NARROW, NARROW, NARROW, GRT_BIT(FLOAT) | GRT_SET_BYTES},
+     .types = {NARROW, NARROW, NARROW,
+               GRT_BIT(FLOAT) | GRT_SET_BYTES | GRT_BIT(FLOAT8E4M3FN) | GRT_BIT(FLOAT8E5M2)},
      .supports = cuda_layer_norm_supports_levels,
      .reshape = cuda_layer_norm_reshape,
      .release_shape = free,

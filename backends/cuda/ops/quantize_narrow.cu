@@ -2,6 +2,8 @@
 /* QuantizeLinear and DequantizeLinear where 8-bit floats or elements of less than a byte take part, or blocks
  * of scales, or types that quantize.cu has no kernel for. */
 #include "backends/cuda/narrow.cuh"
+#include "backends/cuda/number.cuh"
+#include "backends/cuda/quantiser.cuh"
 
 namespace
 {
@@ -104,11 +106,69 @@ operands operands_of(const grt_run *r)
             *(const quantize_shape *)r->shape};
 }
 
+enum { FLOAT8_PACK = 8, FLOAT8_THREADS = 256 };
+
+/* One scale, eight numbers a thread. */
+template <class X>
+__global__ void __launch_bounds__(FLOAT8_THREADS)
+    quantize_float8(const X *x, const float *scale, uint8_t *y, int64_t packs, bool is_e5m2)
+{
+    struct alignas(16) pack {
+        X v[FLOAT8_PACK];
+    };
+    const cuda_quotient quotient(*scale);
+    const int64_t i = (int64_t)blockIdx.x * FLOAT8_THREADS + threadIdx.x;
+    if (i >= packs)
+        return;
+    const pack from = ((const pack *)x)[i];
+    uint32_t word[2];
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        const X *v = from.v + 4 * k;
+        word[k] = cuda_float8_pair(quotient(cuda_widen(v[0])), quotient(cuda_widen(v[1])), is_e5m2) |
+                  cuda_float8_pair(quotient(cuda_widen(v[2])), quotient(cuda_widen(v[3])), is_e5m2) << 16;
+    }
+    ((uint2 *)y)[i] = make_uint2(word[0], word[1]);
+}
+
+template <class X> void launch_float8(const grt_run *r, int64_t packs)
+{
+    const int64_t blocks = (packs + FLOAT8_THREADS - 1) / FLOAT8_THREADS;
+    quantize_float8<X><<<(unsigned)blocks, FLOAT8_THREADS, 0, cuda_stream(r)>>>(
+        (const X *)r->in[0]->data, (const float *)r->in[1]->data, (uint8_t *)r->out[0]->data, packs,
+        r->out[0]->dtype == GRT_DTYPE_FLOAT8E5M2);
+}
+
+/* What steps of float8 read, by a kernel of its own. False: it is another form. */
+bool run_float8(const grt_run *r, const quantize_state *s, grt_dtype precision)
+{
+    const int64_t n = grt_tensor_elements(r->out[0]), packs = n / FLOAT8_PACK;
+    const grt_dtype from = r->in[0]->dtype;
+    if (!grt_dtype_in(r->out[0]->dtype, GRT_BIT(FLOAT8E4M3FN) | GRT_BIT(FLOAT8E5M2)) || !s->saturate ||
+        !((const quantize_shape *)r->shape)->single || r->in[1]->dtype != GRT_DTYPE_FLOAT ||
+        precision != GRT_DTYPE_FLOAT || n % FLOAT8_PACK || !n || packs > INT32_MAX ||
+        !cuda_is_vector(r->in[0]->data) || !cuda_is_vector(r->out[0]->data))
+        return false;
+    if (from == GRT_DTYPE_FLOAT)
+        launch_float8<float>(r, packs);
+    else if (from == GRT_DTYPE_FLOAT16)
+        launch_float8<__half>(r, packs);
+    else if (from == GRT_DTYPE_BFLOAT16)
+        launch_float8<__nv_bfloat16>(r, packs);
+    else
+        return false;
+    return true;
+}
+
 grt_status cuda_run_narrow_quantize(const grt_run *r)
 {
     const quantize_state *s = (const quantize_state *)r->state;
     operands o = operands_of(r);
     grt_dtype to = r->out[0]->dtype, precision = s->precision ? s->precision : o.scale_type;
+    if (run_float8(r, s, precision)) {
+        CUDA_LAUNCHED();
+        return GRT_OK;
+    }
     bool whole = grt_dtype_in(to, GRT_SET_INTS | (GRT_SET_SUBBYTE & ~GRT_BIT(FLOAT4E2M1)));
     bool is_signed = grt_dtype_in(to, GRT_SET_SIGNED | GRT_BIT(INT4) | GRT_BIT(INT2)),
          shifts = whole || to == GRT_DTYPE_FLOAT4E2M1;
