@@ -5,6 +5,7 @@
 #include "backends/cuda/qgemm.h"
 
 #include "backends/cuda/qgemm_bulk.h"
+#include "backends/cuda/qgemm_split.h"
 #include "backends/cuda/qgemm_store.cuh"
 #include "backends/cuda/qgemm_warpgroup.h"
 
@@ -93,13 +94,9 @@ __global__ void __launch_bounds__(F::THREADS, F::RESIDENT)
               first_filter = blockIdx.x % columns * F::FILTERS;
     int32_t sum[F::TILES_M][F::TILES_N][4] = {}, row_sum[F::TILES_M][4] = {};
     fetcher<F> f;
-    f.begin(g, v, first_pixel, first_filter);
-#pragma unroll
-    for (int k = 0; k < F::AHEAD - 1; k++) {
-        if (k * F::CHUNKS < depth)
-            f.fetch_stage(g, v, stages[k]);
-        commit();
-    }
+    overlap_let_next_begin();
+    f.begin(g, v, first_pixel, first_filter, 0, (int)depth);
+    f.fetch_first(g, v, stages[0]);
     int now = 0, next = F::AHEAD - 1;
     for (int at = 0; at < depth; at += F::CHUNKS) {
         wait_for<F::AHEAD - 2>();
@@ -125,20 +122,20 @@ template <class F> int64_t tiles_of(const cuda_qgemm *g)
 }
 
 template <class F, bool SIGNED, bool SUMS>
-void launch(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream_t stream)
+cudaError_t launch(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream_t stream)
 {
     const dim3 grid((unsigned)tiles_of<F>(g), (unsigned)g->items);
-    cuda_qgemm_multiply<F, SIGNED, SUMS>
-        <<<grid, F::THREADS, 0, stream>>>(*g, v, (g->n + F::FILTERS - 1) / F::FILTERS, in_eights);
+    return overlap_launch(g->overlaps, cuda_qgemm_multiply<F, SIGNED, SUMS>, grid, F::THREADS, 0, stream, *g,
+                          v, (g->n + F::FILTERS - 1) / F::FILTERS, in_eights);
 }
 
 template <class F, bool SUMS>
-void launch_form(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream_t stream)
+grt_status launch_form(const cuda_qgemm *g, const view &v, bool in_eights, cudaStream_t stream)
 {
-    if (g->x_signed)
-        launch<F, true, SUMS>(g, v, in_eights, stream);
-    else
-        launch<F, false, SUMS>(g, v, in_eights, stream);
+    const cudaError_t error = g->x_signed ? launch<F, true, SUMS>(g, v, in_eights, stream)
+                                          : launch<F, false, SUMS>(g, v, in_eights, stream);
+    CUDA_TRY(error);
+    return GRT_OK;
 }
 
 } // namespace
@@ -147,6 +144,7 @@ void cuda_qgemm_set_device(cuda_qgemm *g, const cuda_device *device)
 {
     g->multiprocessors = device->prop.multiProcessorCount;
     g->has_warpgroups = device->prop.major == 9 && device->prop.minor == 0;
+    g->overlaps = device->prop.major >= 9;
     g->encode_tiled = g->has_warpgroups ? cuda_tensor_map_find() : NULL;
     g->encode_im2col = g->has_warpgroups ? cuda_image_map_find() : NULL;
 }
@@ -157,17 +155,24 @@ bool cuda_qgemm_fits(const cuda_qgemm *g)
            (int64_t)g->kernel[0] * g->kernel[1] * g->chunks < INT32_MAX / 2;
 }
 
+bool cuda_qgemm_in_eights(const cuda_qgemm *g, const void *residual, const void *y)
+{
+    const uintptr_t together = (uintptr_t)y | (uintptr_t)residual | (uintptr_t)g->y_pixel |
+                               (uintptr_t)g->y_image | (uintptr_t)g->y_item | (uintptr_t)g->n;
+    return g->y_channel == 1 && together % 8 == 0 &&
+           (g->y_size == 1 || ((uintptr_t)y | (uintptr_t)residual) % 16 == 0) &&
+           (g->y != GRT_DTYPE_FLOAT || g->residual == GRT_DTYPE_NONE);
+}
+
 grt_status cuda_qgemm_enqueue(const cuda_qgemm *g, const void *x, const void *w, const void *residual,
                               const cuda_qfinish *finish, void *y, cudaStream_t stream)
 {
     const view v = view_of(g, x, w, residual, finish, y);
-    const uintptr_t together = (uintptr_t)y | (uintptr_t)residual | (uintptr_t)g->y_pixel |
-                               (uintptr_t)g->y_image | (uintptr_t)g->y_item | (uintptr_t)g->n;
-    const bool in_eights = g->y_channel == 1 && together % 8 == 0 &&
-                           (g->y_size == 1 || ((uintptr_t)y | (uintptr_t)residual) % 16 == 0) &&
-                           (g->y != GRT_DTYPE_FLOAT || g->residual == GRT_DTYPE_NONE);
+    const bool in_eights = cuda_qgemm_in_eights(g, residual, y);
     if (g->has_warpgroups && cuda_qgemm_bulk_fits(g, residual, y))
         return cuda_qgemm_bulk_enqueue(g, x, w, residual, finish, y, stream);
+    if (g->has_warpgroups && cuda_qgemm_split_fits(g))
+        return cuda_qgemm_split_enqueue(g, x, w, residual, finish, y, in_eights, stream);
     if (g->has_warpgroups && cuda_qgemm_warpgroup_fits(g))
         return cuda_qgemm_warpgroup_enqueue(g, x, w, residual, finish, y, in_eights, stream);
     const int64_t enough = 2 * (int64_t)g->multiprocessors;
@@ -175,15 +180,12 @@ grt_status cuda_qgemm_enqueue(const cuda_qgemm *g, const void *x, const void *w,
     /* Short sums wait for memory most of the time: more blocks hide that. */
     const bool is_long = (int64_t)g->kernel[0] * g->kernel[1] * g->chunks >= 4 * large::CHUNKS;
     if (!g->sums_rows && is_long && g->n > 64 && tiles_of<large>(g) * g->items >= enough)
-        launch_form<large, false>(g, v, in_eights, stream);
-    else if (g->sums_rows && many)
-        launch_form<narrow, true>(g, v, in_eights, stream);
-    else if (g->sums_rows)
-        launch_form<small, true>(g, v, in_eights, stream);
-    else if (many)
-        launch_form<narrow, false>(g, v, in_eights, stream);
-    else
-        launch_form<small, false>(g, v, in_eights, stream);
-    CUDA_LAUNCHED();
-    return GRT_OK;
+        return launch_form<large, false>(g, v, in_eights, stream);
+    if (g->sums_rows && many)
+        return launch_form<narrow, true>(g, v, in_eights, stream);
+    if (g->sums_rows)
+        return launch_form<small, true>(g, v, in_eights, stream);
+    if (many)
+        return launch_form<narrow, false>(g, v, in_eights, stream);
+    return launch_form<small, false>(g, v, in_eights, stream);
 }

@@ -10,7 +10,7 @@
 namespace
 {
 
-enum { BULK_PIXELS = 128, BULK_HALF = 64, BULK_TURNS = 2 };
+enum { BULK_PIXELS = 128, BULK_HALF = 64, BULK_TURNS = 2, LONG_TURNS = 20000 /* clocks */ };
 
 template <int COLUMNS, int Y_BYTES> struct turns {
     enum {
@@ -68,6 +68,17 @@ template <class F>
 __device__ __forceinline__ void fetch_operands(const cuda_qgemm &g, const bulk_work &work,
                                                const bulk_maps &maps, bulk_room<F> &room)
 {
+    const int stages = g.kernel[0] * g.kernel[1] * work.per_tap;
+    const bulk_tile<F> first(work, blockIdx.x);
+    /* Weights come while the kernel in front of this one still writes x. */
+    int ahead = min(stages, (int)F::STAGES);
+    for (int k = 0; k < ahead; k++) {
+        barrier_expect(&room.full[k], F::X_STAGE + F::W_STAGE);
+        bulk_fetch_filters(room.w[k], &maps.w,
+                           k / work.per_tap * g.chunks * CUDA_QCHUNK + k % work.per_tap * PANEL_ROW,
+                           first.filter / 32, &room.full[k]);
+    }
+    overlap_wait();
     ring place = {0, 0};
     for (int tile = blockIdx.x; tile < work.tiles; tile += gridDim.x) {
         const bulk_tile<F> t(work, tile);
@@ -78,10 +89,13 @@ __device__ __forceinline__ void fetch_operands(const cuda_qgemm &g, const bulk_w
         for (int down = 0; down < g.kernel[0]; down++)
             for (int right = 0; right < g.kernel[1]; right++, at += g.chunks * CUDA_QCHUNK)
                 for (int c = 0; c < work.per_tap; c++, place.next(F::STAGES)) {
-                    barrier_wait(&room.empty[place.at], place.phase ^ 1);
                     uint64_t *full = &room.full[place.at];
-                    barrier_expect(full, F::X_STAGE + F::W_STAGE);
-                    bulk_fetch_filters(room.w[place.at], &maps.w, at + c * PANEL_ROW, t.filter / 32, full);
+                    if (--ahead < 0) {
+                        barrier_wait(&room.empty[place.at], place.phase ^ 1);
+                        barrier_expect(full, F::X_STAGE + F::W_STAGE);
+                        bulk_fetch_filters(room.w[place.at], &maps.w, at + c * PANEL_ROW, t.filter / 32,
+                                           full);
+                    }
                     if (work.in_place)
                         bulk_fetch_rows(room.x[place.at], &maps.x, c * PANEL_ROW, t.pixel, full);
                     else
@@ -97,6 +111,7 @@ __device__ __forceinline__ void fetch_residuals(const bulk_work &work, const bul
 {
     int turn = 0;
     uint32_t phase = 1;
+    overlap_wait();
     for (int tile = blockIdx.x; tile < work.tiles; tile += gridDim.x) {
         const bulk_tile<F> t(work, tile);
         barrier_wait(&room.out_empty[turn], phase);
@@ -258,6 +273,9 @@ __global__ void __launch_bounds__(F::THREADS, 1)
     bulk_room<F> &room =
         *(bulk_room<F> *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) / PANEL_ALIGNMENT * PANEL_ALIGNMENT);
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
+    overlap_let_next_begin();
+    if (!g.is_constant)
+        overlap_wait();
     if (threadIdx.x == 0) {
         for (int i = 0; i < F::STAGES; i++) {
             barrier_init(&room.full[i], 1);
@@ -290,6 +308,23 @@ int64_t bulk_pixels_of(const cuda_qgemm *g)
     return (int64_t)g->images * g->out[0] * g->out[1];
 }
 
+/* Clocks that the busiest multiprocessor takes, roughly: stages are summed at the tensor cores' rate or
+ * fetched at L2's, and results leave meanwhile. */
+template <class F> double cost_of_turns(const cuda_qgemm *g)
+{
+    const int64_t tiles = (bulk_pixels_of(g) + BULK_PIXELS - 1) / BULK_PIXELS *
+                          ((g->n + F::FILTERS - 1) / F::FILTERS),
+                  each = (tiles + g->multiprocessors - 1) / g->multiprocessors,
+                  bytes = (int64_t)g->chunks * CUDA_QCHUNK,
+                  stages = (int64_t)g->kernel[0] * g->kernel[1] * ((bytes + PANEL_ROW - 1) / PANEL_ROW);
+    const double sums = 4.0 * F::FILTERS * (bytes <= PANEL_ROW / 2 ? 0.5 : 1.0),
+                 fetches = (F::X_STAGE + F::W_STAGE) / 48.0,
+                 loop = (double)stages * (sums > fetches ? sums : fetches),
+                 leave = F::FILTERS * (g->act.kind == GRT_ACT_NONE ? 16.0 : 28.0),
+                 in_turns = (double)((each + 1) / 2) * (loop + leave), summed = (double)each * loop + leave;
+    return in_turns > summed ? in_turns : summed;
+}
+
 template <class F, class Y, bool SIGNED, bool GELU>
 grt_status launch_turns(const cuda_qgemm *g, const cuda_qfinish *finish, bulk_work work,
                         const bulk_maps &maps, cudaStream_t stream)
@@ -300,8 +335,9 @@ grt_status launch_turns(const cuda_qgemm *g, const cuda_qfinish *finish, bulk_wo
     const int blocks = work.tiles < g->multiprocessors ? work.tiles : g->multiprocessors;
     const auto kernel = multiply_in_turns<F, Y, SIGNED, GELU>;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    kernel<<<blocks, F::THREADS, bytes, stream>>>(*g, *finish, work, maps);
-    CUDA_LAUNCHED();
+    /* Two long kernels, one behind the other, take longer if they overlap. */
+    const bool overlaps = g->overlaps && cost_of_turns<F>(g) < LONG_TURNS;
+    CUDA_TRY(overlap_launch(overlaps, kernel, blocks, F::THREADS, bytes, stream, *g, *finish, work, maps));
     return GRT_OK;
 }
 
@@ -343,23 +379,6 @@ grt_status enqueue_columns(const cuda_qgemm *g, const void *x, const void *w, co
     if (g->act.kind == GRT_ACT_GELU_ERF)
         return prepare_turns<turns<COLUMNS, 1>, uint8_t, true>(g, x, w, residual, finish, y, stream);
     return prepare_turns<turns<COLUMNS, 1>, uint8_t, false>(g, x, w, residual, finish, y, stream);
-}
-
-/* Clocks that the busiest multiprocessor takes, roughly: stages are summed at the tensor cores' rate or
- * fetched at L2's, and results leave meanwhile. */
-template <class F> double cost_of_turns(const cuda_qgemm *g)
-{
-    const int64_t tiles = (bulk_pixels_of(g) + BULK_PIXELS - 1) / BULK_PIXELS *
-                          ((g->n + F::FILTERS - 1) / F::FILTERS),
-                  each = (tiles + g->multiprocessors - 1) / g->multiprocessors,
-                  bytes = (int64_t)g->chunks * CUDA_QCHUNK,
-                  stages = (int64_t)g->kernel[0] * g->kernel[1] * ((bytes + PANEL_ROW - 1) / PANEL_ROW);
-    const double sums = 4.0 * F::FILTERS * (bytes <= PANEL_ROW / 2 ? 0.5 : 1.0),
-                 fetches = (F::X_STAGE + F::W_STAGE) / 48.0,
-                 loop = (double)stages * (sums > fetches ? sums : fetches),
-                 leave = F::FILTERS * (g->act.kind == GRT_ACT_NONE ? 16.0 : 28.0),
-                 in_turns = (double)((each + 1) / 2) * (loop + leave), summed = (double)each * loop + leave;
-    return in_turns > summed ? in_turns : summed;
 }
 
 /* What lies outside of images comes as zeros; the engine's limits of windows. */

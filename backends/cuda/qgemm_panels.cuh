@@ -91,6 +91,56 @@ template <int N> __device__ __forceinline__ void hold_panels(int32_t (&c)[N][4])
         asm volatile("" : QGEMM_C4(c, i)::"memory");
 }
 
+/* Stages of shared memory are panels of 128 bytes of a row; groups of four warps have 64 pixels each and read
+ * the same weights. */
+template <int GROUPS, int COLUMNS, int STAGES, int BLOCKS> struct panels {
+    enum {
+        CHUNKS = PANEL_ROW / CUDA_QCHUNK,
+        THREADS = 128 * GROUPS,
+        AHEAD = STAGES,
+        RESIDENT = BLOCKS, /* of a multiprocessor */
+        PIXELS = 64 * GROUPS,
+        FILTERS = COLUMNS,
+        STAGE = (PIXELS + FILTERS) * CHUNKS,
+        STEP_ROWS = THREADS / CHUNKS,
+        X_EACH = PIXELS / STEP_ROWS,
+        W_EACH = FILTERS / STEP_ROWS,
+        BYTES = AHEAD * STAGE * CUDA_QCHUNK + PANEL_ALIGNMENT
+    };
+    static_assert(FILTERS % STEP_ROWS == 0 && STAGES >= 2, "");
+};
+
+/* Of `depth` chunks. From the first stages, which are on their way, to the sums of all; the last product may
+ * still run. */
+template <class F, bool SIGNED>
+__device__ __forceinline__ void sum_panels(const cuda_qgemm &g, const view &v, int depth, uint4 *stages,
+                                           fetcher<F> &f, int32_t (&sum)[F::FILTERS / 8][4])
+{
+    const int group = threadIdx.x / 128;
+    int now = 0, next = F::AHEAD - 1;
+    for (int at = 0; at < depth; at += F::CHUNKS) {
+        wait_for<F::AHEAD - 2>();
+        publish_copies();
+        warpgroup_wait<0>();
+        __syncthreads(); /* this stage is there, and all have done with the one that is fetched into */
+        const uint32_t x = (uint32_t)__cvta_generic_to_shared(stages + now * F::STAGE) +
+                           group * 64 * PANEL_ROW,
+                       w = (uint32_t)__cvta_generic_to_shared(stages + now * F::STAGE) +
+                           F::PIXELS * PANEL_ROW;
+        warpgroup_begin();
+#pragma unroll
+        for (int step = 0; step < PANEL_ROW / 32; step++)
+            multiply_panels<SIGNED>(sum, panel_descriptor(x + step * 32), panel_descriptor(w + step * 32),
+                                    at > 0 || step > 0);
+        warpgroup_commit();
+        if (at + (F::AHEAD - 1) * F::CHUNKS < depth)
+            f.fetch_stage(g, v, stages + next * F::STAGE);
+        commit();
+        now = now + 1 == F::AHEAD ? 0 : now + 1;
+        next = next + 1 == F::AHEAD ? 0 : next + 1;
+    }
+}
+
 } // namespace
 
 #endif

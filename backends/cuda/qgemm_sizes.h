@@ -23,10 +23,15 @@ struct cuda_qgemm {
     int64_t dims[GRT_MAX_RANK], x_strides[GRT_MAX_RANK], w_strides[GRT_MAX_RANK];
     int64_t x_item, y_item; /* x: bytes for a step of x_strides */
     int multiprocessors;
-    bool has_warpgroups;                  /* compute capability 9.0: wgmma */
-    bool outside_is_zero;                 /* what windows see outside of the image */
+    bool has_warpgroups;  /* compute capability 9.0: wgmma */
+    bool overlaps;        /* the kernel may begin before the one in front of it ends */
+    bool is_constant;     /* weights and epilogue are not made by a kernel in front of the product */
+    bool outside_is_zero; /* what windows see outside of the image */
     cuda_tensor_map_encoder encode_tiled; /* NULL: the driver has none */
     cuda_image_map_encoder encode_im2col;
 };
+
+/* True if rows of y and of the residual are made of aligned eights. */
+bool cuda_qgemm_in_eights(const cuda_qgemm *g, const void *residual, const void *y);
 
 #endif

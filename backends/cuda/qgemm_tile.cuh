@@ -4,6 +4,7 @@
 #ifndef GRT_BACKENDS_CUDA_QGEMM_TILE_CUH
 #define GRT_BACKENDS_CUDA_QGEMM_TILE_CUH
 
+#include "backends/cuda/overlap.cuh"
 #include "backends/cuda/qfinish.cuh"
 #include "backends/cuda/qgemm_sizes.h"
 #include "backends/cuda/tensor_core.cuh"
@@ -102,14 +103,15 @@ template <class F> struct fetcher {
     bool there[F::W_EACH];
     int32_t chunk, tap_row, tap_column, at, last; /* of the tap; of all chunks */
 
+    /* Of the chunks from `skip` on, before `end`: multiples of CHUNKS, or the last. Reads no memory. */
     __device__ __forceinline__ void begin(const cuda_qgemm &g, const view &v, int first_pixel,
-                                          int first_filter)
+                                          int first_filter, int skip, int end)
     {
         const int r = threadIdx.x / F::CHUNKS, per_filter = g.kernel[0] * g.kernel[1] * g.chunks,
                   pixels = g.images * g.out[0] * g.out[1];
-        last = per_filter;
-        outside = *(const uint32_t *)v.finish.head->outside;
-        at = threadIdx.x % F::CHUNKS;
+        last = end;
+        outside = 0;
+        at = skip + threadIdx.x % F::CHUNKS;
         chunk = at % g.chunks;
         tap_row = at / g.chunks / g.kernel[1];
         tap_column = at / g.chunks % g.kernel[1];
@@ -151,7 +153,43 @@ template <class F> struct fetcher {
         }
     }
 
+    /* The first stages. Weights and epilogue may be known while the kernel in front of this one still
+     * writes x. */
+    __device__ __forceinline__ void fetch_first(const cuda_qgemm &g, const view &v, uint4 *stages)
+    {
+        if (!g.is_constant)
+            overlap_wait();
+#pragma unroll
+        for (int k = 0; k < F::AHEAD - 1; k++)
+            if (at - (int)threadIdx.x % F::CHUNKS + k * F::CHUNKS < last)
+                fetch_filters(stages + k * F::STAGE, at + k * F::CHUNKS < last);
+        outside = *(const uint32_t *)v.finish.head->outside;
+        overlap_wait();
+#pragma unroll
+        for (int k = 0; k < F::AHEAD - 1; k++) {
+            if (at - (int)threadIdx.x % F::CHUNKS < last)
+                fetch_pixels(g, v, stages + k * F::STAGE);
+            commit();
+        }
+    }
+
     __device__ __forceinline__ void fetch_stage(const cuda_qgemm &g, const view &v, uint4 *stage)
+    {
+        fetch_filters(stage, at < last);
+        fetch_pixels(g, v, stage);
+    }
+
+    __device__ __forceinline__ void fetch_filters(uint4 *stage, bool some)
+    {
+        uint4 *to = stage + place<F>(threadIdx.x / F::CHUNKS, threadIdx.x % F::CHUNKS);
+#pragma unroll
+        for (int i = 0; i < F::W_EACH; i++) {
+            fetch(to + (F::PIXELS + i * F::STEP_ROWS) * F::CHUNKS, w[i], some && there[i]);
+            w[i] += STEP;
+        }
+    }
+
+    __device__ __forceinline__ void fetch_pixels(const cuda_qgemm &g, const view &v, uint4 *stage)
     {
         const bool some = at < last;
         uint4 *to = stage + place<F>(threadIdx.x / F::CHUNKS, threadIdx.x % F::CHUNKS);
@@ -164,11 +202,6 @@ template <class F> struct fetcher {
                 const uint32_t word = some ? outside : 0;
                 to[i * F::STEP_ROWS * F::CHUNKS] = make_uint4(word, word, word, word);
             }
-        }
-#pragma unroll
-        for (int i = 0; i < F::W_EACH; i++) {
-            fetch(to + (F::PIXELS + i * F::STEP_ROWS) * F::CHUNKS, w[i], some && there[i]);
-            w[i] += STEP;
         }
         at += F::CHUNKS;
         chunk += F::CHUNKS;

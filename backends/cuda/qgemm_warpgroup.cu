@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See qgemm_warpgroup.h. Stages of shared memory are panels of 128 bytes of a row; groups of four warps have
- * 64 pixels each and read the same weights. Blocks of a multiprocessor hide each other's waiting. */
+/* See qgemm_warpgroup.h. Blocks of a multiprocessor hide each other's waiting. */
 #include "backends/cuda/qgemm_warpgroup.h"
 
 #include "backends/cuda/qgemm_panels.cuh"
@@ -9,53 +8,6 @@
 
 namespace
 {
-
-template <int GROUPS, int COLUMNS, int STAGES, int BLOCKS> struct panels {
-    enum {
-        CHUNKS = PANEL_ROW / CUDA_QCHUNK,
-        THREADS = 128 * GROUPS,
-        AHEAD = STAGES,
-        RESIDENT = BLOCKS, /* of a multiprocessor */
-        PIXELS = 64 * GROUPS,
-        FILTERS = COLUMNS,
-        STAGE = (PIXELS + FILTERS) * CHUNKS,
-        STEP_ROWS = THREADS / CHUNKS,
-        X_EACH = PIXELS / STEP_ROWS,
-        W_EACH = FILTERS / STEP_ROWS,
-        BYTES = AHEAD * STAGE * CUDA_QCHUNK + PANEL_ALIGNMENT
-    };
-    static_assert(FILTERS % STEP_ROWS == 0 && STAGES >= 2, "");
-};
-
-/* From the first stages, which are on their way, to the sums of all; the last product may still run. */
-template <class F, bool SIGNED>
-__device__ __forceinline__ void sum_panels(const cuda_qgemm &g, const view &v, uint4 *stages, fetcher<F> &f,
-                                           int32_t (&sum)[F::FILTERS / 8][4])
-{
-    const int depth = (int)depth_of(g), group = threadIdx.x / 128;
-    int now = 0, next = F::AHEAD - 1;
-    for (int at = 0; at < depth; at += F::CHUNKS) {
-        wait_for<F::AHEAD - 2>();
-        publish_copies();
-        warpgroup_wait<0>();
-        __syncthreads(); /* this stage is there, and all have done with the one that is fetched into */
-        const uint32_t x = (uint32_t)__cvta_generic_to_shared(stages + now * F::STAGE) +
-                           group * 64 * PANEL_ROW,
-                       w = (uint32_t)__cvta_generic_to_shared(stages + now * F::STAGE) +
-                           F::PIXELS * PANEL_ROW;
-        warpgroup_begin();
-#pragma unroll
-        for (int step = 0; step < PANEL_ROW / 32; step++)
-            multiply_panels<SIGNED>(sum, panel_descriptor(x + step * 32), panel_descriptor(w + step * 32),
-                                    at > 0 || step > 0);
-        warpgroup_commit();
-        if (at + (F::AHEAD - 1) * F::CHUNKS < depth)
-            f.fetch_stage(g, v, stages + next * F::STAGE);
-        commit();
-        now = now + 1 == F::AHEAD ? 0 : now + 1;
-        next = next + 1 == F::AHEAD ? 0 : next + 1;
-    }
-}
 
 /* Residuals of the next filters come while these leave. */
 template <class F>
@@ -106,15 +58,11 @@ __global__ void __launch_bounds__(F::THREADS, F::RESIDENT)
               first_filter = blockIdx.x % columns * F::FILTERS;
     int32_t sum[F::FILTERS / 8][4];
     fetcher<F> f;
-    f.begin(g, v, first_pixel, first_filter);
-#pragma unroll
-    for (int k = 0; k < F::AHEAD - 1; k++) {
-        if (k * F::CHUNKS < depth_of(g))
-            f.fetch_stage(g, v, stages + k * F::STAGE);
-        commit();
-    }
+    overlap_let_next_begin();
+    f.begin(g, v, first_pixel, first_filter, 0, (int)depth_of(g));
+    f.fetch_first(g, v, stages);
     epilogue.fill(v.finish, first_filter, g.n, threadIdx.x);
-    sum_panels<F, SIGNED>(g, v, stages, f, sum);
+    sum_panels<F, SIGNED>(g, v, (int)depth_of(g), stages, f, sum);
     store_panels<F>(g, v, epilogue, sum, first_pixel + threadIdx.x / 32 * TILE, first_filter, in_eights);
 }
 
@@ -136,9 +84,8 @@ grt_status warpgroup_launch(const cuda_qgemm *g, const view &v, bool in_eights, 
     const dim3 grid((unsigned)warpgroup_tiles_of<F>(g), (unsigned)g->items);
     CUDA_TRY(cudaFuncSetAttribute(multiply_warpgroups<F, SIGNED>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   F::BYTES));
-    multiply_warpgroups<F, SIGNED>
-        <<<grid, F::THREADS, F::BYTES, stream>>>(*g, v, (g->n + F::FILTERS - 1) / F::FILTERS, in_eights);
-    CUDA_LAUNCHED();
+    CUDA_TRY(overlap_launch(g->overlaps, multiply_warpgroups<F, SIGNED>, grid, F::THREADS, F::BYTES, stream,
+                            *g, v, (g->n + F::FILTERS - 1) / F::FILTERS, in_eights));
     return GRT_OK;
 }
 

@@ -56,12 +56,16 @@ static void add_quantised(node *n, const grt_tensor *x, const grt_tensor *w, int
 
 void make_qlinear_conv(node *n)
 {
-    const int64_t unit = draw(0, 1) ? 16 : 1, depthwise = draw(0, 3) == 0,
-                  group = depthwise    ? unit * draw(1, 6)
-                          : draw(0, 2) ? 1
-                                       : draw(2, 4),
-                  channels = depthwise ? 1 : unit * draw(1, 5);
-    const int64_t kernel[2] = {draw(1, 4), draw(1, 4)}, dilation[2] = {draw(1, 2), draw(1, 2)};
+    const bool image = draw(0, 5) == 0; /* few channels, large windows */
+    const int64_t unit = draw(0, 1) ? 16 : 1, depthwise = !image && draw(0, 3) == 0,
+                  group = depthwise             ? unit * draw(1, 6)
+                          : image || draw(0, 2) ? 1
+                                                : draw(2, 4),
+                  channels = depthwise ? 1
+                             : image   ? draw(1, 4)
+                                       : unit * draw(1, 5);
+    const int64_t most = image ? 8 : 4, kernel[2] = {draw(1, most), draw(1, most)},
+                  dilation[2] = {draw(1, 2), draw(1, 2)};
     const int32_t spatial = draw(0, 4) ? 2 : 1, skip = 2 - spatial;
     grt_tensor x = {.rank = 2 + spatial, .dims = {draw(1, 3), group * channels}},
                w = {.rank = 2 + spatial,
@@ -69,8 +73,8 @@ void make_qlinear_conv(node *n)
     int64_t pads[4], strides[2];
     for (int32_t k = 0; k < spatial; k++) {
         w.dims[2 + k] = kernel[k + skip];
-        x.dims[2 + k] = (kernel[k + skip] - 1) * dilation[k + skip] + draw(1, 14);
-        strides[k] = draw(1, 2);
+        x.dims[2 + k] = (kernel[k + skip] - 1) * dilation[k + skip] + draw(1, image ? 90 : 14);
+        strides[k] = draw(1, image ? 4 : 2);
         pads[k] = draw(0, kernel[k + skip] - 1);
         pads[spatial + k] = draw(0, kernel[k + skip] - 1);
     }
@@ -90,12 +94,14 @@ void make_qlinear_conv(node *n)
 
 void make_qlinear_matmul(node *n)
 {
-    const bool tall = draw(0, 15) == 0; /* so that every multiprocessor has several tiles, of any form */
+    const bool tall = draw(0, 15) == 0,  /* so that every multiprocessor has several tiles, of any form */
+        deep = !tall && draw(0, 7) == 0; /* so that blocks share a tile's terms */
     const int64_t unit = draw(0, 1) ? 16 : 1,
                   m = tall         ? draw(5000, 40000)
                       : draw(0, 2) ? draw_dim()
                                    : draw(100, 300),
-                  k = unit * draw(1, tall ? 8 : 40), c = draw(0, 1) && !tall ? draw_dim() : 8 * draw(1, 40);
+                  k = unit * (deep ? draw(40, 300) : draw(1, tall ? 8 : 40)),
+                  c = draw(0, 1) && !tall ? draw_dim() : 8 * draw(1, 40);
     const int32_t lead = tall ? 0 : (int32_t)draw(0, 2);
     grt_tensor a = {.rank = lead + 2}, b = {.rank = lead + 2};
     for (int32_t i = 0; i < lead; i++) {

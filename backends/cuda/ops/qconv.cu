@@ -7,6 +7,7 @@
 #include "backends/cuda/packing.h"
 #include "backends/cuda/qdepthwise.h"
 #include "backends/cuda/qgemm.h"
+#include "backends/cuda/qgemm_lines.h"
 #include "backends/cuda/qpack.h"
 #include "backends/cuda/walk.h"
 #include "src/base/tensor.h"
@@ -35,7 +36,8 @@ struct qconv_shape {
     cuda_qdepthwise d;
     cuda_qrows rows; /* how the image is laid out anew, */
     bool copied;
-    cuda_qlines lines; /* or unfolded */
+    cuda_qlines lines; /* or unfolded, */
+    bool in_place;     /* by the product itself */
     size_t finish_at;
 };
 
@@ -284,7 +286,9 @@ void cuda_qconv_describe_product(const grt_reshape *r, const cpu_window *w, qcon
     g->x_strides[0] = g->w_strides[0] = 1;
     g->sums_rows = state->has_zeros;
     cuda_qgemm_set_device(g, (const cuda_device *)r->device);
+    g->is_constant = state->finish != NULL;
     g->outside_is_zero = state->outside_is_zero;
+    s->in_place = state->unfolds && cuda_qgemm_lines_fits(g, &s->lines);
     s->copied = !state->unfolds && (!state->last || row != state->per_group);
     s->rows = {{images, w->in_pixels, state->groups},
                state->per_group,
@@ -295,7 +299,7 @@ void cuda_qconv_describe_product(const grt_reshape *r, const cpu_window *w, qcon
 grt_status size_workspace(grt_reshape *r, qconv_shape *s)
 {
     const qconv_state *state = (const qconv_state *)r->state;
-    size_t bytes = s->copied || state->unfolds ? (size_t)(s->g.x_image * s->g.images) : 0;
+    size_t bytes = s->copied || (state->unfolds && !s->in_place) ? (size_t)(s->g.x_image * s->g.images) : 0;
     s->finish_at = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     r->workspace_bytes = s->finish_at + cuda_qfinish_bytes(state->filters);
     return GRT_OK;
@@ -358,6 +362,9 @@ grt_status run_qconv(const grt_run *r)
     if (state->depthwise)
         return cuda_qdepthwise_enqueue(&s->d, x, (const int16_t *)state->weights,
                                        residual ? residual->data : NULL, &f, r->out[0]->data, cuda_stream(r));
+    if (s->in_place)
+        return cuda_qgemm_lines_enqueue(&s->g, &s->lines, x, state->weights, residual ? residual->data : NULL,
+                                        &f, r->out[0]->data, cuda_stream(r));
     const void *fill = zero ? zero->data : NULL;
     if (state->unfolds)
         GRT_TRY(cuda_qlines_unfold(&s->lines, x, fill, r->workspace, cuda_stream(r)));

@@ -204,6 +204,7 @@ grt_status describe_qmatmul(grt_reshape *r, qmatmul_shape *s)
     for (int i = 0; i < 2; i++)
         g->kernel[i] = g->stride[i] = g->dilation[i] = 1;
     cuda_qgemm_set_device(g, (const cuda_device *)r->device);
+    g->is_constant = state->finish != NULL;
     GRT_TRY(fit_matrices(r, s));
     s->copied = s->k % CUDA_QCHUNK != 0;
     if (!cuda_qgemm_fits(g))
