@@ -307,11 +307,14 @@ __device__ __forceinline__ void wide_gather(const cuda_weight_product &p, const 
     for (int i = 0; i < F::ROWS / 8; i++)
 #pragma unroll
         for (int j = 0; j < 4; j++) {
+            const int row = i * 8 + lane % 4 * 2 + j % 2, column = tile * 16 + lane / 4 + j / 2 * 8;
             float x = sum[i][j] * scale[j / 2] + bias[j / 2];
+            if (p.residual && part.row + row < p.m && part.tile_n * 16 + column < p.n)
+                x += cuda_widen(
+                    ((const T *)p.residual)[(size_t)(part.row + row) * p.n + part.tile_n * 16 + column]);
             if (p.act.kind != GRT_ACT_NONE)
                 x = cuda_activate_rare(p.act, x);
-            *(T *)(y + (i * 8 + lane % 4 * 2 + j % 2) * F::Y_STRIDE +
-                   (tile * 16 + lane / 4 + j / 2 * 8) * (int)sizeof(T)) = cuda_narrow<T, float>(x);
+            *(T *)(y + row * F::Y_STRIDE + column * (int)sizeof(T)) = cuda_narrow<T, float>(x);
         }
 }
 
