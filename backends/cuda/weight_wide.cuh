@@ -178,10 +178,7 @@ __device__ __forceinline__ void wide_widen(const cuda_weight_product &p, const c
     enum { SCALES = F::BLOCKS ? F::BLOCKS : 1 };
     const int g = lane / 4;
     uint32_t words[4 * WORDS], scales[SCALES], zeros[SCALES];
-#pragma unroll
-    for (int i = 0; i < WORDS; i++)
-        *(uint4 *)&words[4 * i] =
-            *(const uint4 *)(stage + F::W_AT + tile * F::TILE_BYTES + i * 512 + lane * 16);
+    weight_read_words<typename F::reader>(stage + F::W_AT + tile * F::TILE_BYTES, lane, words);
 #pragma unroll
     for (int b = 0; b < SCALES; b++) {
         scales[b] =
@@ -195,8 +192,7 @@ __device__ __forceinline__ void wide_widen(const cuda_weight_product &p, const c
         const int b = F::BLOCKS ? step / STEPS : 0;
         const uint32_t scale[2] = {__byte_perm(scales[b], 0, 0x1010), __byte_perm(scales[b], 0, 0x3232)};
         uint32_t zero[2];
-        F::reader::prepare((int)(zeros[b] & 255), zero[0]);
-        F::reader::prepare((int)(zeros[b] >> 8), zero[1]);
+        weight_prepare<typename F::reader>(zeros[b], zero);
         F::reader::read(&words[step * WORDS], zero, a[step]);
 #pragma unroll
         for (int i = 0; i < 4 && F::BLOCKS; i++)
