@@ -35,6 +35,18 @@ uint32_t cuda_bits_of(float x)
     return bits;
 }
 
+void cuda_generated_let_next_begin(grt_text *s)
+{
+    grt_text_add(s, "#if __CUDA_ARCH__ >= 900\n    asm volatile(\"griddepcontrol.launch_dependents;\" ::: "
+                    "\"memory\");\n#endif\n");
+}
+
+void cuda_generated_wait(grt_text *s)
+{
+    grt_text_add(
+        s, "#if __CUDA_ARCH__ >= 900\n    asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n#endif\n");
+}
+
 grt_status cuda_generate(cuda_device *device, const char *name, const char *key, const grt_text *source)
 {
     size_t size;

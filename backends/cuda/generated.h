@@ -14,6 +14,9 @@ extern "C" {
 extern const char cuda_generated_beginning[];
 /* Constants are written as their bits. */
 uint32_t cuda_bits_of(float x);
+/* As in overlap.cuh. */
+void cuda_generated_let_next_begin(grt_text *s);
+void cuda_generated_wait(grt_text *s);
 /* Compiles the source of the kernel of node `name` and keeps it under `key`, unless that is done already. */
 grt_status cuda_generate(cuda_device *device, const char *name, const char *key, const grt_text *source);
 

@@ -243,19 +243,6 @@ static void add_beginning(const cuda_networks_form *form, grt_text *s)
     }
 }
 
-/* See overlap.cuh: weights are constants, and may be read before what comes ahead of the kernel has ended. */
-static void add_early_start(grt_text *s)
-{
-    grt_text_add(s, "#if __CUDA_ARCH__ >= 900\n    asm volatile(\"griddepcontrol.launch_dependents;\" ::: "
-                    "\"memory\");\n#endif\n");
-}
-
-static void add_wait(grt_text *s)
-{
-    grt_text_add(
-        s, "#if __CUDA_ARCH__ >= 900\n    asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n#endif\n");
-}
-
 /* Weight or bias i of layer l, of a lane's network. */
 static void cuda_networks_source_add_weight(const cuda_networks_form *form, int32_t l, bool bias,
                                             const char *i, grt_text *s)
@@ -427,10 +414,10 @@ static void add_many(const cuda_networks_form *form, grt_text *s)
         "    T *between = (T *)x;\n    (void)staged, (void)between;\n",
         form->rows, CUDA_NETWORKS_LANES * MOST_WARPS, CUDA_NETWORKS_LANES,
         form->staged ? cuda_networks_source_weights_of(form) : 0, shared);
-    add_early_start(s);
+    cuda_generated_let_next_begin(s);
     if (form->staged)
         add_staging(form, s);
-    add_wait(s);
+    cuda_generated_wait(s);
     add_copy(form, s);
     add_arrival(form, s);
     for (int32_t l = 0; l < form->networks->n_layers; l++) {
@@ -514,9 +501,9 @@ static void add_kept(const cuda_networks_form *form, grt_text *s)
         "    E *x = (E *)(shared + threadIdx.y * %d);\n",
         form->rows, form->networks->width[1] / 2, CUDA_NETWORKS_LANES * KEPT_WARPS, KEPT_BLOCKS,
         networks_of(form), form->rows * shared_of(form));
-    add_early_start(s);
+    cuda_generated_let_next_begin(s);
     add_kept_weights(form, s);
-    add_wait(s);
+    cuda_generated_wait(s);
     add_copy(form, s);
     grt_text_add(s, "    asm volatile(\"cp.async.wait_all;\" ::: \"memory\");\n    __syncwarp();\n");
     add_kept_layers(form, s);
@@ -585,10 +572,10 @@ static void add_few(const cuda_networks_form *form, grt_text *s)
         "threadIdx.y;\n"
         "    const E *x = (const E *)a.x + ((unsigned long long)blockIdx.y * a.count + first) * %d;\n",
         threads, n->most, CUDA_NETWORKS_LANES + 1, CUDA_NETWORKS_LANES, in);
-    add_early_start(s);
+    cuda_generated_let_next_begin(s);
     for (int32_t l = 0; l < ahead; l++)
         add_weights(form, l, s);
-    add_wait(s);
+    cuda_generated_wait(s);
     grt_text_add(s,
                  "    const unsigned end = min(%du, a.count - first) * %d;\n"
                  "    for (unsigned i = threadIdx.y * %d + threadIdx.x; i < end; i += %d)\n"

@@ -174,12 +174,15 @@ void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *f
     const int64_t *program = grt_attr_ints(desc, "program", &n);
     const float *constants = grt_attr_floats(desc, "constants", &n_constants);
     grt_text_add(s, "%s%s", cuda_generated_beginning, arguments);
+    grt_text_add(s,
+                 "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_POINTWISE_KERNEL
+                 "(const __grid_constant__ arguments a)\n{\n",
+                 CUDA_POINTWISE_BLOCK);
+    cuda_generated_let_next_begin(s);
+    cuda_generated_wait(s);
     grt_text_add(
-        s,
-        "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_POINTWISE_KERNEL
-        "(const __grid_constant__ arguments a)\n{\n"
-        "    const unsigned i = blockIdx.x * %du + threadIdx.x;\n    if (i >= a.n)\n        return;\n",
-        CUDA_POINTWISE_BLOCK, CUDA_POINTWISE_BLOCK);
+        s, "    const unsigned i = blockIdx.x * %du + threadIdx.x;\n    if (i >= a.n)\n        return;\n",
+        CUDA_POINTWISE_BLOCK);
     add_loads(form, s);
     grt_text_add(s, "    %s out;\n#pragma unroll\n    for (int j = 0; j < %d; j++) {\n",
                  pack_of(form->out_dtype), CUDA_POINTWISE_VECTOR);

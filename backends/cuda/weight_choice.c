@@ -122,8 +122,18 @@ static bool has_few_columns(const cuda_weight_task *task)
 
 static bool is_small_weight(const cuda_weight_task *task)
 {
-    enum { MOST_TILES = 16 };
-    return task->tiles_k <= MOST_TILES && task->tiles_n <= task->processors;
+    enum { MOST_TILES = 16 /* of a processor */ };
+    return task->tiles_n <= task->processors &&
+           task->tiles_n * task->tiles_k <= MOST_TILES * (int64_t)task->processors;
+}
+
+/* Small weights are multiplied sooner by groups of 8 rows than by 32, as long as the blocks of threads of all
+ * groups run at the same time: each group reads the weights anew, but from the cache. */
+static bool takes_8_rows(const cuda_weight_task *task)
+{
+    const int64_t at_once = task->numbers == CUDA_WEIGHT_4 ? 2 : 1; /* as shared memory has room for */
+    return task->m <= FEW || (is_small_weight(task) && (task->tiles_n + 1) / 2 * ((task->m - 1) / FEW + 1) <=
+                                                           at_once * (int64_t)task->processors);
 }
 
 /* Small weights are multiplied sooner where warps divide k, as long as all blocks, of which one fits a
@@ -136,25 +146,40 @@ static bool takes_32_rows(const cuda_weight_task *task)
            task->tiles_n * ((task->m - 1) / 32 + 1) <= task->processors;
 }
 
-/* Where columns are few, more warps of a block divide k, so that enough of memory's answers are under way;
- * and large blocks that begin early take the place of those in front. */
+/* Where columns are few, more warps of a block divide k, so that enough of memory's answers are under way. Of
+ * weights of 8 bits each warp has twice as many. */
+static bool is_deep(const cuda_weight_task *task)
+{
+    enum { FEWEST_TILES = 16 };
+    const bool pays = task->numbers == CUDA_WEIGHT_4
+                          ? has_few_columns(task)
+                          : 2 * task->tiles_n <= task->processors && task->tiles_k >= FEWEST_TILES;
+    return pays && task->shared >= CUDA_WEIGHT_FEW_BYTES;
+}
+
+/* Large blocks that begin early take the place of those in front, unless one fills a processor. */
+static bool few_overlaps(const cuda_weight_task *task)
+{
+    return task->overlaps && !(task->m > 1 && task->numbers == CUDA_WEIGHT_4 && has_few_columns(task) &&
+                               !is_small_weight(task));
+}
+
 static cuda_weight_choice choose_few(const cuda_weight_task *task)
 {
-    const bool deep = has_few_columns(task) && task->shared >= CUDA_WEIGHT_FEW_BYTES;
-    return (cuda_weight_choice){
-        .spread = task->m > FEW ? CUDA_WEIGHT_FEW_32
-                  : task->m > 1 ? CUDA_WEIGHT_FEW_8
-                  : deep        ? CUDA_WEIGHT_FEW_1_DEEP
-                                : CUDA_WEIGHT_FEW_1,
-        .splits = 1,
-        .split_tiles = (int)task->tiles_k,
-        .overlaps = task->overlaps && !(task->m > 1 && has_few_columns(task) && !is_small_weight(task))};
+    return (cuda_weight_choice){.spread = !takes_8_rows(task) ? CUDA_WEIGHT_FEW_32
+                                          : task->m > 1       ? CUDA_WEIGHT_FEW_8
+                                          : is_deep(task)     ? CUDA_WEIGHT_FEW_1_DEEP
+                                                              : CUDA_WEIGHT_FEW_1,
+                                .splits = 1,
+                                .split_tiles = (int)task->tiles_k,
+                                .overlaps = few_overlaps(task)};
 }
 
 static bool takes_few(const cuda_weight_task *task)
 {
-    return takes_32_rows(task) || (task->m <= FEW && task->shared >= (task->m == 1 ? CUDA_WEIGHT_FEW_1_BYTES
-                                                                                   : CUDA_WEIGHT_FEW_BYTES));
+    return takes_32_rows(task) ||
+           (takes_8_rows(task) &&
+            task->shared >= (task->m == 1 ? CUDA_WEIGHT_FEW_1_BYTES : CUDA_WEIGHT_FEW_BYTES));
 }
 
 cuda_weight_choice cuda_weight_choose(const cuda_weight_task *task)

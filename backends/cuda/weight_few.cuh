@@ -159,16 +159,13 @@ few_multiply_tile(const cuda_weight_product &p, const char *stage, int tile, int
     enum { WORDS = F::reader::WORDS, STEPS = F::BLOCKS ? (F::BLOCKS == 1 ? 4 : 8 / F::BLOCKS) : 4 };
     float part[F::EIGHTS][4];
     uint32_t zero[2];
-    F::reader::prepare((int)(column_zeros & 255), zero[0]);
-    F::reader::prepare((int)(column_zeros >> 8), zero[1]);
+    weight_prepare<typename F::reader>(column_zeros, zero);
 #pragma unroll
     for (int step = 0; step < 4; step++) {
         const int b = F::BLOCKS == 1 ? 0 : (tile * 4 + step) / STEPS;
         if (F::ZERO_PIECES && p.zeros && step % STEPS == 0) {
-            const uint32_t both =
-                ((const uint16_t *)(stage + F::ZEROS_AT + (n * F::ZERO_PIECES + b) * F::PIECE))[g];
-            F::reader::prepare((int)(both & 255), zero[0]);
-            F::reader::prepare((int)(both >> 8), zero[1]);
+            const char *const zeros = stage + F::ZEROS_AT + (n * F::ZERO_PIECES + b) * F::PIECE;
+            weight_prepare<typename F::reader>(((const uint16_t *)zeros)[g], zero);
         }
         uint32_t a[4];
         F::reader::read(&words[step * WORDS], zero, a);
@@ -217,10 +214,7 @@ __device__ __forceinline__ void few_multiply(const cuda_weight_product &p, const
 #pragma unroll
         for (int n = 0; n < F::TILES; n++) {
             uint32_t words[4 * WORDS];
-#pragma unroll
-            for (int i = 0; i < WORDS; i++)
-                *(uint4 *)&words[4 * i] =
-                    *(const uint4 *)(stage + (n * 2 + tile) * F::TILE_BYTES + i * 512 + lane * F::PIECE);
+            weight_read_words<typename F::reader>(stage + (n * 2 + tile) * F::TILE_BYTES, lane, words);
             few_multiply_tile<F>(p, stage, tile, n, lane / 4, zeros[n], words, x, sum[n]);
         }
     }

@@ -14,6 +14,8 @@ static __device__ __forceinline__ void weight_finish(const cuda_weight_product &
 {
     if (p.bias)
         sum += cuda_load<float>(p.bias, p.bias_dtype, column);
+    if (p.residual)
+        sum += cuda_widen(((const T *)p.residual)[(size_t)row * p.n + column]);
     if (p.act.kind != GRT_ACT_NONE)
         sum = cuda_activate_rare(p.act, sum);
     ((T *)p.y)[(size_t)row * p.n + column] = cuda_narrow<T, float>(sum);

@@ -168,6 +168,22 @@ template <class O> struct weight_reader<O, CUDA_WEIGHT_E4M3> {
     }
 };
 
+/* A lane's numbers of a packed tile. */
+template <class R>
+__device__ __forceinline__ void weight_read_words(const char *tile, int lane, uint32_t (&words)[4 * R::WORDS])
+{
+#pragma unroll
+    for (int i = 0; i < R::WORDS; i++)
+        *(uint4 *)&words[4 * i] = *(const uint4 *)(tile + i * 512 + lane * 16);
+}
+
+/* `both`: two bytes, the zero points of columns g and g + 8. */
+template <class R> __device__ __forceinline__ void weight_prepare(uint32_t both, uint32_t (&zero)[2])
+{
+    R::prepare((int)(both & 255), zero[0]);
+    R::prepare((int)(both >> 8), zero[1]);
+}
+
 /* Two bytes: the zero points of columns g and g + 8 of a tile, where blocks of k have none of their own. */
 __device__ __forceinline__ uint32_t weight_column_zeros(const cuda_weight_product &p, int tile, int g)
 {

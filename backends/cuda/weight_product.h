@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products by constant weights of 4 and 8 bits on tensor cores:
  *
- *   y[m][n] = act(sum over blocks of scale * sum over k of x * (w - zero), + bias[n])
+ *   y[m][n] = act(sum over blocks of scale * sum over k of x * (w - zero), + bias[n] + residual[m][n])
  *
  * Weights are read packed (weight_pack.h) and become numbers of x's type in registers, where they are exact;
  * sums of a block are float32, and so is what scales them. float32 x is split into three bfloat16 of 8 bits
@@ -16,9 +16,9 @@ typedef enum cuda_weight_numbers { CUDA_WEIGHT_4, CUDA_WEIGHT_8, CUDA_WEIGHT_E4M
 
 /* One product. Rows of k are counted as packed. */
 typedef struct cuda_weight_product {
-    const void *x, *w, *scales, *bias;
-    const uint8_t *zeros;   /* NULL: `zero` is of all */
-    const float *row_scale; /* of x's columns; NULL: none */
+    const void *x, *w, *scales, *bias, *residual; /* the residual is of x's type */
+    const uint8_t *zeros;                         /* NULL: `zero` is of all */
+    const float *row_scale;                       /* of x's columns; NULL: none */
     void *y;
     float *partial; /* [splits][m][n], where there are several */
     int m, n, k, block, padded_block, blocks, tiles_n, tiles_k;

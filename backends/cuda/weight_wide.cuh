@@ -178,10 +178,7 @@ __device__ __forceinline__ void wide_widen(const cuda_weight_product &p, const c
     enum { SCALES = F::BLOCKS ? F::BLOCKS : 1 };
     const int g = lane / 4;
     uint32_t words[4 * WORDS], scales[SCALES], zeros[SCALES];
-#pragma unroll
-    for (int i = 0; i < WORDS; i++)
-        *(uint4 *)&words[4 * i] =
-            *(const uint4 *)(stage + F::W_AT + tile * F::TILE_BYTES + i * 512 + lane * 16);
+    weight_read_words<typename F::reader>(stage + F::W_AT + tile * F::TILE_BYTES, lane, words);
 #pragma unroll
     for (int b = 0; b < SCALES; b++) {
         scales[b] =
@@ -195,8 +192,7 @@ __device__ __forceinline__ void wide_widen(const cuda_weight_product &p, const c
         const int b = F::BLOCKS ? step / STEPS : 0;
         const uint32_t scale[2] = {__byte_perm(scales[b], 0, 0x1010), __byte_perm(scales[b], 0, 0x3232)};
         uint32_t zero[2];
-        F::reader::prepare((int)(zeros[b] & 255), zero[0]);
-        F::reader::prepare((int)(zeros[b] >> 8), zero[1]);
+        weight_prepare<typename F::reader>(zeros[b], zero);
         F::reader::read(&words[step * WORDS], zero, a[step]);
 #pragma unroll
         for (int i = 0; i < 4 && F::BLOCKS; i++)
@@ -307,11 +303,14 @@ __device__ __forceinline__ void wide_gather(const cuda_weight_product &p, const 
     for (int i = 0; i < F::ROWS / 8; i++)
 #pragma unroll
         for (int j = 0; j < 4; j++) {
+            const int row = i * 8 + lane % 4 * 2 + j % 2, column = tile * 16 + lane / 4 + j / 2 * 8;
             float x = sum[i][j] * scale[j / 2] + bias[j / 2];
+            if (p.residual && part.row + row < p.m && part.tile_n * 16 + column < p.n)
+                x += cuda_widen(
+                    ((const T *)p.residual)[(size_t)(part.row + row) * p.n + part.tile_n * 16 + column]);
             if (p.act.kind != GRT_ACT_NONE)
                 x = cuda_activate_rare(p.act, x);
-            *(T *)(y + (i * 8 + lane % 4 * 2 + j % 2) * F::Y_STRIDE +
-                   (tile * 16 + lane / 4 + j / 2 * 8) * (int)sizeof(T)) = cuda_narrow<T, float>(x);
+            *(T *)(y + row * F::Y_STRIDE + column * (int)sizeof(T)) = cuda_narrow<T, float>(x);
         }
 }
 

@@ -14,7 +14,14 @@ extern "C" {
     (GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT4) | GRT_BIT(INT4) | GRT_BIT(UINT2) | GRT_BIT(INT2))
 #define GRT_WEIGHTS_FLOATS ((GRT_SET_FLOAT8 & ~GRT_BIT(FLOAT8E8M0)) | GRT_BIT(FLOAT4E2M1))
 
-enum { GRT_WEIGHTS_X, GRT_WEIGHTS_W, GRT_WEIGHTS_SCALE, GRT_WEIGHTS_ZERO, GRT_WEIGHTS_BIAS };
+enum {
+    GRT_WEIGHTS_X,
+    GRT_WEIGHTS_W,
+    GRT_WEIGHTS_SCALE,
+    GRT_WEIGHTS_ZERO,
+    GRT_WEIGHTS_BIAS,
+    GRT_WEIGHTS_RESIDUAL
+};
 
 /* y = x * dequantised(w): w is a matrix of k rows and n columns. */
 typedef struct grt_weights {

@@ -2,8 +2,9 @@
 /* graphrt::WMatMul: a product of float32 by constant weights of 2, 4 or 8 bits, which pass `quantised` makes.
  *
  * Inputs: x; w, a matrix; its scales and zero points (may be omitted), as DequantizeLinear has them; bias, a
- * vector over the columns. Attributes: axis and block_size as of DequantizeLinear, on w as it is stored;
- * transB: w is stored transposed. y = x * dequantised(w) + bias */
+ * vector over the columns; residual, of y's shape. Attributes: axis and block_size as of DequantizeLinear, on
+ * w as it is stored; transB: w is stored transposed; activation, alpha and beta as of graphrt::MatMul.
+ * y = act(x * dequantised(w) + bias + residual) */
 #include "graph/ir/flops.h"
 #include "graph/ir/op.h"
 
@@ -39,15 +40,20 @@ static grt_status infer_wmatmul(infer *inf)
     return op_infer_types(row, &plain);
 }
 
-static const op_attr attrs[] = {
-    {"axis", GRT_ATTR_INT, false}, {"block_size", GRT_ATTR_INT, false}, {"transB", GRT_ATTR_INT, false}, {0}};
+static const op_attr attrs[] = {{"axis", GRT_ATTR_INT, false},
+                                {"block_size", GRT_ATTR_INT, false},
+                                {"transB", GRT_ATTR_INT, false},
+                                {"alpha", GRT_ATTR_FLOAT, false},
+                                {"activation", GRT_ATTR_STRING, false},
+                                {"beta", GRT_ATTR_FLOAT, false},
+                                {0}};
 
 static const op_row rows[] = {
     {.domain = "graphrt",
      .name = "WMatMul",
      .since = 1,
      .min_in = 3,
-     .max_in = 5,
+     .max_in = 6,
      .min_out = 1,
      .max_out = 1,
      .attrs = attrs,

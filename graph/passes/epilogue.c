@@ -4,7 +4,8 @@
  *
  *   y = act(scale * product + bias + residual)
  *
- * Each step is made, the target is asked, and the step is taken back if there is no kernel for the result. */
+ * So does a product by weights of few bits, graphrt::WMatMul, whose inputs have other places. Each step is
+ * made, the target is asked, and the step is taken back if there is no kernel for the result. */
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 #include "graph/ops/pointwise.h"
@@ -13,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BIAS = 2, RESIDUAL = 3 };
+enum { BIAS = 2, RESIDUAL = 3, BEHIND_WEIGHTS = 2 /* of graphrt::WMatMul both come so much later */ };
 
 typedef struct fusion {
     pass_context *context;
@@ -26,9 +27,16 @@ static const char *ours(const fusion *f)
     return f->is_conv ? "Conv" : "MatMul";
 }
 
+/* A product by weights that are 4 or 8 bits. */
+static bool has_weights(const ir_node *node)
+{
+    return node && grt_op_is(&node->desc, "graphrt", "WMatMul");
+}
+
 static bool epilogue_is_ours(const ir_node *node)
 {
-    return node && (grt_op_is(&node->desc, "graphrt", "Conv") || grt_op_is(&node->desc, "graphrt", "MatMul"));
+    return has_weights(node) || (node && (grt_op_is(&node->desc, "graphrt", "Conv") ||
+                                          grt_op_is(&node->desc, "graphrt", "MatMul")));
 }
 
 static bool is_head(const ir_node *node)
@@ -150,13 +158,13 @@ typedef struct snapshot {
     grt_op_desc desc;
     const op_row *row;
     int32_t opset, n_in;
-    ir_value *in[4];
+    ir_value *in[RESIDUAL + BEHIND_WEIGHTS + 1];
 } snapshot;
 
 static snapshot epilogue_take(const ir_node *node)
 {
     snapshot s = {.desc = node->desc, .row = node->row, .opset = node->opset, .n_in = node->n_in};
-    for (int32_t i = 0; i < node->n_in && i < 4; i++)
+    for (int32_t i = 0; i < node->n_in && i <= RESIDUAL + BEHIND_WEIGHTS; i++)
         s.in[i] = node->in[i].value;
     return s;
 }
@@ -164,7 +172,7 @@ static snapshot epilogue_take(const ir_node *node)
 static void epilogue_restore(ir_node *node, const snapshot *s)
 {
     ir_node_drop_inputs(node, 0);
-    for (int32_t i = 0; i < s->n_in && i < 4; i++)
+    for (int32_t i = 0; i < s->n_in && i <= RESIDUAL + BEHIND_WEIGHTS; i++)
         ir_node_add_input(node, s->in[i]);
     node->desc = s->desc;
     node->row = s->row;
@@ -321,7 +329,8 @@ static void absorb_inputs(fusion *f)
 static bool follow_scale(fusion *f, ir_node *user)
 {
     double factor;
-    if (f->is_conv || f->node->n_in > 2 || epilogue_scaled(user, &factor) != f->node->out[0])
+    if (f->is_conv || has_weights(f->node) || f->node->n_in > 2 ||
+        epilogue_scaled(user, &factor) != f->node->out[0])
         return false;
     snapshot before = epilogue_take(f->node);
     multiply_scale(f->node, factor);
@@ -369,6 +378,7 @@ static bool leaves_to_other(const ir_node *node, const ir_value *other)
 
 static bool try_input(fusion *f, ir_node *user, int32_t index, ir_value *value)
 {
+    index += has_weights(f->node) ? BEHIND_WEIGHTS : 0;
     if (!value || ir_in(f->node, index))
         return false;
     put_input(f->node, index, value);
@@ -387,9 +397,12 @@ static bool follow_add(fusion *f, ir_node *user)
     ir_value *other = ir_in(user, ir_in(user, 0) == out ? 1 : 0);
     if (!other || other == out || other->type.dtype != out->type.dtype)
         return false;
-    if (!f->is_conv && (try_input(f, user, BIAS, as_row(other, &out->type)) ||
-                        (other->type.data && try_input(f, user, BIAS, as_rows(other, &out->type)))))
+    if (!f->is_conv &&
+        (try_input(f, user, BIAS, as_row(other, &out->type)) ||
+         (other->type.data && !has_weights(f->node) && try_input(f, user, BIAS, as_rows(other, &out->type)))))
         return true;
+    if (has_weights(f->node) && out->type.dtype == GRT_DTYPE_FLOAT)
+        return false; /* it may yet be narrowed, but for its residual */
     return rewrite_same_shape(&other->type, &out->type) && !leaves_to_other(f->node, other) &&
            try_input(f, user, RESIDUAL, other);
 }

@@ -264,8 +264,72 @@ START_TEST(a_second_run_takes_residuals)
 }
 END_TEST
 
+#define WEIGHTS "const w u8 64,32\nconst s f32 32\na = graphrt::WMatMul x w s axis=1\n"
+
+START_TEST(products_by_weights_of_few_bits_take_a_bias)
+{
+    ir_text_check("in x f32 2,64\n" WEIGHTS "const b f32 32\ny = Add b a\nout y\n", "epilogue",
+                  "graphrt::WMatMul");
+    /* One for each matrix of a batch, a scale, and what the CPU has no kernel for. */
+    ir_text_check("in x f32 2,3,64\n" WEIGHTS "const b f32 2,1,32\ny = Add b a\nout y\n", "epilogue",
+                  "graphrt::WMatMul Add");
+    ir_text_check("in x f32 2,64\n" WEIGHTS "const b f32 1 3\ny = Mul b a\nout y\n", "epilogue",
+                  "graphrt::WMatMul Mul");
+    ir_text_check("in x f32 2,64\nin r f32 2,32\n" WEIGHTS "b = Add r a\ny = Relu b\nout y\n", "epilogue",
+                  "graphrt::WMatMul Add Relu");
+}
+END_TEST
+
+static bool takes_all(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in, int32_t n_in,
+                      const grt_tensor *out, int32_t n_out, grt_text *why)
+{
+    (void)target;
+    (void)desc;
+    (void)in;
+    (void)n_in;
+    (void)out;
+    (void)n_out;
+    (void)why;
+    return true;
+}
+
+/* The node that is left, for a device that has every kernel. */
+static ir_node *weights_take_residual(const char *text, const char *expected, ir_module **out_module)
+{
+    ir_module *m = *out_module = ir_text(text);
+    grt_target target = ir_text_target();
+    target.supports = takes_all;
+    pass_context context = {.module = m, .target = &target, .level = 2};
+    ck_assert_int_eq(pass_epilogue(&context), GRT_OK);
+    ck_assert_int_eq(ir_verify(m), GRT_OK);
+    ck_assert_str_eq(ir_text_ops(m), expected);
+    return ir_text_node(m, "WMatMul", 0);
+}
+
+START_TEST(products_by_weights_of_few_bits_take_a_residual)
+{
+    ir_module *m;
+    const ir_node *node = weights_take_residual("in x f16 2,64\nin r f16 2,32\n"
+                                                "const w u8 64,32\nconst s f16 32\nconst b f16 32\n"
+                                                "a = graphrt::WMatMul x w s axis=1\nc = Add a b\n"
+                                                "d = Add r c\ny = Relu d\nout y\n",
+                                                "graphrt::WMatMul", &m);
+    ck_assert_int_eq(node->n_in, 6);
+    ck_assert_ptr_null(ir_in(node, 3));
+    ck_assert_int_eq(ir_in(node, 4)->type.rank, 1);
+    ck_assert_int_eq(ir_in(node, 5)->type.rank, 2);
+    ck_assert_str_eq(grt_attr_string(&node->desc, "activation", ""), "Relu");
+    ir_module_release(m);
+    /* In float32, narrowing comes later, and leaves residuals alone. */
+    weights_take_residual("in x f32 2,64\nin r f32 2,32\n" WEIGHTS "y = Add r a\nout y\n",
+                          "graphrt::WMatMul Add", &m);
+    ir_module_release(m);
+}
+END_TEST
+
 UNIT_SUITE(test_pass_epilogue, NULL, NULL, conv_relu, conv_residual_relu, the_later_conv_takes_the_add,
            conv_added_to_itself, clip_and_friends, matmul_one_bias_for_each_matrix, matmul_bias_residual_gelu,
            scale_before_and_after, a_scale_after_the_bias_stays, gemm_with_alpha_and_beta, gemm_with_a_full_c,
            gemm_with_a_column_stays, rows_joined_and_split, vectors_stay, a_gate_is_for_pointwise_groups,
-           an_output_inside_stops_it, activation_behind_moves, a_second_run_takes_residuals)
+           an_output_inside_stops_it, activation_behind_moves, a_second_run_takes_residuals,
+           products_by_weights_of_few_bits_take_a_bias, products_by_weights_of_few_bits_take_a_residual)

@@ -34,11 +34,12 @@ static bool wmatmul_supports(const grt_kernel_node *node, grt_text *why)
                       grt_dtype_in(node->in[SCALE].dtype, GRT_BIT(FLOAT) | GRT_BIT(FLOAT8E8M0)) &&
                       (!grt_node_has(node, ZERO) || node->in[ZERO].dtype == node->in[W].dtype) &&
                       (!grt_node_has(node, BIAS) || node->in[BIAS].dtype == GRT_DTYPE_FLOAT) &&
-                      grt_weights_read(node, &w);
+                      !grt_node_has(node, GRT_WEIGHTS_RESIDUAL) &&
+                      !*grt_attr_string(node->desc, "activation", "") && grt_weights_read(node, &w);
     if (!fits && why)
         grt_text_add(
             why, "constant weights of 2, 4 or 8 bits are needed, with scales of float32 or e8m0 for all, for "
-                 "each column, for each row or for blocks along the inner dim");
+                 "each column, for each row or for blocks along the inner dim, and no epilogue but a bias");
     return fits;
 }
 

@@ -3,6 +3,7 @@
  * Statistics are float32 (double for double), in two passes; half-precision results are rounded where the
  * definitions have a value of the inputs' type. */
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/overlap.cuh"
 #include "backends/cuda/quantiser.cuh"
 #include "backends/shared/norm.h"
 
@@ -145,6 +146,8 @@ __global__ void __launch_bounds__(PER_ROW <= 32 ? 128 : PER_ROW)
     using V = cuda_vector<T>;
     enum { N = V::N };
     const int lane = threadIdx.x % PER_ROW, per_block = blockDim.x / PER_ROW;
+    overlap_let_next_begin();
+    overlap_wait();
     const cuda_quantiser quantises = levels.quantiser();
     /* Short rows: factors are loaded together with the row; long rows leave no registers for that. */
     constexpr bool EARLY = VECTORS <= 4;
@@ -241,46 +244,48 @@ enum { WIDE_ROW = 256, MOST_VECTORS = 8, MANY_ROWS = 1024 };
 
 template <class T, int PER_ROW, int VECTORS>
 static void cuda_layer_norm_launch_vectors(const layer_shape *s, const void *x, const layer_outputs &out,
-                                           cudaStream_t stream)
+                                           const grt_run *r)
 {
+    const bool overlaps = ((const cuda_device *)r->device)->prop.major >= 9;
     /* With few rows, one warp per block, to use all multiprocessors. */
     const int threads = PER_ROW > 32 ? PER_ROW : s->norm.rows < MANY_ROWS ? 32 : 128;
-    layer_vectors<T, PER_ROW, VECTORS><<<cuda_blocks(s->norm.rows, threads / PER_ROW), threads, 0, stream>>>(
-        s->norm.rows, (int)s->norm.size, s->norm.rms, (float)s->norm.epsilon, (const T *)x,
-        (const T *)s->scale.data, (const T *)s->bias.data, (T *)out.y, out.levels);
+    overlap_launch(overlaps, layer_vectors<T, PER_ROW, VECTORS>, cuda_blocks(s->norm.rows, threads / PER_ROW),
+                   threads, 0, (cudaStream_t)r->stream, s->norm.rows, (int)s->norm.size, s->norm.rms,
+                   (float)s->norm.epsilon, (const T *)x, (const T *)s->scale.data, (const T *)s->bias.data,
+                   (T *)out.y, out.levels);
 }
 
 template <class T, int PER_ROW>
 static void launch_as_wide(const layer_shape *s, int vectors, const void *x, const layer_outputs &out,
-                           cudaStream_t stream)
+                           const grt_run *r)
 {
     if (vectors <= 1)
-        cuda_layer_norm_launch_vectors<T, PER_ROW, 1>(s, x, out, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, 1>(s, x, out, r);
     else if (vectors <= 2)
-        cuda_layer_norm_launch_vectors<T, PER_ROW, 2>(s, x, out, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, 2>(s, x, out, r);
     else if (vectors <= 4)
-        cuda_layer_norm_launch_vectors<T, PER_ROW, 4>(s, x, out, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, 4>(s, x, out, r);
     else
-        cuda_layer_norm_launch_vectors<T, PER_ROW, MOST_VECTORS>(s, x, out, stream);
+        cuda_layer_norm_launch_vectors<T, PER_ROW, MOST_VECTORS>(s, x, out, r);
 }
 
 /* One vector a lane, as many lanes a row as it has vectors. */
 template <class T>
 static void launch_short(const layer_shape *s, int vectors, const void *x, const layer_outputs &out,
-                         cudaStream_t stream)
+                         const grt_run *r)
 {
     if (vectors <= 4)
-        cuda_layer_norm_launch_vectors<T, 4, 1>(s, x, out, stream);
+        cuda_layer_norm_launch_vectors<T, 4, 1>(s, x, out, r);
     else if (vectors <= 8)
-        cuda_layer_norm_launch_vectors<T, 8, 1>(s, x, out, stream);
+        cuda_layer_norm_launch_vectors<T, 8, 1>(s, x, out, r);
     else
-        cuda_layer_norm_launch_vectors<T, 16, 1>(s, x, out, stream);
+        cuda_layer_norm_launch_vectors<T, 16, 1>(s, x, out, r);
 }
 
 /* False if the rows, their factors or outputs are not what the kernel for vectors takes. */
 template <class T>
 static bool launch_fast(const layer_shape *s, int dtype, const void *x, const layer_outputs &out,
-                        cudaStream_t stream)
+                        const grt_run *r)
 {
     const int64_t n = cuda_vector<T>::N, vectors = s->norm.size / n;
     const bool fits =
@@ -293,27 +298,27 @@ static bool launch_fast(const layer_shape *s, int dtype, const void *x, const la
         return false;
     if constexpr (sizeof(T) <= 4) {
         if (vectors <= 16 && s->norm.rows >= MANY_ROWS) /* several rows a warp */
-            launch_short<T>(s, (int)vectors, x, out, stream);
+            launch_short<T>(s, (int)vectors, x, out, r);
         else if (vectors <= 32 * 4 || (vectors <= 32 * MOST_VECTORS && s->norm.rows >= MANY_ROWS))
-            launch_as_wide<T, 32>(s, (int)((vectors + 31) / 32), x, out, stream);
+            launch_as_wide<T, 32>(s, (int)((vectors + 31) / 32), x, out, r);
         else
-            launch_as_wide<T, WIDE_ROW>(s, (int)((vectors + WIDE_ROW - 1) / WIDE_ROW), x, out, stream);
+            launch_as_wide<T, WIDE_ROW>(s, (int)((vectors + WIDE_ROW - 1) / WIDE_ROW), x, out, r);
     }
     return true;
 }
 
 template <class T>
-static void launch_layer(const layer_shape *s, int dtype, const void *x, layer_outputs out,
-                         cudaStream_t stream)
+static void launch_layer(const layer_shape *s, int dtype, const void *x, layer_outputs out, const grt_run *r)
 {
-    if (launch_fast<T>(s, dtype, x, out, stream))
+    if (launch_fast<T>(s, dtype, x, out, r))
         return;
     enum { WARP_SIZES = 512 };
     if (s->norm.size <= WARP_SIZES)
-        layer_rows<T, 32>
-            <<<cuda_blocks(s->norm.rows, THREADS / 32), THREADS, 0, stream>>>(*s, (const T *)x, out);
+        layer_rows<T, 32><<<cuda_blocks(s->norm.rows, THREADS / 32), THREADS, 0, (cudaStream_t)r->stream>>>(
+            *s, (const T *)x, out);
     else
-        layer_rows<T, THREADS><<<cuda_blocks(s->norm.rows, 1), THREADS, 0, stream>>>(*s, (const T *)x, out);
+        layer_rows<T, THREADS>
+            <<<cuda_blocks(s->norm.rows, 1), THREADS, 0, (cudaStream_t)r->stream>>>(*s, (const T *)x, out);
 }
 
 static grt_status cuda_layer_norm_enqueue(const grt_run *r, const layer_outputs &out)
@@ -324,8 +329,7 @@ static grt_status cuda_layer_norm_enqueue(const grt_run *r, const layer_outputs 
         return GRT_OK;
     s.scale.data = r->in[GRT_NORM_SCALE]->data;
     s.bias.data = bias ? bias->data : NULL;
-    CUDA_FOR_FLOATS(r->in[0]->dtype, T,
-                    launch_layer<T>(&s, r->in[0]->dtype, r->in[0]->data, out, (cudaStream_t)r->stream));
+    CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_layer<T>(&s, r->in[0]->dtype, r->in[0]->data, out, r));
     CUDA_LAUNCHED();
     return GRT_OK;
 }

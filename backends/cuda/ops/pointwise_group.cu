@@ -7,6 +7,7 @@
 #include "backends/cuda/code.h"
 #include "backends/cuda/generated.h"
 #include "backends/cuda/libraries.h"
+#include "backends/cuda/overlap.cuh"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/pointwise_source.h"
 #include "backends/cuda/walk.h"
@@ -196,6 +197,8 @@ __global__ void __launch_bounds__(FAST_BLOCK)
 {
     enum { V = FAST_VECTOR };
     const uint32_t i = blockIdx.x * FAST_BLOCK + threadIdx.x;
+    overlap_let_next_begin();
+    overlap_wait();
     if (i >= f.n)
         return;
     const uint32_t row = cuda_divide(i, f.by_inner), inner = i - row * f.by_inner.divisor;
@@ -353,7 +356,12 @@ grt_status cuda_pointwise_group_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status cuda_pointwise_group_launch_generated(const shape *sh, const operands &o, cudaStream_t stream)
+bool begins_early(const grt_run *r)
+{
+    return ((const cuda_device *)r->device)->prop.major >= 9;
+}
+
+grt_status cuda_pointwise_group_launch_generated(const shape *sh, const operands &o, const grt_run *r)
 {
     cuda_pointwise_args args = {};
     memcpy(args.in, o.in, sizeof args.in);
@@ -362,9 +370,9 @@ grt_status cuda_pointwise_group_launch_generated(const shape *sh, const operands
     args.inner = sh->form.inner;
     args.middle = sh->form.middle;
     void *list[] = {&args};
-    CUDA_TRY(cudaLaunchKernel((const void *)sh->generated,
-                              dim3((args.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK),
-                              dim3(CUDA_POINTWISE_BLOCK), list, 0, stream));
+    CUDA_TRY(overlap_launch_code(begins_early(r), sh->generated,
+                                 dim3((args.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK),
+                                 dim3(CUDA_POINTWISE_BLOCK), 0, cuda_stream(r), list));
     return GRT_OK;
 }
 
@@ -407,10 +415,9 @@ grt_status cuda_pointwise_group_run(const grt_run *r)
     o.out = r->out[0]->data;
     if ((sh->generated || sh->fast) && is_aligned(sh, o)) {
         if (sh->generated)
-            return cuda_pointwise_group_launch_generated(sh, o, cuda_stream(r));
-        fast_kernel<<<(sh->plan.n + FAST_BLOCK - 1) / FAST_BLOCK, FAST_BLOCK, 0, cuda_stream(r)>>>(sh->plan,
-                                                                                                   *p, o);
-        CUDA_LAUNCHED();
+            return cuda_pointwise_group_launch_generated(sh, o, r);
+        CUDA_TRY(overlap_launch(begins_early(r), fast_kernel, (sh->plan.n + FAST_BLOCK - 1) / FAST_BLOCK,
+                                FAST_BLOCK, 0, cuda_stream(r), sh->plan, *p, o));
         return GRT_OK;
     }
     return aligned ? cuda_pointwise_group_launch<VECTOR>(sh->groups, *p, o, cuda_stream(r))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RotaryEmbedding: pairs of each head's leading elements are rotated by the angle of their position. One
  * thread per pair. */
-#include "backends/cuda/each.cuh"
+#include "backends/cuda/each_early.cuh"
 #include "backends/cuda/number.cuh"
 #include "backends/shared/rotary.h"
 
@@ -36,7 +36,7 @@ template <typename T> grt_status rotate(const grt_run *r)
     if (!interleaved && rest == 0 && s.half % vector::N == 0 && cuda_is_vector(x) && cuda_is_vector(y) &&
         cuda_is_vector(cosine) && cuda_is_vector(sine)) {
         const int64_t per = s.half / vector::N;
-        return cuda_each(r, s.batch * s.length * s.heads * per, [=] __device__(int64_t i) {
+        return cuda_each_early(r, s.batch * s.length * s.heads * per, [=] __device__(int64_t i) {
             const int64_t row = i / per, p = (i - row * per) * vector::N, cache = position(row) * s.half + p;
             T *to = y + row * s.size + p;
             const T *from = x + row * s.size + p;
@@ -53,7 +53,7 @@ template <typename T> grt_status rotate(const grt_run *r)
             *(vector *)(to + s.half) = b;
         });
     }
-    return cuda_each(r, s.batch * s.length * s.heads * per_row, [=] __device__(int64_t i) {
+    return cuda_each_early(r, s.batch * s.length * s.heads * per_row, [=] __device__(int64_t i) {
         int64_t row = i / per_row, p = i - row * per_row, at = row * s.size;
         if (p >= s.half) { /* what is not rotated */
             y[at + s.half + p] = x[at + s.half + p];

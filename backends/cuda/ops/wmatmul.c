@@ -18,7 +18,8 @@ enum {
     W = GRT_WEIGHTS_W,
     SCALE = GRT_WEIGHTS_SCALE,
     ZERO = GRT_WEIGHTS_ZERO,
-    BIAS = GRT_WEIGHTS_BIAS
+    BIAS = GRT_WEIGHTS_BIAS,
+    RESIDUAL = GRT_WEIGHTS_RESIDUAL
 };
 
 typedef struct wmatmul_state {
@@ -49,6 +50,7 @@ static bool supports_wmatmul(const grt_kernel_node *node, grt_text *why)
         grt_dtype_in(node->in[X].dtype, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)) &&
         grt_dtype_in(node->in[W].dtype, numbers) && one_of(node, SCALE) && one_of(node, BIAS) &&
         (!grt_node_has(node, ZERO) || node->in[ZERO].dtype == node->in[W].dtype) &&
+        (!grt_node_has(node, RESIDUAL) || node->in[RESIDUAL].dtype == node->in[X].dtype) &&
         grt_weights_read(node, &w) && !(w.by_row && w.zeros > 1) && cuda_weight_form_of(&w, &form);
     if (!fits && why)
         grt_text_add(why, "constant weights of 4 or 8 bits are needed, with scales of the input's type or "
@@ -278,6 +280,11 @@ static grt_status reshape_wmatmul(grt_reshape *r)
                            "the input has %lld rows of %lld; the weights have %lld rows, and up to %d of the "
                            "input are supported",
                            (long long)m, (long long)inner, (long long)state->w.k, INT32_MAX / 2);
+    const grt_tensor *residual = grt_reshape_in(r, RESIDUAL);
+    if (residual && grt_tensor_elements(residual) != m * state->w.n)
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the residual has %lld elements; the result has %lld",
+                           (long long)grt_tensor_elements(residual), (long long)(m * state->w.n));
     wmatmul_shape *shape = calloc(1, sizeof *shape);
     if (!shape)
         return grt_fail_memory(sizeof *shape);
@@ -307,7 +314,7 @@ static grt_status run_wmatmul(const grt_run *r)
     const wmatmul_state *state = r->state;
     const wmatmul_shape *shape = r->shape;
     const grt_weights *w = &state->w;
-    const grt_tensor *x = r->in[X], *bias = grt_run_in(r, BIAS);
+    const grt_tensor *x = r->in[X], *bias = grt_run_in(r, BIAS), *residual = grt_run_in(r, RESIDUAL);
     const bool aligned = ((uintptr_t)x->data & 15) == 0;
     const cuda_weight_choice *choice =
         aligned || shape->choice.spread < CUDA_WEIGHT_FEW_1 ? &shape->choice : &shape->any;
@@ -316,6 +323,7 @@ static grt_status run_wmatmul(const grt_run *r)
         .w = state->packed ? state->packed : r->in[W]->data,
         .scales = state->scales,
         .bias = bias ? bias->data : NULL,
+        .residual = residual ? residual->data : NULL,
         .zeros = state->zeros,
         .row_scale = state->row_scales,
         .y = r->out[0]->data,
