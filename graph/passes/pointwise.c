@@ -3,7 +3,9 @@
  * which reads its inputs and writes its result once (graph/ops/pointwise.h has the form of its program).
  *
  * Casts between floats, and of truth, are members without an instruction: all is computed in float32, and
- * each input is read, and the result written, in its own type.
+ * each input is read, and the result written, in its own type. So a Cast that rounds is the last of its
+ * group, and a Cast of a rounded result reads it from outside: what a model rounds by a Cast, or overflows,
+ * stays so.
  *
  * Nodes are visited from the last to the first. A node joins the group that all uses of its result lie in,
  * else it begins one of its own: so no value inside a group is needed outside, and no path leads out of a
@@ -40,7 +42,8 @@ static int32_t present_inputs(const ir_node *node)
     return n;
 }
 
-#define FLOATS (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
+#define NARROW_FLOATS (GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
+#define FLOATS        (GRT_BIT(FLOAT) | NARROW_FLOATS)
 
 static bool has_group_types(const ir_node *node, bool truth)
 {
@@ -78,6 +81,25 @@ static bool is_plain_cast(const ir_node *node)
     const ir_value *x = rewrite_is(node, "Cast") ? ir_in(node, 0) : NULL;
     return x && node->out[0]->type.rank >= 0 && grt_dtype_in(x->type.dtype, FLOATS | GRT_BIT(BOOL)) &&
            grt_dtype_in(node->out[0]->type.dtype, FLOATS);
+}
+
+static bool is_exact_cast(const ir_node *node)
+{
+    const grt_dtype to = node->out[0]->type.dtype, from = ir_in(node, 0)->type.dtype;
+    return to == GRT_DTYPE_FLOAT || to == from || from == GRT_DTYPE_BOOL;
+}
+
+/* True if the group may compute the node's result without writing it: nothing that the model rounds would
+ * stay unrounded before or behind a Cast. */
+static bool may_stay_inside(const ir_node *node)
+{
+    const ir_value *y = node->out[0];
+    if (is_plain_cast(node) && !is_exact_cast(node))
+        return false;
+    for (const ir_use *use = y->uses; use && grt_dtype_in(y->type.dtype, NARROW_FLOATS); use = use->next)
+        if (is_plain_cast(use->node))
+            return false;
+    return true;
 }
 
 /* A constant that goes into the program. */
@@ -155,7 +177,7 @@ static grt_status form(groups *all, ir_graph *graph)
         if (opcode_of(node) < 0 && !is_plain_cast(node))
             continue;
         int64_t at = group_of_uses(node->out[0]);
-        if (at >= 0 && pointwise_join(all->v[at], node))
+        if (at >= 0 && may_stay_inside(node) && pointwise_join(all->v[at], node))
             node->mark = at;
         else if (!pointwise_begin(all, node))
             return grt_fail_memory(sizeof(group));

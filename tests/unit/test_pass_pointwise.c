@@ -186,6 +186,34 @@ START_TEST(casts_that_stay)
 }
 END_TEST
 
+/* What a model rounds or overflows by a Cast is rounded and overflows in a group, too. */
+START_TEST(casts_that_round)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "a = Cast x to=10\n"
+                  "b = Cast a to=1\n"
+                  "c = Sub b x\n"
+                  "y = Mul c x\n"
+                  "out y\n",
+                  "pointwise", "Cast graphrt::Pointwise");
+    ir_text_check("in x f32 2,3\n"
+                  "in u f16 2,3\n"
+                  "a = Exp x\n"
+                  "b = Cast a to=10\n"
+                  "c = Add b u\n"
+                  "d = Cast c to=1\n"
+                  "y = Mul d x\n"
+                  "out y\n",
+                  "pointwise", "graphrt::Pointwise Add graphrt::Pointwise");
+    ir_text_check("in x f16 2,3\n"
+                  "a = Cast x to=16\n"
+                  "b = Neg a\n"
+                  "y = Exp b\n"
+                  "out y\n",
+                  "pointwise", "Cast graphrt::Pointwise");
+}
+END_TEST
+
 START_TEST(repeated_inputs)
 {
     ir_text_check("in x f32 2,3\n"
@@ -224,6 +252,7 @@ Suite *suite_test_pass_pointwise(void)
     tcase_add_test(tc, mixed_dtypes_split);
     tcase_add_test(tc, casts_at_the_edges);
     tcase_add_test(tc, casts_that_stay);
+    tcase_add_test(tc, casts_that_round);
     tcase_add_test(tc, repeated_inputs);
     tcase_add_test(tc, a_constant_that_gives_the_shape);
     suite_add_tcase(suite, tc);
