@@ -120,11 +120,11 @@ static void pack_halves(const grt_qgemm_b *b, const uint8_t *from, int64_t step_
                         int64_t cols, int32_t *sums, char *to)
 {
     const uint8_t flip = b->is_signed ? 0 : 0x80;
-    for (int64_t x = 0; x < b->k; x++)
-        for (int64_t j = 0; j < cols; j++) {
-            const int8_t v = (int8_t)(from[x * step_k + j * step_n] ^ flip);
-            sums[j] += v;
-            ((int8_t *)to)[x / 2 * 2 * NR + 2 * j + x % 2] = v;
+    for (int64_t x = 0; x < b->k; x++, to += x % 2 ? 0 : 2 * NR)
+        for (int64_t j = 0; j < NR; j++) {
+            const uint8_t v = j < cols ? from[x * step_k + j * step_n] ^ flip : 0;
+            sums[j] += (int8_t)v;
+            ((uint8_t *)to)[j % (NR / 2) * 4 + x % 2 * 2 + j / (NR / 2)] = v ^ 0x80;
         }
 }
 
@@ -427,13 +427,14 @@ void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads)
 int64_t grt_qgemm_row_bytes(int64_t k)
 {
     const grt_qgemm_kernel *kernel = grt_qgemm_kernel_of_few();
-    return groups_of(kernel, k) * grt_qgemm_panel_group(kernel) * (kernel->wide ? 2 : 1);
+    return grt_qgemm_row_head(kernel) +
+           groups_of(kernel, k) * grt_qgemm_panel_group(kernel) * (kernel->wide ? 2 : 1);
 }
 
 void grt_qgemm_put_row(const uint8_t *from, int64_t k, void *row)
 {
     const grt_qgemm_kernel *kernel = grt_qgemm_kernel_of_few();
-    const int64_t used = kernel->wide ? 2 * k : k;
+    const int64_t used = kernel->wide ? grt_qgemm_row_head(kernel) + 2 * k : k;
     if (kernel->wide)
         kernel->widen(from, k, row);
     else

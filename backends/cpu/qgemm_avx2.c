@@ -48,26 +48,50 @@ static void cross_row(const uint8_t *from, int64_t n, int16_t *to)
     memcpy(to, loses, sizeof loses);
 }
 
-static inline __attribute__((always_inline)) __m256i eight_columns(const char *b)
+/* Before the elements what all columns have too much, as their bytes are unsigned. */
+static void widen_behind_sum(const uint8_t *from, int64_t n, int16_t *to)
 {
-    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)b));
+    uint32_t sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += from[i];
+    const uint32_t head[2] = {128 * sum, 0};
+    memcpy(to, head, sizeof head);
+    widen_bytes(from, n, to + 4);
+}
+
+/* Upper bytes of words. As a shuffle it is left to a port of its own on processors with one port for shifts
+ * and products. */
+static inline __attribute__((always_inline)) __m256i upper_bytes(__m256i words)
+{
+    const __m256i places = _mm256_setr_epi8(1, -1, 3, -1, 5, -1, 7, -1, 9, -1, 11, -1, 13, -1, 15, -1, 1, -1,
+                                            3, -1, 5, -1, 7, -1, 9, -1, 11, -1, 13, -1, 15, -1);
+    return _mm256_shuffle_epi8(words, places);
 }
 
 /* `rows` is a constant where this is inlined. */
 static inline __attribute__((always_inline)) void multiply_few(const int rows, int64_t groups, const char *a,
                                                                int64_t lda, const char *b, int32_t *sums)
 {
+    const __m256i lower = _mm256_set1_epi16(0xff);
+    const int at_once = rows < 3 ? 4 : 2; /* elements: as many as there are registers for */
     __m256i left[ROWS], right[ROWS];
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
-        left[i] = right[i] = _mm256_setzero_si256();
-    for (int64_t x = 0; x < 2 * groups; x++, a += 2 * sizeof(int16_t), b += GRT_QGEMM_GROUP_BYTES / 2) {
-        const __m256i of_left = eight_columns(b), of_right = eight_columns(b + 16);
+        left[i] = right[i] = _mm256_sub_epi32(_mm256_setzero_si256(), spread_word(a + i * lda));
+    a += 4 * sizeof(int16_t);
+    for (int64_t x = 0; x < 4 * groups; x += at_once) {
+        if (rows < 3) /* they wait for B */
+            _mm_prefetch(b + 2048, _MM_HINT_T0);
+#pragma GCC unroll 2
+        for (int h = 0; h < at_once; h += 2, a += 2 * sizeof(int16_t), b += 2 * GRT_QGEMM_NR) {
+            const __m256i both = LOAD(b), of_left = _mm256_and_si256(both, lower),
+                          of_right = upper_bytes(both);
 #pragma GCC unroll 6
-        for (int i = 0; i < rows; i++) {
-            const __m256i v = spread_word(a + i * lda);
-            left[i] = ADD(left[i], _mm256_madd_epi16(v, of_left));
-            right[i] = ADD(right[i], _mm256_madd_epi16(v, of_right));
+            for (int i = 0; i < rows; i++) {
+                const __m256i v = spread_word(a + i * lda);
+                left[i] = ADD(left[i], _mm256_madd_epi16(v, of_left));
+                right[i] = ADD(right[i], _mm256_madd_epi16(v, of_right));
+            }
         }
     }
 #pragma GCC unroll 6
@@ -113,7 +137,7 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void)
                                          .step = 1,
                                          .block = multiply_few_rows,
                                          .finish = finish_rows,
-                                         .widen = widen_bytes,
+                                         .widen = widen_behind_sum,
                                          .row_sums = sum_rows};
     static const grt_qgemm_kernel kernel = {.name = "avx2",
                                             .mr = ROWS,

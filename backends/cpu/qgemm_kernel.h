@@ -9,8 +9,10 @@
  * (a1 + b2) * (a2 + b1), less a1 * a2, which is the same for a row, and b1 * b2, which is the same for a
  * column (Winograd's inner product). A group is 128 bytes, for each column int16 of elements 2 and 4 of four
  * and, behind those of all columns, of 1 and 3; a panel begins with what its columns lose, a row of A with
- * what it loses, and has elements 1, 3, 2 and 4. Halved: B's bytes as they are, elements 1 and 2 of four for
- * all columns, then 3 and 4: where rows are few, memory bounds a product. */
+ * what it loses, and has elements 1, 3, 2 and 4. Halved: bytes of B plus 128, of columns j and j + 8 side
+ * by side, so that one operation on int16 takes each out, elements 1 and 2 of four for all columns, then 3
+ * and 4; a row begins with 128 times its sum. Where rows are few, memory and the unpacking of bytes bound a
+ * product. */
 #ifndef GRT_BACKENDS_CPU_QGEMM_KERNEL_H
 #define GRT_BACKENDS_CPU_QGEMM_KERNEL_H
 
@@ -95,7 +97,7 @@ static inline int64_t grt_qgemm_panel_head(const grt_qgemm_kernel *kernel)
 
 static inline int64_t grt_qgemm_row_head(const grt_qgemm_kernel *kernel)
 {
-    return kernel->crossed ? 4 * (int64_t)sizeof(int16_t) : 0;
+    return kernel->crossed || kernel->halved ? 4 * (int64_t)sizeof(int16_t) : 0;
 }
 
 /* Groups of the taps of one column. */

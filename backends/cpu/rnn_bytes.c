@@ -135,6 +135,12 @@ static int32_t rnn_bytes_zero_of(const cpu_rnn_bytes *b, int64_t column)
     return !b->zero ? 0 : b->is_signed ? ((const int8_t *)b->zero)[i] : ((const uint8_t *)b->zero)[i];
 }
 
+/* What packed weights are less than given ones. */
+static int32_t rnn_bytes_moved(const cpu_rnn_bytes *b)
+{
+    return b->is_signed ? 0 : 128;
+}
+
 /* Columns [from, to) of a row, of exact products. */
 static void rnn_bytes_scale_row(const cpu_rnn_bytes *b, float a_scale, int64_t from, int64_t to,
                                 const int32_t *products, const float *bias, float *c)
@@ -156,15 +162,24 @@ typedef struct columns {
     float scale[WIDTH];
 } columns;
 
+/* What all columns have in common, and zeros. */
+static columns common_columns(const cpu_rnn_bytes *b)
+{
+    columns of = {0};
+    for (int64_t j = 0; j < WIDTH; j++) {
+        of.zero[j] = b->zero_each ? 0 : rnn_bytes_zero_of(b, 0) - rnn_bytes_moved(b);
+        of.scale[j] = b->scale_each ? 0.0f : b->scale[0];
+    }
+    return of;
+}
+
 static void read_columns(const cpu_rnn_bytes *b, int64_t from, int64_t n, columns *out)
 {
-    const int32_t moved = b->is_signed ? 0 : 128;
-    memset(out, 0, sizeof *out);
     memcpy(out->sum, grt_qgemm_column_sums(b->packed) + from, (size_t)n * sizeof *out->sum);
-    for (int64_t j = 0; j < n; j++) {
-        out->zero[j] = rnn_bytes_zero_of(b, from + j) - moved;
-        out->scale[j] = b->scale[b->scale_each ? from + j : 0];
-    }
+    for (int64_t j = 0; b->zero_each && j < n; j++)
+        out->zero[j] = rnn_bytes_zero_of(b, from + j) - rnn_bytes_moved(b);
+    if (b->scale_each)
+        memcpy(out->scale, b->scale + from, (size_t)n * sizeof *out->scale);
 }
 
 /* Sums less what both zero points add, scaled, added to `base`, which may be `out`. */
@@ -185,13 +200,15 @@ CPU_DISPATCH(add_scaled_sums,
 
 /* With packed weights: sums of what kernels read, corrected for both zero points. */
 static void multiply_packed(const cpu_rnn_bytes *b, int rows, const row_range *own, const void *a,
-                            const float *bias, float *c)
+                            bool backwards, const float *bias, float *c)
 {
     _Alignas(64) int32_t sums[ROWS * WIDTH];
     const grt_qgemm_b packed = {.k = b->k, .n = b->n, .is_signed = b->is_signed};
-    for (int64_t from = 0; from < b->n; from += WIDTH) {
+    const int64_t blocks = (b->n + WIDTH - 1) / WIDTH;
+    columns of = common_columns(b);
+    for (int64_t x = 0; x < blocks; x++) {
+        const int64_t from = (backwards ? blocks - 1 - x : x) * WIDTH;
         const int64_t n = b->n - from < WIDTH ? b->n - from : WIDTH;
-        columns of;
         read_columns(b, from, n, &of);
         grt_qgemm_sums(&packed, b->packed, a, rows, from, sums);
         for (int i = 0; i < rows; i++) {
@@ -227,7 +244,7 @@ static void multiply_given(const cpu_rnn_bytes *b, const row_range *own, const t
 
 /* Up to ROWS rows. */
 static void rnn_bytes_run_rows(const cpu_rnn_bytes *b, int rows, const float *a, const range *all,
-                               const float *bias, float *c, const thread_scratch *t)
+                               bool backwards, const float *bias, float *c, const thread_scratch *t)
 {
     const int64_t k = b->k, stride = grt_qgemm_row_bytes(k);
     row_range own[ROWS];
@@ -240,7 +257,7 @@ static void rnn_bytes_run_rows(const cpu_rnn_bytes *b, int rows, const float *a,
             multiply_given(b, &own[i], t, bias, c + i * b->n);
     }
     if (b->packed)
-        multiply_packed(b, rows, own, t->rows, bias, c);
+        multiply_packed(b, rows, own, t->rows, backwards, bias, c);
 }
 
 void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, bool apart, const float *bias,
@@ -252,6 +269,7 @@ void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, bool a
     for (int64_t row = 0; row < m; row += ROWS) {
         const int rows = m - row < ROWS ? (int)(m - row) : ROWS;
         const thread_scratch own = rnn_bytes_scratch_of(b, scratch, cpu_thread());
-        rnn_bytes_run_rows(b, rows, a + row * k, apart ? NULL : &all, bias, c + row * n, &own);
+        const bool backwards = b->backwards != (row / ROWS % 2 != 0);
+        rnn_bytes_run_rows(b, rows, a + row * k, apart ? NULL : &all, backwards, bias, c + row * n, &own);
     }
 }

@@ -15,6 +15,7 @@ typedef struct cpu_rnn_bytes {
     const uint8_t *packed;      /* weights by cpu_rnn_bytes_pack, or NULL */
     const float *scale;
     bool is_signed, zero_each, scale_each; /* each: one per column, else one */
+    bool backwards; /* from the last packed column to the first: a cache holds what was used last */
 } cpu_rnn_bytes;
 
 /* Are weights of [directions, k, n], scales and zero points (or NULL) of the sizes that cpu_rnn_bytes_of

@@ -433,7 +433,8 @@ static void rnn_recur(const direction *d, const member *m, bool backwards)
         multiply_own(&d->s->recur, d->recurrent, d->h, d->gates, m->gates, backwards);
         return;
     }
-    const cpu_rnn_bytes b = rnn_bytes_of(d, R, R_SCALE);
+    cpu_rnn_bytes b = rnn_bytes_of(d, R, R_SCALE);
+    b.backwards = backwards;
     cpu_rnn_bytes_run(&b, d->s->batch, d->h, true, NULL, d->gates, d->scratch,
                       d->s->team > 1 ? 1 : d->run->threads);
 }
