@@ -279,16 +279,30 @@ static void add_through_dst(grt_dnnl_op *op, grt_dnnl_post *post, int count, md_
 /* oneDNN 2.6 applies a deconvolution's bias and post operations with scalar reference loops, which cost 10 to
  * 30 times the deconvolution itself. The one thing that has to stay inside is the sum, as dst is overwritten.
  */
-static bool plan_own_epilogue(grt_dnnl_op *op, const grt_dnnl_conv *c)
+static bool wants_own_epilogue(const grt_dnnl_conv *c)
 {
     bool wanted = c->transposed;
-    for (int i = 0; i < c->post_count; i++) {
+    for (int i = 0; i < c->post_count; i++)
+        wanted |= is_coarse(&c->post[i]);
+    return wanted;
+}
+
+/* The kernels that unfold, and the reference, apply activations a value at a time: 5 (ReLU) to 18 ns, where
+ * the pass of epilogue.h takes less than 1. */
+static bool is_slow_at_acts(const grt_dnnl_op *op, const grt_dnnl_conv *c)
+{
+    bool acts = false;
+    for (int i = 0; i < c->post_count; i++)
+        acts |= c->post[i].kind == GRT_DNNL_POST_ACT;
+    return acts && (has_kernel(op, "gemm") || has_kernel(op, "ref"));
+}
+
+/* False, and nothing done, if the epilogue has to stay inside. */
+static bool plan_own_epilogue(grt_dnnl_op *op, const grt_dnnl_conv *c)
+{
+    for (int i = 0; i < c->post_count; i++)
         if (c->post[i].kind == GRT_DNNL_POST_SUM)
             return false;
-        wanted |= is_coarse(&c->post[i]);
-    }
-    if (!wanted)
-        return false;
     op->own_epilogue = true;
     op->own_bias = c->bias;
     op->dst_layout = c->dst_layout;
@@ -306,11 +320,14 @@ typedef struct tensors {
     md_view src, weights, bias, dst; /* bias NULL: none */
 } tensors;
 
-/* op->pd: the library's first implementation without a known defect. post may be changed: a binary addition
- * that the chosen kernel gets wrong becomes a sum. */
+/* op->pd: the library's first implementation without a known defect, with bias and post operations unless
+ * they are done outside. A binary addition that the chosen kernel gets wrong becomes a sum. */
 static dnnl_status_t choose_kernel(grt_dnnl_op *op, const grt_dnnl_conv *c, const window *w, const tensors *t,
-                                   grt_dnnl_post *post, int post_count, int *residual_at)
+                                   bool outside, int *residual_at)
 {
+    const int post_count = outside ? 0 : c->post_count;
+    grt_dnnl_post post[GRT_DNNL_MAX_POST];
+    memcpy(post, c->post, sizeof post);
     for (int skip = 0;;) {
         dnnl_primitive_attr_t attr = NULL;
         bool sum = false;
@@ -319,8 +336,8 @@ static dnnl_status_t choose_kernel(grt_dnnl_op *op, const grt_dnnl_conv *c, cons
         *residual_at = -1;
         dnnl_status_t s = make_attr(&attr, post, post_count, t->dst, residual_at);
         if (s == dnnl_success)
-            s = pd_conv(&op->pd, dnnl_engine_get(), c->transposed, t->src, t->weights, t->bias, t->dst, w,
-                        attr, skip);
+            s = pd_conv(&op->pd, dnnl_engine_get(), c->transposed, t->src, t->weights,
+                        outside ? NULL : t->bias, t->dst, w, attr, skip);
         if (attr)
             onednn->primitive_attr_destroy(attr);
         if (s != dnnl_success)
@@ -356,10 +373,7 @@ static grt_status create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt
                                                  .out_channels = c->out_channels,
                                                  .kernel = {c->kernel[0], c->kernel[1], c->kernel[2]}});
     const dnnl_dims_t bias_dims = {c->out_channels};
-    grt_dnnl_post post[GRT_DNNL_MAX_POST];
-    memcpy(post, c->post, sizeof post);
-    const bool outside = plan_own_epilogue(op, c), with_bias = c->bias && !outside;
-    const int post_count = outside ? 0 : c->post_count;
+    const bool outside = wants_own_epilogue(c) && plan_own_epilogue(op, c);
     dnnl_status_t s = make_data(&src, c->spatial, c->src_layout, c->batch, c->in_channels, c->in);
     if (s == dnnl_success)
         s = make_data(&dst, c->spatial, c->dst_layout, c->batch, c->out_channels, c->out);
@@ -367,12 +381,17 @@ static grt_status create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt
         s = md_copy(&weights, onednn->primitive_desc_query_md(like->pd, dnnl_query_weights_md, 0));
     else if (s == dnnl_success)
         s = md_make(&weights, op->weights.rank, op->weights.dims, dnnl_format_tag_any);
-    if (s == dnnl_success && with_bias)
+    if (s == dnnl_success && c->bias)
         s = md_make(&bias, 1, bias_dims, dnnl_a);
+    tensors t = {md_of(&src), md_of(&weights), c->bias ? md_of(&bias) : NULL, md_of(&dst)};
     if (s == dnnl_success)
-        s = choose_kernel(
-            op, c, &w, &(tensors){md_of(&src), md_of(&weights), with_bias ? md_of(&bias) : NULL, md_of(&dst)},
-            post, post_count, &residual_at);
+        s = choose_kernel(op, c, &w, &t, outside, &residual_at);
+    if (s == dnnl_success && !outside && is_slow_at_acts(op, c) && plan_own_epilogue(op, c)) {
+        onednn->primitive_desc_destroy(op->pd);
+        op->pd = NULL;
+        op->residual_bytes = 0;
+        s = choose_kernel(op, c, &w, &t, true, &residual_at);
+    }
     if (s == dnnl_success)
         s = dnnl_finish(op, residual_at);
     md_free(&src);

@@ -206,6 +206,56 @@ static inline float vm_cos(float x)
     return (float)vm_sine(x, 1);
 }
 
+/* Inverse circular functions are base + m + (low + m z P(z)): m is the argument that the polynomial gets,
+ * with its sign and factor, z its square; base and low are a multiple of pi / 2 in two parts. So only small
+ * numbers are added to the exact base + m. */
+#define VM_HALF_PI     1.57079637e+00f
+#define VM_HALF_PI_LOW -4.37113883e-08f
+
+/* asin(s) / s - 1 for z = s^2 <= 1/4 */
+static inline float vm_asin_rest(float z)
+{
+    float p = 4.221856857e-02f;
+    p = p * z + 2.414760003e-02f;
+    p = p * z + 4.547709903e-02f;
+    p = p * z + 7.495241769e-02f;
+    p = p * z + 1.666675393e-01f;
+    return p * z;
+}
+/* asin(x) = pi / 2 - 2 asin(sqrt((1 - x) / 2)) from 1/2 on; beyond 1 that is the root of a negative number.
+ * What base + m loses where it is just above 1, and the result below, is given back. */
+static inline float vm_asin(float x)
+{
+    float a = vm_abs(x), half = 0.5f - 0.5f * a, z = a > 0.5f ? half : a * a;
+    float m = a > 0.5f ? -2.0f * sqrtf(half) : a, base = a > 0.5f ? VM_HALF_PI : 0.0f;
+    float low = a > 0.5f ? VM_HALF_PI_LOW : 0.0f, sum = base + m, lost = m - (sum - base);
+    return vm_copysign(sum + (lost + low + m * vm_asin_rest(z)), x);
+}
+/* pi / 2 - asin(x); 2 asin(sqrt((1 - x) / 2)) from 1/2 on, pi less as much for -x */
+static inline float vm_acos(float x)
+{
+    float a = vm_abs(x), half = 0.5f - 0.5f * a, z = a > 0.5f ? half : a * a;
+    float m = a > 0.5f ? vm_copysign(2.0f * sqrtf(half), x) : -x;
+    float turns = a > 0.5f ? (x < 0.0f ? 2.0f : 0.0f) : 1.0f;
+    return (turns * VM_HALF_PI + m) + (turns * VM_HALF_PI_LOW + m * vm_asin_rest(z));
+}
+/* atan(x) = pi / 2 - atan(1 / x) from 1 on */
+static inline float vm_atan(float x)
+{
+    float a = vm_abs(x), m = a > 1.0f ? -1.0f / a : a, z = m * m;
+    float p = -1.827214272e-03f;
+    p = p * z + 1.106444707e-02f;
+    p = p * z + -3.145571391e-02f;
+    p = p * z + 5.823456421e-02f;
+    p = p * z + -8.419460103e-02f;
+    p = p * z + 1.095757663e-01f;
+    p = p * z + -1.426524550e-01f;
+    p = p * z + 1.999863863e-01f;
+    p = p * z + -3.333330187e-01f;
+    float base = a > 1.0f ? VM_HALF_PI : 0.0f, low = a > 1.0f ? VM_HALF_PI_LOW : 0.0f;
+    return vm_copysign((base + m) + (low + m * (p * z)), x);
+}
+
 /* x tanh(ln(1 + e^x)) = x w (w + 2) / (w (w + 2) + 2), w = e^x */
 static inline float vm_mish(float x)
 {

@@ -316,6 +316,54 @@ START_TEST(groups_match_their_definition)
 }
 END_TEST
 
+/* Groups of 16 channels, channels first, biased by -6: with the activation, or without for NULL. */
+static void run_biased_groups(op_runner *r, const char *activation, const float *x, const float *weights)
+{
+    enum { CHANNELS = 64, PER = 16, TAPS = 3, PIXELS = 200 };
+    static float bias[CHANNELS];
+    const int64_t filters = CHANNELS, pads[] = {1, 1};
+    for (int i = 0; i < CHANNELS; i++)
+        bias[i] = -6.0f;
+    op_begin(r, "graphrt", "Conv");
+    r->threads = 1;
+    r->constants = 2;
+    op_ints(r, "pads", pads, 2);
+    op_int(r, "group", CHANNELS / PER);
+    if (activation)
+        op_string(r, "activation", activation);
+    op_add(r, GRT_DTYPE_FLOAT, 3, (int64_t[]){1, CHANNELS, PIXELS}, x);
+    op_add(r, GRT_DTYPE_FLOAT, 3, (int64_t[]){CHANNELS, PER, TAPS}, weights);
+    op_add(r, GRT_DTYPE_FLOAT, 1, &filters, bias);
+    op_run_ok(r, 1);
+}
+
+/* oneDNN's kernels that unfold apply Gelu as 1 + erf, a value at a time, and lose its tail: the backend's own
+ * pass keeps it. */
+START_TEST(unfolded_groups_keep_the_tail_of_gelu)
+{
+    enum { INPUTS = 64 * 200, WEIGHTS = 64 * 16 * 3 };
+    float *x = random_floats(INPUTS, 1), *weights = random_floats(WEIGHTS, 2);
+    for (int i = 0; i < WEIGHTS; i++)
+        weights[i] *= 0.125f;
+    op_runner plain, fused;
+    run_biased_groups(&plain, NULL, x, weights);
+    run_biased_groups(&fused, "Gelu", x, weights);
+    const float *v = plain.out[0].t.data, *y = fused.out[0].t.data;
+    int tail = 0;
+    for (int i = 0; i < INPUTS; i++) {
+        const double wanted = 0.5 * (double)v[i] * erfc(-(double)v[i] * sqrt(0.5));
+        tail += v[i] < -5.0f;
+        ck_assert_msg(fabs((double)y[i] - wanted) <= 1e-4 * fabs(wanted), "Gelu(%.9g) is %.9g, expected %.9g",
+                      (double)v[i], (double)y[i], wanted);
+    }
+    ck_assert_int_gt(tail, INPUTS / 4);
+    op_end(&plain);
+    op_end(&fused);
+    free(x);
+    free(weights);
+}
+END_TEST
+
 /* Windows of 5 to 45 taps, padded unevenly, in groups of few and of many channels, over several images and
  * lines. In two of three, columns = 2 * padding - 1 at the end of a line. */
 START_TEST(long_windows_match_their_definition)
@@ -699,6 +747,7 @@ Suite *suite_test_conv(void)
     tcase_add_test(tc, images_match_their_definition);
     tcase_add_test(tc, flat_windows_match_their_definition);
     tcase_add_test(tc, groups_match_their_definition);
+    tcase_add_test(tc, unfolded_groups_keep_the_tail_of_gelu);
     tcase_add_test(tc, transposed_convolutions_are_adjoint);
     tcase_add_test(tc, transposed_lines_are_adjoint);
     tcase_add_test(tc, pools_match_their_definition);

@@ -90,6 +90,12 @@ static const struct {
     {"Ceil", ceil, -9, 9, 0},
     {"Round", rint, -9, 9, 0},
     {"Atan", atan, -50, 50, 2e-7},
+    {"Atan", atan, -1.5, 1.5, 2e-7},
+    {"Atan", atan, -3e38, 3e38, 2e-7},
+    {"Asin", asin, -1, 1, 2e-7},
+    {"Asin", asin, -1e-3, 1e-3, 2e-7},
+    {"Acos", acos, -1, 1, 2e-7},
+    {"Acos", acos, 0.999, 1, 2e-7},
 };
 
 START_TEST(functions_are_accurate)
@@ -132,6 +138,9 @@ START_TEST(special_values_come_out_as_they_should)
         {"Sign", {NAN, 1, -1, 0, -0.0f}},
         {"Sin", {NAN, NAN, NAN, 0, -0.0f}},
         {"Cos", {NAN, NAN, NAN, 1, 1}},
+        {"Asin", {NAN, NAN, NAN, 0, -0.0f}},
+        {"Acos", {NAN, NAN, NAN, 1.57079637f, 1.57079637f}},
+        {"Atan", {NAN, 1.57079637f, -1.57079637f, 0, -0.0f}},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         grt_tensor in = vector(GRT_DTYPE_FLOAT, 5, x);
@@ -149,13 +158,70 @@ END_TEST
 
 START_TEST(sines_of_small_angles_are_the_angles)
 {
+    static const char *const ops[] = {"Sin", "Asin", "Atan"};
     const float x[] = {0.0f, -0.0f, 1e-45f, -1e-45f, 1e-39f, -1e-30f};
     enum { N = sizeof x / sizeof *x };
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        grt_tensor in = vector(GRT_DTYPE_FLOAT, N, x);
+        grt_value out;
+        eval_ok(ops[i], &in, 1, &out);
+        ck_assert_mem_eq(out.t.data, x, sizeof x);
+        grt_value_clear(&out);
+    }
+}
+END_TEST
+
+/* The ends of the domain are exact; beyond them there is no value. */
+START_TEST(arcs_end_at_1)
+{
+    static const struct {
+        const char *op;
+        float expected[6];
+    } cases[] = {
+        {"Asin", {1.57079637f, -1.57079637f, NAN, NAN, NAN, NAN}},
+        {"Acos", {0, 3.14159274f, NAN, NAN, NAN, NAN}},
+    };
+    const float x[] = {1.0f, -1.0f, 1.00000012f, -1.00000012f, 3e38f, -2.0f};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        grt_tensor in = vector(GRT_DTYPE_FLOAT, 6, x);
+        grt_value out;
+        eval_ok(cases[c].op, &in, 1, &out);
+        for (int i = 0; i < 6; i++) {
+            float y = ((const float *)out.t.data)[i], e = cases[c].expected[i];
+            ck_assert_msg((isnan(e) && isnan(y)) || y == e, "%s(%.9g) is %.9g, expected %.9g", cases[c].op,
+                          (double)x[i], (double)y, (double)e);
+        }
+        grt_value_clear(&out);
+    }
+}
+END_TEST
+
+/* Within 2 units in the last place of the C library's double, over a sample of all floats. */
+START_TEST(arcs_are_within_2_units)
+{
+    static const struct {
+        const char *op;
+        double (*f)(double x);
+    } arcs[] = {{"Asin", asin}, {"Acos", acos}, {"Atan", atan}};
+    enum { N = 1 << 18, STEP = 16381 };
+    float *x = malloc(N * sizeof *x);
+    ck_assert_ptr_nonnull(x);
+    for (uint32_t i = 0; i < N; i++) {
+        const uint32_t bits = i * STEP;
+        memcpy(&x[i], &bits, sizeof bits);
+    }
     grt_tensor in = vector(GRT_DTYPE_FLOAT, N, x);
     grt_value out;
-    eval_ok("Sin", &in, 1, &out);
-    ck_assert_mem_eq(out.t.data, x, sizeof x);
+    eval_ok(arcs[_i].op, &in, 1, &out);
+    for (int i = 0; i < N; i++) {
+        const float y = ((const float *)out.t.data)[i];
+        const double e = arcs[_i].f((double)x[i]);
+        const float near = fabsf((float)e), unit = near - nextafterf(near, 0.0f);
+        ck_assert_msg(isnan(e) ? isnan(y) : fabs((double)y - e) <= 2.0 * (double)unit,
+                      "%s(%.9g) is %.9g, expected %.9g", arcs[_i].op, (double)x[i], (double)y, e);
+    }
     grt_value_clear(&out);
+    free(x);
 }
 END_TEST
 
@@ -536,6 +602,8 @@ Suite *suite_test_pointwise(void)
     tcase_add_loop_test(tc, functions_are_accurate, 0, (int)(sizeof functions / sizeof *functions));
     tcase_add_test(tc, special_values_come_out_as_they_should);
     tcase_add_test(tc, sines_of_small_angles_are_the_angles);
+    tcase_add_test(tc, arcs_end_at_1);
+    tcase_add_loop_test(tc, arcs_are_within_2_units, 0, 3);
     tcase_add_loop_test(tc, operands_broadcast_like_numpy, 0, (int)(sizeof shapes / sizeof *shapes));
     tcase_add_test(tc, integers_wrap_and_divide_like_onnx);
     tcase_add_test(tc, large_unsigned_integers_are_exact);
