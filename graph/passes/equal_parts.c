@@ -28,10 +28,14 @@ typedef struct part_list {
     int64_t n, capacity;
 } part_list;
 
+static bool takes_range(const ir_node *node)
+{
+    return rewrite_is(node, "Slice") || (rewrite_is(node, "Gather") && ir_in(node, 1)->type.data);
+}
+
 static bool equal_parts_is_move(const ir_node *node)
 {
-    return rewrite_has(node, OP_VIEW | OP_PARTS) || rewrite_is(node, "Transpose") ||
-           rewrite_is(node, "Slice") || (rewrite_is(node, "Gather") && ir_in(node, 1)->type.data);
+    return rewrite_has(node, OP_VIEW | OP_PARTS) || rewrite_is(node, "Transpose") || takes_range(node);
 }
 
 /* True if something other than a move reads the value. */
