@@ -85,6 +85,7 @@ graph_SOURCES += graph/passes/partial_rotary.c
 graph_SOURCES += graph/passes/permutation.h graph/passes/permutation.c
 graph_SOURCES += graph/passes/phases.c
 graph_SOURCES += graph/passes/pointwise.c
+graph_SOURCES += graph/passes/bfloat16_products.c
 graph_SOURCES += graph/passes/precision.c
 graph_SOURCES += graph/passes/recognise.c
 graph_SOURCES += graph/passes/rotary.c

@@ -47,9 +47,23 @@ static void candidate_release(candidate *c)
     grt_model_release(c->model);
 }
 
+static bool is_for_cpu(const search *s)
+{
+    const char *target = s->a->options.target;
+    return !target || !strcmp(target, "cpu");
+}
+
 static grt_status candidate_open(const search *s, const char *precision, candidate *c)
 {
+    /* With the roundings of the target's plan: the CPU's own plans round products alone. */
+    static const char keeps_narrowing[] = "bfloat16_products";
     grt_compile_options options = s->a->options;
+    char disabled[1024];
+    if (!is_for_cpu(s)) {
+        const char *also = options.disable_passes;
+        snprintf(disabled, sizeof disabled, "%s%s%s", keeps_narrowing, also ? "," : "", also ? also : "");
+        options.disable_passes = disabled;
+    }
     options.target = NULL;
     options.devices = NULL;
     options.shapes = NULL;
@@ -436,12 +450,20 @@ static bool begin_search(search *s)
     return ok || (tool_fail(), false);
 }
 
-static void say_reason(const search *s, const char *why)
+/* Where 8 bits are not possible: products in bfloat16, else float32. */
+static char *search_products(search *s, const char *why)
 {
+    double error;
     if (!s->a->quiet)
-        tool_print(
-            "chosen: float32, as 16-bit floats save no time on the CPU, and 8 bits are not possible: %s\n",
-            why);
+        tool_print("  8 bits are not possible: %s\n", why);
+    if (!auto_precision_measure_candidate(s, "bf16", &error))
+        return NULL;
+    if (error <= s->a->max_error) {
+        say(s, "chosen: %s for products by constant weights; error %.3g\n", "bfloat16", error);
+        return strdup("bf16");
+    }
+    say(s, "chosen: float32; products in %s have an error of %.3g\n", "bfloat16", error);
+    return strdup("fp32");
 }
 
 /* What grt_quantize measured is measured again, with the plan's own options. */
@@ -452,16 +474,18 @@ static char *search_bytes(search *s)
     if (!quantised_model_make(q, s->a->model, &s->a->options, &s->a->data, GRT_DTYPE_UINT8, s->a->max_error))
         return NULL;
     if (!q->path) {
-        say_reason(s, grt_last_error());
-        return strdup("fp32");
+        char why[512];
+        snprintf(why, sizeof why, "%s", grt_last_error());
+        return search_products(s, why);
     }
     s->model = q->path;
     if (!auto_precision_measure_candidate(s, "fp32", &error))
         return NULL;
     if (!(error <= s->a->max_error)) {
         quantised_model_release(q);
+        s->model = s->a->model;
         say(s, "  %s for the layers that allow it: error %.3g\n", "int8", error);
-        say_reason(s, "8 bits have a larger error with the plan's options");
+        return search_products(s, "they have a larger error with the plan's options");
     } else if (!s->a->quiet) {
         tool_print("chosen: int8 for %lld of %lld layers; error %.3g\n", (long long)q->quantised,
                    (long long)q->layers, error);
@@ -473,10 +497,8 @@ char *auto_precision_find(auto_precision *a)
 {
     search s = {.a = a, .model = a->model};
     char *found = NULL;
-    const char *target = a->options.target;
-    const bool on_cpu = !target || !strcmp(target, "cpu");
     if (begin_search(&s))
-        found = on_cpu ? search_bytes(&s) : search_all(&s);
+        found = is_for_cpu(&s) ? search_bytes(&s) : search_all(&s);
     for (size_t i = 0; s.expected && i < s.n_samples * s.n_outputs; i++)
         free(s.expected[i]);
     for (size_t i = 0; i < s.n_groups; i++)

@@ -2,17 +2,12 @@
 /* The instruction set level of the process; see isa.h. */
 #include "backends/cpu/isa.h"
 
+#include "backends/cpu/amx.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(CPU_HAS_AVX512_COPY) && defined(__linux__)
-#define MAY_HAVE_AMX
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 #define VARIABLE "GRAPHRT_CPU_ISA"
 
@@ -36,55 +31,12 @@ const char *cpu_isa_name(cpu_isa isa)
     return names[isa];
 }
 
-#ifdef MAY_HAVE_AMX
-
-/* Tiles and products of bytes: leaf 7 of CPUID. */
-static bool processor_has_tiles(void)
-{
-    enum { TILE = 1u << 24, INT8 = 1u << 25 };
-    unsigned a, b, c, d = 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & TILE) && (d & INT8);
-}
-
-/* XCR0 says which registers the system saves: bits 17 and 18 are those of tiles. */
-static bool system_saves_tiles(void)
-{
-    enum { OSXSAVE = 1u << 27, TILES = 3u << 17 };
-    unsigned a, b, c = 0, d, low, high;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE))
-        return false;
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return (low & TILES) == TILES;
-}
-
-/* Linux gives a process room for tiles when it asks for it. */
-static bool system_permits_tiles(void)
-{
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
-}
-
-static bool has_amx(void)
-{
-    return __builtin_cpu_supports("avx512vnni") && processor_has_tiles() && system_saves_tiles() &&
-           system_permits_tiles();
-}
-
-#elif defined(__x86_64__) && defined(__GNUC__)
-
-static bool has_amx(void)
-{
-    return false;
-}
-
-#endif
-
 static cpu_isa level_of_machine(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-        return has_amx() ? CPU_ISA_AMX : CPU_ISA_AVX512;
+        return __builtin_cpu_supports("avx512vnni") && cpu_amx_permitted() ? CPU_ISA_AMX : CPU_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HAS_F16C)
         return CPU_ISA_AVX2;
 #endif
@@ -142,6 +94,20 @@ bool cpu_isa_has_avx512_vnni(void)
 #else
     return false;
 #endif
+}
+
+bool cpu_isa_has_avx512_bf16(void)
+{
+#ifdef CPU_HAS_AVX512_COPY
+    return cpu_isa_best() >= CPU_ISA_AVX512 && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
+bool cpu_isa_has_amx_bf16(void)
+{
+    return cpu_isa_best() >= CPU_ISA_AMX && cpu_amx_has_bf16();
 }
 
 grt_status cpu_isa_check(void)
