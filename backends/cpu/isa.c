@@ -3,6 +3,7 @@
 #include "backends/cpu/isa.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,17 +58,24 @@ static bool system_saves_tiles(void)
     return (low & TILES) == TILES;
 }
 
-/* Linux gives a process room for tiles when it asks for it. */
-static bool system_permits_tiles(void)
+enum { GET_SUPPORTED = 0x1021, REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* of arch_prctl */
+
+/* True if Linux gives a process room for tiles when it asks for it. */
+static bool system_offers_tiles(void)
 {
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+    uint64_t features = 0;
+    return syscall(SYS_arch_prctl, GET_SUPPORTED, &features) == 0 && (features >> TILE_DATA & 1);
 }
 
 static bool has_amx(void)
 {
     return __builtin_cpu_supports("avx512vnni") && processor_has_tiles() && system_saves_tiles() &&
-           system_permits_tiles();
+           system_offers_tiles();
+}
+
+static bool system_permits_tiles(void)
+{
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
 #elif defined(__x86_64__) && defined(__GNUC__)
@@ -77,6 +85,13 @@ static bool has_amx(void)
     return false;
 }
 
+#endif
+
+#ifndef MAY_HAVE_AMX
+static bool system_permits_tiles(void)
+{
+    return false;
+}
 #endif
 
 static cpu_isa level_of_machine(void)
@@ -117,6 +132,22 @@ cpu_isa cpu_isa_best(void)
 {
     pthread_once(&once, read_environment);
     return level;
+}
+
+static pthread_once_t asked_once = PTHREAD_ONCE_INIT;
+static bool permitted;
+
+static void ask_for_tiles(void)
+{
+    permitted = system_permits_tiles();
+}
+
+bool cpu_isa_may_use_tiles(void)
+{
+    if (cpu_isa_best() < CPU_ISA_AMX)
+        return false;
+    pthread_once(&asked_once, ask_for_tiles);
+    return permitted;
 }
 
 bool cpu_isa_is_capped(void)
