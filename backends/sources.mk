@@ -294,6 +294,7 @@ cuda_warpgroup_files += backends/cuda/attention_warpgroup.cu
 cuda_warpgroup_files += backends/cuda/qgemm_warpgroup.h backends/cuda/qgemm_warpgroup.cu
 cuda_warpgroup_files += backends/cuda/bulk_rows.cuh
 cuda_warpgroup_files += backends/cuda/qgemm_panels.cuh
+cuda_warpgroup_files += backends/cuda/bulk_turns.cuh
 cuda_warpgroup_files += backends/cuda/qgemm_maps.h backends/cuda/qgemm_maps.cu
 cuda_warpgroup_files += backends/cuda/qgemm_bulk.h backends/cuda/qgemm_bulk.cu
 cuda_warpgroup_files += backends/cuda/float8_bulk.h backends/cuda/float8_bulk.cu

@@ -323,7 +323,7 @@ static grt_status fuse(groups *all, const group *g)
      */
     const ir_type *made = &node->out[0]->type, *wanted = &root->out[0]->type;
     if (made->dtype != wanted->dtype || !rewrite_same_shape(made, wanted) ||
-        !rewrite_supported(all->context, node, NULL) || !rewrite_replace(root->out[0], node->out[0])) {
+        !rewrite_supported(all->context, node, NULL) || !rewrite_take_over(root->out[0], node->out[0])) {
         ir_node_remove(node);
         return GRT_OK;
     }
