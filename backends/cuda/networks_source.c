@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/networks_source.h"
 
-#include "backends/cuda/generated.h"
+#include "backends/cuda/generated_source.h"
 #include "src/base/pointwise.h"
 
 #include <stdio.h>
