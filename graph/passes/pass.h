@@ -66,9 +66,6 @@ typedef struct pass_context {
     int64_t changed;         /* a pass adds the number of rewrites it made */
 } pass_context;
 
-/* Did the caller ask for the pass, whatever the target's traits say? */
-bool pass_is_enabled(const pass_context *context, const char *name);
-
 /* All passes, each in a file of its own name: X(name, level, rounding, summary), in the order of their first
  * run. rounding is that of pass_rounding, for passes that stay out of `exact` compiles. */
 #define PASSES(X)                                                                                         \

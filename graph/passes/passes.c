@@ -2,6 +2,7 @@
 /* The table of passes and its driver. */
 #include "graph/passes/passes.h"
 #include "graph/ir/constant.h"
+#include "graph/passes/rewrite.h"
 
 #include <string.h>
 
@@ -64,19 +65,6 @@ size_t grt_pass_names(const char *const **out_names)
     return N_PASSES;
 }
 
-/* Is `name` an entry of the comma-separated `list`? */
-static bool listed(const char *list, const char *name)
-{
-    size_t size = strlen(name);
-    for (const char *p = list; p && *p;) {
-        size_t n = strcspn(p, ",");
-        if (n == size && !memcmp(p, name, n))
-            return true;
-        p += n + (p[n] == ',');
-    }
-    return false;
-}
-
 static grt_status check_names(const char *list, const char *what)
 {
     for (const char *p = list; p && *p;) {
@@ -132,14 +120,9 @@ static grt_status find_half(ir_graph *graph, void *user)
     return GRT_OK;
 }
 
-bool pass_is_enabled(const pass_context *context, const char *name)
-{
-    return listed(context->enabled, name);
-}
-
 static bool runs_pass(const pass_context *context, const pass_row *row)
 {
-    return row->level <= context->level && !listed(context->disabled, row->name) &&
+    return row->level <= context->level && !rewrite_is_listed(context->disabled, row->name) &&
            !(context->exact && row->rounding == PASS_DROPS_ROUNDINGS);
 }
 

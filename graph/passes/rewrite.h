@@ -11,6 +11,8 @@
 bool rewrite_replace(ir_value *from, ir_value *to);
 /* The same, and remove from's producer if that leaves it without users. */
 bool rewrite_replace_node(ir_node *node, ir_value *to);
+/* Is `name` an entry of the comma-separated `list`? NULL: there is none. */
+bool rewrite_is_listed(const char *list, const char *name);
 /* Is the value an output of the main graph? */
 bool rewrite_is_output(const ir_value *value);
 /* The value as the target sees it: dims -1 where symbolic. */

@@ -390,7 +390,7 @@ static grt_status rows_visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_rows(pass_context *context)
 {
-    return context->target->traits->folds_rows || pass_is_enabled(context, "rows")
+    return context->target->traits->folds_rows || rewrite_is_listed(context->enabled, "rows")
                ? rewrite_each_graph(context, rows_visit)
                : GRT_OK;
 }
