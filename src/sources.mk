@@ -34,6 +34,7 @@ src_SOURCES += src/base/packing.h
 src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c
 src_SOURCES += src/base/pointwise_program.c
 src_SOURCES += src/base/pointwise_text.c
+src_SOURCES += src/base/rows.h src/base/rows.c
 src_SOURCES += src/base/activation.h src/base/activation.c
 src_SOURCES += src/base/printable.c
 src_SOURCES += src/base/reader.h src/base/reader.c src/base/span.h src/base/span.c src/base/span_clock.h src/base/span_clock.c

@@ -100,6 +100,7 @@ unit_SOURCES += tests/unit/test_pass_merge_projections.c
 unit_SOURCES += tests/unit/test_pass_partial_rotary.c
 unit_SOURCES += tests/unit/test_pass_phases.c
 unit_SOURCES += tests/unit/test_pass_pointwise.c
+unit_SOURCES += tests/unit/test_pass_rows.c
 unit_SOURCES += tests/unit/test_pass_half_models.c
 unit_SOURCES += tests/unit/test_pass_precision.c
 unit_SOURCES += tests/unit/test_pass_recognise.c
@@ -119,6 +120,7 @@ unit_SOURCES += tests/unit/test_isa.c
 unit_SOURCES += tests/unit/test_ml.c
 unit_SOURCES += tests/unit/test_ml_models.c
 unit_SOURCES += tests/unit/test_pointwise.c
+unit_SOURCES += tests/unit/test_rows.c
 unit_SOURCES += tests/unit/test_view.c
 unit_SOURCES += tests/unit/test_visible.c
 unit_SOURCES += tests/unit/test_gemm.c
@@ -192,6 +194,16 @@ tests_generate_generate_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(CUD
 tests_generate_generate_DEPENDENCIES = cuda-objects/module.a libgraphrt-all.la
 tests_generate_generate_LDADD = cuda-objects/module.a libgraphrt-all.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
 endif
+# What generated kernels compute, on the host: needs a C++ compiler, and neither CUDA nor a GPU.
+check_PROGRAMS += tests/emulate/emulate
+TESTS += tests/emulate/emulate
+tests_emulate_emulate_SOURCES = tests/emulate/main.c tests/emulate/translate.h tests/emulate/translate.c
+tests_emulate_emulate_SOURCES += backends/cuda/generated_source.h backends/cuda/generated_source.c
+tests_emulate_emulate_SOURCES += backends/cuda/pointwise_source.h backends/cuda/pointwise_source.c
+tests_emulate_emulate_SOURCES += backends/cuda/networks_source.h backends/cuda/networks_source.c
+tests_emulate_emulate_SOURCES += backends/cuda/rows_source.h backends/cuda/rows_source.c
+tests_emulate_emulate_LDADD = libgraphrt-all.la -ldl -lm
+EXTRA_DIST += tests/emulate/cuda.h
 # The public API beside the caller's own use of CUDA, and faults: part of check-cuda, bin/device in a bundle.
 EXTRA_DIST += tests/device/tests.def
 if CUDA

@@ -262,3 +262,15 @@ grt_tensor *rewrite_adopt(ir_module *module, grt_value *value)
     value->buffer = NULL;
     return ir_constant_adopt(module, buffer) ? tensor : NULL;
 }
+
+bool rewrite_is_listed(const char *list, const char *name)
+{
+    size_t size = strlen(name);
+    for (const char *p = list; p && *p;) {
+        size_t n = strcspn(p, ",");
+        if (n == size && !memcmp(p, name, n))
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
+}

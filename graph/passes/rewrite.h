@@ -21,6 +21,8 @@ bool rewrite_take_name(ir_value *from, ir_value *to);
 /* From `value` on, each read by one node, values are no longer the model's tensors, up to but without `last`.
  */
 void rewrite_forget_names(ir_value *value, const ir_value *last);
+/* Is `name` an entry of the comma-separated `list`? NULL: there is none. */
+bool rewrite_is_listed(const char *list, const char *name);
 /* Is the value an output of the main graph? */
 bool rewrite_is_output(const ir_value *value);
 /* The value as the target sees it: dims -1 where symbolic. */
