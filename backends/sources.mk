@@ -154,6 +154,7 @@ backends_SOURCES += backends/cpu/conv_kernels.h backends/cpu/conv_kernels.c
 cpu_ops_SOURCES += backends/cpu/ops/conv.c
 backends_SOURCES += backends/cpu/dispatch.h
 backends_SOURCES += backends/cpu/pool.h backends/cpu/pool.c
+backends_SOURCES += backends/cpu/pool_planes.h backends/cpu/pool_planes.c
 backends_SOURCES += backends/cpu/pool_tiles.h backends/cpu/pool_tiles.c
 cpu_ops_SOURCES += backends/cpu/ops/pool.c
 backends_SOURCES += backends/cpu/norm.h backends/cpu/norm.c
