@@ -151,6 +151,7 @@ src_SOURCES += src/pool/queue.h src/pool/queue.c
 src_SOURCES += src/pool/replace.c
 src_SOURCES += src/pool/request.h src/pool/request.c
 src_SOURCES += src/pool/schedule.h src/pool/schedule.c
+src_SOURCES += src/pool/share.h src/pool/share.c
 src_SOURCES += src/pool/worker.h src/pool/worker.c
 
 src_SOURCES += src/quantize/document.h src/quantize/document.c
