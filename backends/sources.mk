@@ -27,6 +27,7 @@ backends_SOURCES += backends/cpu/bgemm_avx2.c
 backends_SOURCES += backends/cpu/bgemm_avx512.c
 backends_SOURCES += backends/cpu/bgemm_avx512_bf16.c
 backends_SOURCES += backends/cpu/bgemm_amx.c
+backends_SOURCES += backends/cpu/bmatmul.h backends/cpu/bmatmul.c
 backends_SOURCES += backends/cpu/qgemm.h backends/cpu/qgemm.c
 backends_SOURCES += backends/cpu/qgemm_kernel.h
 backends_SOURCES += backends/cpu/qgemm_finish.h
@@ -72,6 +73,7 @@ backends_SOURCES += backends/cpu/vmath.h
 backends_SOURCES += backends/cpu/pointwise_loops.h
 backends_SOURCES += backends/cpu/pointwise_template.inc
 backends_SOURCES += backends/cpu/pointwise_f32.inc
+backends_SOURCES += backends/cpu/rows_folds.inc
 backends_SOURCES += backends/cpu/pointwise_typed.c
 backends_SOURCES += backends/cpu/pointwise_f32_base.c
 backends_SOURCES += backends/cpu/pointwise_f32_avx2.c
@@ -116,6 +118,7 @@ cpu_ops_SOURCES += backends/cpu/ops/wgather.c
 cpu_ops_SOURCES += backends/cpu/ops/wmatmul.c
 cpu_ops_SOURCES += backends/cpu/ops/qconv.c
 cpu_ops_SOURCES += backends/cpu/ops/qpointwise.c
+cpu_ops_SOURCES += backends/cpu/ops/rows.c
 cpu_ops_SOURCES += backends/cpu/ops/qpool.c
 cpu_ops_SOURCES += backends/cpu/ops/dropout.c
 cpu_ops_SOURCES += backends/cpu/ops/batch_norm.c
@@ -142,7 +145,6 @@ backends_SOURCES += backends/shared/rnn.h backends/shared/rnn.c
 backends_SOURCES += backends/shared/integer.h backends/shared/integer.c
 backends_SOURCES += backends/cpu/epilogue_attrs.h backends/cpu/epilogue_attrs.c
 backends_SOURCES += backends/cpu/matmul_typed.h backends/cpu/matmul_typed.c
-cpu_ops_SOURCES += backends/cpu/ops/bmatmul.c
 cpu_ops_SOURCES += backends/cpu/ops/matmul.c
 backends_SOURCES += backends/cpu/conv.h
 backends_SOURCES += backends/cpu/conv_unfold.c
@@ -163,6 +165,7 @@ backends_SOURCES += backends/cpu/conv_kernels.h backends/cpu/conv_kernels.c
 cpu_ops_SOURCES += backends/cpu/ops/conv.c
 backends_SOURCES += backends/cpu/dispatch.h
 backends_SOURCES += backends/cpu/pool.h backends/cpu/pool.c
+backends_SOURCES += backends/cpu/pool_planes.h backends/cpu/pool_planes.c
 backends_SOURCES += backends/cpu/pool_tiles.h backends/cpu/pool_tiles.c
 cpu_ops_SOURCES += backends/cpu/ops/pool.c
 backends_SOURCES += backends/cpu/norm.h backends/cpu/norm.c
@@ -281,6 +284,8 @@ cuda_files += backends/cuda/pointwise_eval.h
 cuda_files += backends/cuda/pointwise_language.h
 cuda_files += backends/cuda/pointwise_source.h backends/cuda/pointwise_source.c
 cuda_files += backends/cuda/generated.h backends/cuda/generated.c
+cuda_files += backends/cuda/generated_source.h backends/cuda/generated_source.c
+cuda_files += backends/cuda/rows_source.h backends/cuda/rows_source.c
 cuda_files += backends/cuda/networks_source.h backends/cuda/networks_source.c
 cuda_files += backends/cuda/nvrtc.h backends/cuda/nvrtc.c
 cuda_files += backends/cuda/code.h backends/cuda/code.c
@@ -305,6 +310,7 @@ cuda_warpgroup_files += backends/cuda/attention_warpgroup.cu
 cuda_warpgroup_files += backends/cuda/qgemm_warpgroup.h backends/cuda/qgemm_warpgroup.cu
 cuda_warpgroup_files += backends/cuda/bulk_rows.cuh
 cuda_warpgroup_files += backends/cuda/qgemm_panels.cuh
+cuda_warpgroup_files += backends/cuda/bulk_turns.cuh
 cuda_warpgroup_files += backends/cuda/qgemm_maps.h backends/cuda/qgemm_maps.cu
 cuda_warpgroup_files += backends/cuda/qgemm_bulk.h backends/cuda/qgemm_bulk.cu
 cuda_warpgroup_files += backends/cuda/float8_bulk.h backends/cuda/float8_bulk.cu
@@ -316,6 +322,7 @@ cuda_warpgroup_files += backends/cuda/weight_wide_bfloat.cu
 cuda_files += backends/cuda/tensor_map.h backends/cuda/tensor_map.c
 cuda_ops_files += backends/cuda/ops/pointwise.cu
 cuda_ops_files += backends/cuda/ops/pointwise_group.cu
+cuda_ops_files += backends/cuda/ops/rows.cu
 cuda_ops_files += backends/cuda/ops/cast.cu
 cuda_ops_files += backends/cuda/ops/quantize.cu
 cuda_ops_files += backends/cuda/ops/transpose.cu
@@ -360,6 +367,11 @@ cuda_ops_files += backends/cuda/ops/signal.cu
 cuda_ops_files += backends/cuda/ops/unique.cu
 cuda_ops_files += backends/cuda/ops/wmatmul.c
 cuda_ops_files += backends/cuda/ops/wgather.cu
+# A header as the text of a string, for sources that are generated at run time, and in tests of them without CUDA.
+BUILT_SOURCES += cuda_pointwise_language.inc
+CLEANFILES += cuda_pointwise_language.inc
+cuda_pointwise_language.inc: $(top_srcdir)/backends/cuda/pointwise_language.h
+	$(AM_V_GEN)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@.tmp && mv $@.tmp $@
 # In the tarball whether or not this build has CUDA.
 EXTRA_DIST += $(cuda_files) $(cuda_warpgroup_files) $(cuda_ops_files)
 if CUDA
@@ -370,12 +382,9 @@ $(cuda_warpgroup_objects): cuda_gencode = -gencode arch=compute_90a,code=sm_90a
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include $(CUDA_CPPFLAGS)
 graphrtmoduledir = $(libdir)/graphrt
 graphrtmodule_DATA = libgraphrt-cuda.so
-BUILT_SOURCES += cuda_kernels.inc cuda_pointwise_language.inc
+BUILT_SOURCES += cuda_kernels.inc
 cuda_kernels.inc: $(top_srcdir)/backends/sources.mk Makefile
 	$(AM_V_GEN)for f in $(cuda_ops_files); do case $$f in *.cu|*.c) f=$$(basename $$f); echo "X($${f%.*})";; esac; done > $@.tmp && mv $@.tmp $@
-# A header as the text of a string, for sources that are generated at run time.
-cuda_pointwise_language.inc: $(top_srcdir)/backends/cuda/pointwise_language.h
-	$(AM_V_GEN)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@.tmp && mv $@.tmp $@
 cuda-objects/%.cu.o: $(top_srcdir)/%.cu
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 --extended-lambda $(cuda_gencode) $(CUDA_COMPRESSION) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@
@@ -387,7 +396,7 @@ libgraphrt-cuda.so: $(cuda_objects) libgraphrt.la
 # For tests that call parts of the module: the linker takes what they need and what that needs.
 cuda-objects/module.a: $(cuda_objects)
 	$(AM_V_GEN)rm -f $@ && $(AR) rcs $@ $(cuda_objects)
-CLEANFILES += libgraphrt-cuda.so cuda_pointwise_language.inc
+CLEANFILES += libgraphrt-cuda.so
 -include $(cuda_objects:=.d)
 endif
 cpu_ops_SOURCES += backends/cpu/ops/signal.c

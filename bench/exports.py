@@ -10,6 +10,7 @@ Models of packages that are not installed are left out, and said so.
 """
 import argparse
 import importlib
+import inspect
 import logging
 import multiprocessing
 import os
@@ -21,6 +22,10 @@ import catalogue_vision  # noqa: F401
 import catalogue_language  # noqa: F401
 import catalogue_torch  # noqa: F401
 import catalogue_families  # noqa: F401
+import catalogue_timm  # noqa: F401
+import catalogue_tasks  # noqa: F401
+import catalogue_transformers  # noqa: F401
+import catalogue_layers  # noqa: F401
 from catalogue import CATALOGUE, installed, names
 
 EXPORTERS = {"dynamo": {"dynamo": True, "external_data": False, "verbose": False}, "script": {"dynamo": False, "opset_version": 18}}
@@ -52,27 +57,62 @@ def make(name, size="full", batch=1):
     return module.eval(), inputs, channels_last
 
 
-def file_name(name, size, batch, exporter, half):
-    return f"{name}.{size}.b{batch}.{exporter}{'.half' if half else ''}.onnx"
+def file_name(name, size, batch, exporter, half, open_dims=False):
+    return f"{name}.{size}.b{batch}.{exporter}{'.half' if half else ''}{'.open' if open_dims else ''}.onnx"
 
 
-def export(directory, name, size, batch, exporter, half):
-    """Writes the model, and its inputs and outputs beside it. Returns the path."""
+def tensors_of(result):
+    """Outputs in order, out of tuples, lists and dicts."""
+    if isinstance(result, dict):
+        result = list(result.values())
+    return [t for part in result for t in tensors_of(part)] if isinstance(result, (tuple, list)) else [result]
+
+
+def open_axes(inputs):
+    """The dims that --open-dims opens: the batch of all inputs, the length of tokens. input -> axis -> name."""
+    import torch
+    whole = {torch.int64, torch.int32}
+    return {f"in{k}": {0: "batch", **({1: "length"} if x.dtype in whole and x.dim() == 2 else {})} for k, x in enumerate(inputs)}
+
+
+def other_dims(inputs):
+    """The same inputs with a row more and fewer tokens."""
+    import torch
+    axes = open_axes(inputs)
+    more = [torch.cat([x, x[:1]]) for x in inputs]
+    return tuple(x[:, :x.shape[1] * 3 // 4].contiguous() if 1 in axes[f"in{k}"] else x for k, x in enumerate(more))
+
+
+def save(path, module, inputs):
     import numpy as np
     import torch
-    path = Path(directory) / file_name(name, size, batch, exporter, half)
-    module, inputs, _ = make(name, size, batch)
     with torch.inference_mode():
-        result = module(*inputs)
-    outputs = result if isinstance(result, (tuple, list)) else (result,)
-    arrays = {f"in{k}": x.numpy() for k, x in enumerate(inputs)} | {f"out{k}": x.numpy() for k, x in enumerate(outputs)}
-    np.savez(path.with_suffix(".npz"), **arrays)
+        outputs = tensors_of(module(*inputs))
+    np.savez(path, **{f"in{k}": x.numpy() for k, x in enumerate(inputs)}, **{f"out{k}": x.numpy() for k, x in enumerate(outputs)})
+    return len(outputs)
+
+
+def export(directory, name, size, batch, exporter, half, open_dims=False):
+    """Writes the model, and its inputs and outputs beside it; with open dims a second set, of other sizes. Returns the path."""
+    import torch
+    path = Path(directory) / file_name(name, size, batch, exporter, half, open_dims)
+    module, inputs, _ = make(name, size, max(batch, 2) if open_dims else batch)  # torch.export takes a batch of one as fixed
+    outputs = save(path.with_suffix(".npz"), module, inputs)
+    options = dict(EXPORTERS[exporter])
+    if open_dims:
+        save(path.with_suffix(".other.npz"), module, other_dims(inputs))
+        axes = open_axes(inputs)
+        if exporter == "dynamo":
+            shapes = tuple({axis: torch.export.Dim.DYNAMIC for axis in of} for of in axes.values())
+            variadic = any(p.kind == p.VAR_POSITIONAL for p in inspect.signature(module.forward).parameters.values())
+            options["dynamic_shapes"] = (shapes,) if variadic else shapes
+        else:
+            options["dynamic_axes"] = axes
     if half:
         module, inputs = module.half(), tuple(x.half() if x.is_floating_point() else x for x in inputs)
     torch.backends.mha.set_fastpath_enabled(False)  # one op that the TorchScript exporter does not know
     with torch.no_grad():
-        torch.onnx.export(module, inputs, str(path), input_names=[f"in{k}" for k in range(len(inputs))], output_names=[f"out{k}" for k in range(len(outputs))],
-                          **EXPORTERS[exporter])
+        torch.onnx.export(module, inputs, str(path), input_names=[f"in{k}" for k in range(len(inputs))], output_names=[f"out{k}" for k in range(outputs)], **options)
     return path
 
 
@@ -117,6 +157,7 @@ def main():
     p.add_argument("--sizes", nargs="+", default=["small", "full"], choices=["small", "full"])
     p.add_argument("--batches", nargs="+", type=int, default=[1])
     p.add_argument("--half", action="store_true", help="in half precision")
+    p.add_argument("--open-dims", action="store_true", help="with an open batch, and an open length where inputs are tokens")
     args = p.parse_args()
     args.directory.mkdir(parents=True, exist_ok=True)
     os.environ["TRANSFORMERS_VERBOSITY"] = "error"
@@ -127,7 +168,7 @@ def main():
             for batch in args.batches:
                 for exporter in args.exporters:
                     start = time.monotonic()
-                    path = export_apart(args.directory, name, size, batch, exporter, args.half)
+                    path = export_apart(args.directory, name, size, batch, exporter, args.half, args.open_dims)
                     if path:
                         print(f"{path.name}: {time.monotonic() - start:.1f} s", flush=True)
 

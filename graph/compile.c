@@ -141,6 +141,7 @@ static grt_status compile_start(ir_module *module, const grt_compile_options *op
     *out_context = (pass_context){.module = module,
                                   .target = target,
                                   .disabled = options->disable_passes,
+                                  .enabled = options->enable_passes,
                                   .level = compile_level_of(options),
                                   .progress = options->progress,
                                   .near_misses = {.tell = options->near_miss, .user = options->user},
@@ -195,14 +196,15 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     static const char *const precisions[] = {"fp32", "tf32", "fp16", "bf16"}; /* as grt_precision */
     const bool said = context.exact || context.precision != GRT_PRECISION_MODEL || context.exceptions;
     const char *disabled = options->disable_passes ? options->disable_passes : "";
+    const char *enabled = options->enable_passes ? options->enable_passes : "";
     const char *text =
-        grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s%s%s", compile_level_of(options),
+        grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s%s%s%s%s", compile_level_of(options),
                          target->name, said ? ", precision " : "",
                          context.exact ? "exact"
                          : said        ? precisions[context.precision]
                                        : "",
                          context.exceptions ? "," : "", context.exceptions ? context.exceptions : "",
-                         *disabled ? ", without " : "", disabled);
+                         *disabled ? ", without " : "", disabled, *enabled ? ", with " : "", enabled);
     if (text)
         (*out_plan)->options = text;
     (void)compile_report(options, "lower", 1); /* the next step asks again */

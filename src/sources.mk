@@ -34,6 +34,7 @@ src_SOURCES += src/base/packing.h
 src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c
 src_SOURCES += src/base/pointwise_program.c
 src_SOURCES += src/base/pointwise_text.c
+src_SOURCES += src/base/rows.h src/base/rows.c
 src_SOURCES += src/base/activation.h src/base/activation.c
 src_SOURCES += src/base/printable.c
 src_SOURCES += src/base/reader.h src/base/reader.c src/base/span.h src/base/span.c src/base/span_clock.h src/base/span_clock.c
@@ -150,6 +151,7 @@ src_SOURCES += src/pool/queue.h src/pool/queue.c
 src_SOURCES += src/pool/replace.c
 src_SOURCES += src/pool/request.h src/pool/request.c
 src_SOURCES += src/pool/schedule.h src/pool/schedule.c
+src_SOURCES += src/pool/share.h src/pool/share.c
 src_SOURCES += src/pool/worker.h src/pool/worker.c
 
 src_SOURCES += src/quantize/document.h src/quantize/document.c

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* asprintf */
 #include "tools/auto_precision.h"
 
 #include "tools/interrupt.h"
@@ -58,10 +59,12 @@ static grt_status candidate_open(const search *s, const char *precision, candida
     /* With the roundings of the target's plan: the CPU's own plans round products alone. */
     static const char keeps_narrowing[] = "bfloat16_products";
     grt_compile_options options = s->a->options;
-    char disabled[1024];
+    const char *also = options.disable_passes;
+    char *disabled = NULL;
+    *c = (candidate){0};
     if (!is_for_cpu(s)) {
-        const char *also = options.disable_passes;
-        snprintf(disabled, sizeof disabled, "%s%s%s", keeps_narrowing, also ? "," : "", also ? also : "");
+        if (asprintf(&disabled, "%s%s%s", keeps_narrowing, also ? "," : "", also ? also : "") < 0)
+            return GRT_STATUS_OUT_OF_MEMORY;
         options.disable_passes = disabled;
     }
     options.target = NULL;
@@ -72,8 +75,8 @@ static grt_status candidate_open(const search *s, const char *precision, candida
     options.progress = NULL;
     options.warning = NULL;
     options.precision = precision;
-    *c = (candidate){0};
     grt_status status = grt_model_open_with(s->runtime, s->model, &options, &c->model);
+    free(disabled);
     if (status == GRT_OK)
         status = grt_session_create(c->model, "cpu", NULL, &c->session);
     return status == GRT_OK ? grt_context_create(c->session, &c->context) : status;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrun compare: two models, or one on two devices, tensor by tensor: where they begin to differ, and how
- * the difference grows. The plans run as they are: what is compared has one name in both, or comes from steps
- * of one op that were made of the same nodes. */
+ * the difference grows. The plans run as they are. A tensor's name is that of the model's tensor that it is,
+ * also behind fused steps; tensors that are none of the model's are compared if steps alike make them of the
+ * same nodes. */
 #include "tools/commands.h"
 #include "tools/element.h"
 #include "tools/inputs.h"
@@ -29,9 +30,10 @@ typedef struct compare {
 
 /* A tensor that the first model made. */
 typedef struct made {
-    char *name, *op, *nodes;
-    grt_tensor t; /* data is a copy */
-    bool met;     /* by the second */
+    char *name, *op, *nodes, *form;
+    bool is_of_file; /* the name is a tensor's of the file, else that of the nodes */
+    grt_tensor t;    /* data is a copy */
+    bool met;        /* by the second */
 } made;
 
 typedef struct difference {
@@ -44,6 +46,7 @@ typedef struct difference {
 } difference;
 
 typedef struct comparison {
+    const grt_model *model; /* that runs */
     made *made;
     size_t n_made, most_made;
     difference *differences;
@@ -109,8 +112,27 @@ static bool is_of_file(const char *name)
     return !strchr(name, '\x1f');
 }
 
-static void note_made(comparison *c, const char *name, const char *op, const char *nodes, const grt_tensor *t)
+/* What a step does beside its op: the activation that it has, and which inputs. Fused otherwise, it has
+ * others.
+ */
+static const char *form_of_step(const comparison *c, int32_t step, char *out, size_t size)
 {
+    grt_step_info info = {.struct_size = sizeof info};
+    size_t n = 0;
+    if (step >= 0 && grt_model_step(c->model, (size_t)step, &info) == GRT_OK)
+        n = (size_t)snprintf(out, size, "%s/", info.detail);
+    for (size_t i = 0; i < info.n_inputs && n + 2 < size; i++)
+        out[n++] = info.inputs[i] < 0 ? '-' : '+';
+    while (n > 0 && out[n - 1] == '-') /* as if it ended before them */
+        n--;
+    out[n < size ? n : size - 1] = 0;
+    return out;
+}
+
+static void note_made(comparison *c, const char *name, const char *op, const char *nodes, int32_t step,
+                      const grt_tensor *t)
+{
+    char form[512];
     if (c->n_made == c->most_made) {
         const size_t most = 2 * c->most_made + 64;
         made *grown = realloc(c->made, most * sizeof *grown);
@@ -120,10 +142,14 @@ static void note_made(comparison *c, const char *name, const char *op, const cha
         c->made = grown;
         c->most_made = most;
     }
-    made m = {
-        .name = strdup(is_of_file(name) ? name : nodes), .op = strdup(op), .nodes = strdup(nodes), .t = *t};
+    made m = {.name = strdup(is_of_file(name) ? name : nodes),
+              .op = strdup(op),
+              .nodes = strdup(nodes),
+              .form = strdup(form_of_step(c, step, form, sizeof form)),
+              .is_of_file = is_of_file(name),
+              .t = *t};
     m.t.data = malloc(grt_tensor_bytes(t) + 1);
-    c->failed = c->failed || !m.name || !m.op || !m.nodes || !m.t.data;
+    c->failed = c->failed || !m.name || !m.op || !m.nodes || !m.form || !m.t.data;
     if (m.t.data && grt_tensor_bytes(t))
         memcpy(m.t.data, t->data, grt_tensor_bytes(t));
     c->made[c->n_made++] = m;
@@ -133,7 +159,7 @@ static void watch_first(void *user, const grt_watched *w)
 {
     comparison *c = user;
     if (is_numeric(w->value) && !c->failed)
-        note_made(c, w->tensor, w->op, w->nodes, w->value);
+        note_made(c, w->tensor, w->op, w->nodes, w->step, w->value);
 }
 
 /* ---- differences ---- */
@@ -146,16 +172,22 @@ static bool divergence_is_half(grt_dtype dtype)
 static made *divergence_find_made(comparison *c, const char *name)
 {
     for (size_t i = 0; i < c->n_made; i++) /* a few thousand, and the runs took longer */
-        if (!strcmp(c->made[i].name, name))
+        if (c->made[i].is_of_file && !strcmp(c->made[i].name, name))
             return &c->made[i];
     return NULL;
 }
 
+/* A model's tensor and another one of its tensors are not the same, whatever made them. */
 static made *find_same_nodes(comparison *c, const grt_watched *w)
 {
-    for (size_t i = 0; i < c->n_made; i++)
-        if (!c->made[i].met && !strcmp(c->made[i].nodes, w->nodes) && !strcmp(c->made[i].op, w->op))
-            return &c->made[i];
+    char form[512];
+    form_of_step(c, w->step, form, sizeof form);
+    for (size_t i = 0; i < c->n_made; i++) {
+        made *m = &c->made[i];
+        if (!m->met && !(m->is_of_file && is_of_file(w->tensor)) && !strcmp(m->nodes, w->nodes) &&
+            !strcmp(m->op, w->op) && !strcmp(m->form, form))
+            return m;
+    }
     return NULL;
 }
 
@@ -257,7 +289,7 @@ static bool divergence_take_outputs(comparison *c, const loaded *l, bool is_firs
             is_numeric(&t)) {
             made *first = is_first ? NULL : divergence_find_made(c, name);
             if (is_first)
-                note_made(c, name, "output", name, &t);
+                note_made(c, name, "output", name, -1, &t);
             else if (first)
                 note_difference(c, first, "output", &t, true);
         }
@@ -298,6 +330,7 @@ static bool bind_same(const loaded *to, const loaded *from, grt_value *const *va
 
 static bool run_watched(const loaded *l, comparison *c, bool is_first)
 {
+    c->model = l->model;
     const bool ok = grt_context_set_watch(l->context, is_first ? watch_first : watch_second, c) == GRT_OK &&
                     grt_context_run(l->context) == GRT_OK && divergence_take_outputs(c, l, is_first);
     if (!ok)
@@ -388,7 +421,8 @@ static void divergence_print_text(const compare *request, const comparison *c)
     tool_print("compared %zu tensors; %zu only in the first, %zu only in the second, %zu of other dims\n",
                c->n, count_only_first(c), c->only_second, c->reshaped);
     if (first)
-        tool_print("first beyond the tolerance: '%s', made by %s\n", first->first->name, first->op);
+        tool_print("first beyond the tolerance: '%s', made by %s '%s'\n", first->first->name, first->op,
+                   first->first->nodes);
     else
         tool_print("all within the tolerance\n");
 }
@@ -399,6 +433,7 @@ static void release_comparison(comparison *c)
         free(c->made[i].name);
         free(c->made[i].op);
         free(c->made[i].nodes);
+        free(c->made[i].form);
         free(c->made[i].t.data);
     }
     for (size_t i = 0; i < c->n; i++)

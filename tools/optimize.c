@@ -280,6 +280,8 @@ const tool_option optimize_options[] = {
     OPTION_INT(request, level, 0, 2, "--level", "N",
                "0: only what execution needs, 1: clean and fold, 2: everything (default)"),
     OPTION_TEXT(request, options.disable_passes, "--disable-pass", "NAME,...", "leave passes out"),
+    OPTION_TEXT(request, options.enable_passes, "--enable-pass", "NAME,...",
+                "run passes that the target does not ask for"),
     OPTION_FLAG(request, list_passes, "--list-passes", "print the names of all passes and do nothing else"),
     OPTION_TEXT(
         request, options.precision, "--precision", "P",

@@ -44,7 +44,7 @@ void cpu_amx_release(void)
 
 /* ---- what this process has ---- */
 
-static bool is_permitted, has_bf16;
+static bool is_offered, is_permitted, has_bf16;
 
 /* XCR0 says which registers the system saves: bits 17 and 18 are those of tiles. */
 static bool system_saves_tiles(void)
@@ -57,38 +57,48 @@ static bool system_saves_tiles(void)
     return (low & TILES) == TILES;
 }
 
-/* Linux gives a process room for tiles when it asks for it. */
-static bool system_permits_tiles(void)
+enum { GET_SUPPORTED = 0x1021, REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* of arch_prctl */
+
+/* True if Linux gives a process room for tiles when it asks for it. */
+static bool system_offers_tiles(void)
 {
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+    uint64_t features = 0;
+    return syscall(SYS_arch_prctl, GET_SUPPORTED, &features) == 0 && (features >> TILE_DATA & 1);
+}
+
+static void amx_look(void)
+{
+    enum { BF16 = 1u << 22, TILE = 1u << 24, INT8 = 1u << 25 }; /* of leaf 7 */
+    unsigned a, b, c, d = 0;
+    is_offered = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & TILE) && (d & INT8) &&
+                 system_saves_tiles() && system_offers_tiles();
+    has_bf16 = is_offered && (d & BF16);
 }
 
 static void amx_ask(void)
 {
-    enum { BF16 = 1u << 22, TILE = 1u << 24, INT8 = 1u << 25 }; /* of leaf 7 */
-    unsigned a, b, c, d = 0;
-    is_permitted = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & TILE) && (d & INT8) &&
-                   system_saves_tiles() && system_permits_tiles();
-    has_bf16 = is_permitted && (d & BF16);
+    is_permitted = syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
-static void ask_once(void)
+bool cpu_amx_offered(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, amx_ask);
-}
-
-bool cpu_amx_permitted(void)
-{
-    ask_once();
-    return is_permitted;
+    pthread_once(&once, amx_look);
+    return is_offered;
 }
 
 bool cpu_amx_has_bf16(void)
 {
-    ask_once();
-    return has_bf16;
+    return cpu_amx_offered() && has_bf16;
+}
+
+bool cpu_amx_permitted(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!cpu_amx_offered())
+        return false;
+    pthread_once(&once, amx_ask);
+    return is_permitted;
 }
 
 #else
@@ -102,12 +112,17 @@ void cpu_amx_release(void)
 {
 }
 
-bool cpu_amx_permitted(void)
+bool cpu_amx_offered(void)
 {
     return false;
 }
 
 bool cpu_amx_has_bf16(void)
+{
+    return false;
+}
+
+bool cpu_amx_permitted(void)
 {
     return false;
 }

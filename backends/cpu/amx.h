@@ -26,12 +26,14 @@ typedef struct cpu_amx_shapes {
 
 _Static_assert(sizeof(cpu_amx_shapes) == 64, "the instruction reads 64 bytes");
 
-/* True if processor and system have tiles for products of bytes and the system lets this process use them,
- * which the first call asks of it, once a process, and for all of its threads. Kernels ask for the level
- * (isa.h) instead, which may be capped. */
-bool cpu_amx_permitted(void);
+/* True if processor and system have tiles for products of bytes. Nothing is asked of the system. */
+bool cpu_amx_offered(void);
 /* And products of bfloat16 in tiles. */
 bool cpu_amx_has_bf16(void);
+/* True if the system lets this process use them: the first call asks it, for all threads of the process,
+ * after which Linux refuses signal stacks too small for tiles. Kernels ask cpu_isa_may_use_tiles (isa.h)
+ * instead, which may be capped. */
+bool cpu_amx_permitted(void);
 
 /* For a block of 1 to CPU_AMX_BLOCK_ROWS rows: tiles 0 and 1 are sums of its upper 16 rows, 2 and 3 those of
  * the rest; 4 and 5 hold these rows of A, 6 and 7 two panels of B. Those of the rest have no shape where

@@ -5,6 +5,7 @@
 #endif
 #include "backends/cpu/convert.h"
 
+#include "backends/cpu/dispatch.h"
 #include "backends/cpu/pointwise_loops.h"
 #include "src/base/element.h"
 #include "src/base/int64.h"
@@ -94,8 +95,72 @@ CONVERT_TO(uint32_t, u32, SAME, FROM_FLOAT, FROM_FLOAT)
 CONVERT_TO(uint64_t, u64, SAME, FROM_FLOAT_U64, FROM_FLOAT_U64)
 CONVERT_TO(uint8_t, bool, TRUTH, TRUTH, TRUTH)
 
+/* ---- float32 to integers, as long as an int32 holds all of a block: the same bits, by vector code ---- */
+
+CPU_BODY fits_body(const float *x, int64_t n, int32_t *out_wild)
+{
+    int32_t wild = 0;
+#pragma omp simd reduction(| : wild)
+    for (int64_t i = 0; i < n; i++)
+        wild |= !(x[i] >= -0x1p31f) | !(x[i] < 0x1p31f);
+    *out_wild = wild;
+}
+CPU_DISPATCH(fits, (const float *x, int64_t n, int32_t *out_wild), (x, n, out_wild))
+
+#define SMALL_TO(bits, expr)                                                               \
+    CPU_BODY small_##bits##_body(const float *x, uint##bits##_t *o, int64_t n)             \
+    {                                                                                      \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) o[i] = (uint##bits##_t)(expr); \
+    }                                                                                      \
+    CPU_DISPATCH(small_##bits, (const float *x, uint##bits##_t *o, int64_t n), (x, o, n))
+SMALL_TO(8, (int32_t)x[i])
+SMALL_TO(16, (int32_t)x[i])
+SMALL_TO(32, (int32_t)x[i])
+SMALL_TO(64, (int64_t)(int32_t)x[i])
+
+CPU_BODY truths_body(const float *x, uint8_t *o, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        o[i] = x[i] != 0.0f;
+}
+CPU_DISPATCH(truths, (const float *x, uint8_t *o, int64_t n), (x, o, n))
+
+/* False: not of this kind. */
+static bool convert_small(grt_dtype from, const float *x, grt_dtype to, void *out, int64_t n)
+{
+    int32_t wild;
+    if (from != GRT_DTYPE_FLOAT)
+        return false;
+    if (to == GRT_DTYPE_BOOL) {
+        truths(x, out, n);
+        return true;
+    }
+    if (!grt_dtype_in(to, GRT_SET_INTS))
+        return false;
+    fits(x, n, &wild);
+    if (wild)
+        return false;
+    switch (grt_dtype_size(to)) {
+    case 1:
+        small_8(x, out, n);
+        break;
+    case 2:
+        small_16(x, out, n);
+        break;
+    case 4:
+        small_32(x, out, n);
+        break;
+    default:
+        small_64(x, out, n);
+    }
+    return true;
+}
+
 void cpu_convert_plain(grt_dtype from, const void *in, grt_dtype to, void *out, int64_t n)
 {
+    if (convert_small(from, in, to, out, n))
+        return;
     switch (to) {
     case GRT_DTYPE_FLOAT:
         to_f32(from, in, out, n);

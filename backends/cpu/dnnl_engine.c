@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "backends/cpu/dnnl_library.h"
 #include "backends/cpu/isa.h"
@@ -18,12 +19,18 @@ static _Atomic(dnnl_engine_t) the_engine;
 #define ISA_AVX512 dnnl_cpu_isa_avx512_core_bf16
 #endif
 
-/* The library takes a cap only before its first use in the process. */
+/* The library takes a cap only before its first use in the process. It computes float32 alone here, for which
+ * it has no use of AMX, and would yet ask for tiles (cpu_isa_may_use_tiles): so that level is capped always,
+ * unless the library's own variable says what it may use, or the program has used it before. */
 static bool cap_isa(void)
 {
     static const dnnl_cpu_isa_t levels[CPU_ISA_COUNT] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, ISA_AVX512,
                                                          ISA_AVX512};
-    return !cpu_isa_is_capped() || onednn->set_max_cpu_isa(levels[cpu_isa_best()]) == dnnl_success;
+    const bool by_us = cpu_isa_is_capped();
+    if (!by_us &&
+        (cpu_isa_best() < CPU_ISA_AMX || getenv("DNNL_MAX_CPU_ISA") || getenv("ONEDNN_MAX_CPU_ISA")))
+        return true;
+    return onednn->set_max_cpu_isa(levels[cpu_isa_best()]) == dnnl_success || !by_us;
 }
 
 static grt_status engine_fail(grt_status status, const char *what, char *err, size_t n)

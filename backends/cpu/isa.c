@@ -36,7 +36,7 @@ static cpu_isa level_of_machine(void)
 #if defined(__x86_64__) && defined(__GNUC__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-        return __builtin_cpu_supports("avx512vnni") && cpu_amx_permitted() ? CPU_ISA_AMX : CPU_ISA_AVX512;
+        return __builtin_cpu_supports("avx512vnni") && cpu_amx_offered() ? CPU_ISA_AMX : CPU_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HAS_F16C)
         return CPU_ISA_AVX2;
 #endif
@@ -69,6 +69,11 @@ cpu_isa cpu_isa_best(void)
 {
     pthread_once(&once, read_environment);
     return level;
+}
+
+bool cpu_isa_may_use_tiles(void)
+{
+    return cpu_isa_best() >= CPU_ISA_AMX && cpu_amx_permitted();
 }
 
 bool cpu_isa_is_capped(void)
@@ -107,7 +112,7 @@ bool cpu_isa_has_avx512_bf16(void)
 
 bool cpu_isa_has_amx_bf16(void)
 {
-    return cpu_isa_best() >= CPU_ISA_AMX && cpu_amx_has_bf16();
+    return cpu_amx_has_bf16() && cpu_isa_may_use_tiles();
 }
 
 grt_status cpu_isa_check(void)

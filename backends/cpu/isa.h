@@ -21,13 +21,17 @@ typedef enum cpu_isa { CPU_ISA_BASE, CPU_ISA_AVX2, CPU_ISA_AVX512, CPU_ISA_AMX, 
 /* The name of a level, as GRAPHRT_CPU_ISA has it. */
 const char *cpu_isa_name(cpu_isa isa);
 
-/* The highest level that this machine has. Where that is AMX, the first call asks the system to let the
- * process use tiles, which it must before a thread touches one. */
+/* The highest level that this machine has. */
 cpu_isa cpu_isa_of_machine(void);
 
 /* The level that kernels use: the machine's, or what GRAPHRT_CPU_ISA says if that is lower. The environment
  * is read once a process. */
 cpu_isa cpu_isa_best(void);
+
+/* True if this process may use AMX's tiles. The first call at level AMX asks the system, which from then on
+ * refuses the whole process signal stacks (sigaltstack) that have no room for tiles, and refuses tiles if a
+ * thread has such a stack. So it is called by who is about to use tiles, and by nobody else. */
+bool cpu_isa_may_use_tiles(void);
 
 /* True if GRAPHRT_CPU_ISA names a level; it then holds for libraries as well. */
 bool cpu_isa_is_capped(void);

@@ -87,6 +87,34 @@ void cpu_fill(void *dst, const void *element, size_t size, int64_t n, int32_t th
                     c + 1 == chunks ? n - c * GRAIN : GRAIN);
 }
 
+#define DEFINE_OUTSIDE(bits)                                                                       \
+    CPU_BODY outside_##bits##_body(const int##bits##_t *v, int64_t n, int64_t size, int *out_any)  \
+    {                                                                                              \
+        const int##bits##_t most = size > INT##bits##_MAX ? INT##bits##_MAX : (int##bits##_t)size; \
+        int##bits##_t any = 0;                                                                     \
+        _Pragma("omp simd reduction(| : any)") for (int64_t i = 0; i < n; i++) any |=              \
+            (v[i] >= most) | (v[i] < -most);                                                       \
+        *out_any = any != 0;                                                                       \
+    }                                                                                              \
+    CPU_DISPATCH(outside_##bits, (const int##bits##_t *v, int64_t n, int64_t size, int *out_any),  \
+                 (v, n, size, out_any))
+DEFINE_OUTSIDE(32)
+DEFINE_OUTSIDE(64)
+
+int64_t cpu_index_outside(const grt_tensor *indices, int64_t size)
+{
+    const int64_t n = grt_tensor_elements(indices);
+    int any = 0;
+    if (indices->dtype == GRT_DTYPE_INT32 && n > 0)
+        outside_32(indices->data, n, size, &any);
+    else if (n > 0)
+        outside_64(indices->data, n, size, &any);
+    for (int64_t i = 0; any && i < n; i++)
+        if (cpu_index(indices, i) < -size || cpu_index(indices, i) >= size)
+            return i;
+    return -1;
+}
+
 static void swap_axes(cpu_move *m, int32_t a, int32_t b)
 {
     int64_t dim = m->dims[a], to = m->to[a], from = m->from[a];

@@ -49,6 +49,8 @@ static inline int64_t cpu_index(const grt_tensor *t, int64_t i)
 {
     return t->dtype == GRT_DTYPE_INT32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
 }
+/* Position of the first index that is outside [-size, size), -1 if none is. */
+int64_t cpu_index_outside(const grt_tensor *indices, int64_t size);
 /* The pointer `i` elements of `size` bytes further. */
 static inline void *cpu_at(void *data, int64_t i, size_t size)
 {

@@ -267,36 +267,61 @@ INLINE void fold_windows(const cpu_pool *p, const lines *l, const tile *t, const
     }
 }
 
-INLINE void scale(float *y, int64_t n, double count)
+INLINE void scale(float *y, int64_t n, double share)
 {
-    const float factor = count > 0 ? (float)(1.0 / count) : 0.0f;
+    const float factor = (float)share;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] *= factor;
 }
 
-/* Sums become averages: all columns whose windows lie inside divide by the same number. */
+/* One over the elements of the window at output position o of dim i. */
+INLINE double share_of(const cpu_pool *p, int32_t i, int64_t o)
+{
+    const int64_t count = cpu_pool_count(p, i, o);
+    return count > 0 ? 1.0 / (double)count : 0.0;
+}
+
+/* Outputs from *low to *high, of the n from `first` on, whose windows lie inside and so have all taps. */
+INLINE void inside_of(int64_t first, int64_t n, int64_t stride, int64_t begin, int64_t in, int64_t reach,
+                      int64_t *low, int64_t *high)
+{
+    int64_t from = (begin + stride - 1) / stride - first, to = in + begin - reach;
+    to = to < 0 ? 0 : to / stride + 1 - first;
+    *low = from < 0 ? 0 : from > n ? n : from;
+    *high = to < *low ? *low : to > n ? n : to;
+}
+
+/* Sums become averages: all columns whose windows lie inside divide by the same number. Divisions are made
+ * once a tile for the first columns at either edge, and for the lines inside. */
 INLINE void divide_sums(const cpu_pool *p, const lines *l, const tile *t)
 {
+    enum { EDGE = 8 };
     const int32_t last = p->w.spatial - 1;
-    int64_t count = 1, rest = t->position;
+    double outer = 1.0, left[EDGE], right[EDGE];
+    int64_t rest = t->position, low, high, row_low, row_high;
     for (int32_t i = last - 2; i >= 0; i--) {
-        count = grt_mul_saturated(count, cpu_pool_count(p, i, rest % p->w.out[i]));
+        outer *= share_of(p, i, rest % p->w.out[i]);
         rest /= p->w.out[i];
     }
-    int64_t low = (l->begin + l->stride - 1) / l->stride - t->col, high = l->in_cols + l->begin - l->reach;
-    high = high < 0 ? 0 : high / l->stride + 1 - t->col;
-    low = low < 0 ? 0 : low > t->cols ? t->cols : low;
-    high = high < low ? low : high > t->cols ? t->cols : high;
+    inside_of(t->col, t->cols, l->stride, l->begin, l->in_cols, l->reach, &low, &high);
+    inside_of(t->row, t->rows, l->row_stride, l->row_begin, l->in_rows, l->row_reach, &row_low, &row_high);
+    for (int64_t i = 0; i < low && i < EDGE; i++)
+        left[i] = share_of(p, last, t->col + i);
+    for (int64_t i = 0; i < t->cols - high && i < EDGE; i++)
+        right[i] = share_of(p, last, t->col + high + i);
+    const double inside = 1.0 / (double)l->taps, row_inside = 1.0 / (double)l->row_taps;
     for (int64_t r = 0; r < t->rows; r++) {
         float *y = t->y + r * l->cols * l->inner;
-        const double rows =
-            (double)grt_mul_saturated(count, last > 0 ? cpu_pool_count(p, last - 1, t->row + r) : 1);
+        const double row = last == 0                      ? outer
+                           : r >= row_low && r < row_high ? outer * row_inside
+                                                          : outer * share_of(p, last - 1, t->row + r);
         for (int64_t i = 0; i < low; i++)
-            scale(y + i * l->inner, l->inner, rows * (double)cpu_pool_count(p, last, t->col + i));
-        scale(y + low * l->inner, (high - low) * l->inner, rows * (double)l->taps);
+            scale(y + i * l->inner, l->inner, row * (i < EDGE ? left[i] : share_of(p, last, t->col + i)));
+        scale(y + low * l->inner, (high - low) * l->inner, row * inside);
         for (int64_t i = high; i < t->cols; i++)
-            scale(y + i * l->inner, l->inner, rows * (double)cpu_pool_count(p, last, t->col + i));
+            scale(y + i * l->inner, l->inner,
+                  row * (i - high < EDGE ? right[i - high] : share_of(p, last, t->col + i)));
     }
 }
 
@@ -326,16 +351,30 @@ CPU_BODY pool_tile_body(const cpu_pool *p, const float *x, float *y, int64_t ite
 CPU_DISPATCH(pool_tile, (const cpu_pool *p, const float *x, float *y, int64_t item, float *memory),
              (p, x, y, item, memory))
 
-void cpu_pool_tiles_run(const cpu_pool *p, const float *x, float *y, void *workspace)
+/* Tiles of an output, and floats that one takes of the workspace. */
+static int64_t pool_tiles_of(const cpu_pool *p, int64_t *out_floats)
 {
     const lines l = lines_of(p);
     const cpu_pool_tiles *t = &p->tiles;
-    const int64_t items = l.planes * l.outer * ((l.rows + t->rows - 1) / t->rows) *
-                          ((l.cols + t->cols - 1) / t->cols),
-                  in_rows = t->copied ? read_by(t->rows, l.row_stride, l.row_reach) : 0,
-                  floats = (in_rows + 2 * t->rows) * t->line;
+    const int64_t in_rows = t->copied ? read_by(t->rows, l.row_stride, l.row_reach) : 0;
+    *out_floats = (in_rows + 2 * t->rows) * t->line;
+    return l.planes * l.outer * ((l.rows + t->rows - 1) / t->rows) * ((l.cols + t->cols - 1) / t->cols);
+}
+
+void cpu_pool_tiles_run_part(const cpu_pool *p, const float *x, float *y, float *workspace)
+{
+    int64_t floats;
+    const int64_t tiles = pool_tiles_of(p, &floats);
+    for (int64_t i = 0; i < tiles; i++)
+        pool_tile(p, x, y, i, workspace);
+}
+
+void cpu_pool_tiles_run(const cpu_pool *p, const float *x, float *y, void *workspace)
+{
+    int64_t floats;
+    const int64_t tiles = pool_tiles_of(p, &floats);
     const bool many = grt_mul_saturated(p->batch * p->channels * p->w.out_pixels, p->w.taps) > CPU_GRAIN;
 #pragma omp parallel for num_threads(p->threads) if (many) schedule(static)
-    for (int64_t i = 0; i < items; i++)
+    for (int64_t i = 0; i < tiles; i++)
         pool_tile(p, x, y, i, (float *)workspace + cpu_thread() * floats);
 }

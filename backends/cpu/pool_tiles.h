@@ -12,5 +12,7 @@
 bool cpu_pool_cut(const cpu_pool *p, cpu_pool_tiles *t, size_t *out_bytes);
 /* x and y have elements. workspace: 64-byte aligned. */
 void cpu_pool_tiles_run(const cpu_pool *p, const float *x, float *y, void *workspace);
+/* The same on the caller's thread alone, which may be one of a team. workspace: of one thread. */
+void cpu_pool_tiles_run_part(const cpu_pool *p, const float *x, float *y, float *workspace);
 
 #endif

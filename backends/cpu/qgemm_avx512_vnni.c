@@ -53,7 +53,7 @@ const grt_qgemm_kernel *grt_qgemm_kernel_amx(void)
                                             .block = multiply_tiles,
                                             .leave = cpu_amx_release,
                                             QGEMM_LOOPS};
-    return cpu_isa_best() >= CPU_ISA_AMX ? &kernel : NULL;
+    return cpu_isa_may_use_tiles() ? &kernel : NULL;
 }
 
 #else

@@ -18,6 +18,16 @@ typedef struct cpu_norm {
     const float *scale, *bias; /* of `size` values; bias, or both, may be NULL */
 } cpu_norm;
 
+/* How a row becomes one number: a sum of values, of their absolute values or squares; the largest or the
+ * least, NaN if one is NaN. */
+typedef enum cpu_fold {
+    CPU_FOLD_SUM,
+    CPU_FOLD_ABS,
+    CPU_FOLD_SQUARE,
+    CPU_FOLD_LARGEST,
+    CPU_FOLD_LEAST
+} cpu_fold;
+
 typedef struct cpu_rows {
     /* As cpu_softmax_row, for n > 0. */
     void (*softmax)(const float *x, float *y, int64_t n, bool log);
@@ -29,6 +39,9 @@ typedef struct cpu_rows {
     /* As cpu_norm_rows. */
     void (*normalise)(const cpu_norm *norm, const float *x, float *y, int64_t rows, float *means,
                       float *factors);
+    /* out[i], for i < rows, is row i's number; rows have n > 0 values and lie one behind the other. Sums are
+     * made in float32 for at most a thousand values, then in double. */
+    void (*fold)(cpu_fold how, const float *x, int64_t rows, int64_t n, double *out);
 } cpu_rows;
 
 extern const cpu_rows cpu_rows_base, cpu_rows_avx2, cpu_rows_avx512;

@@ -1,68 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See float8_bulk.h. The form is that of qgemm_bulk.cu: a block stays for several tiles of 128 rows; one warp
- * has operands fetched, a second one residuals; two warpgroups take turns, so that results of one leave while
- * products of the other run. */
+/* See float8_bulk.h and bulk_turns.cuh. */
 #include "backends/cuda/float8_bulk.h"
 
-#include "backends/cuda/bulk_rows.cuh"
+#include "backends/cuda/bulk_turns.cuh"
 #include "backends/cuda/float8.cuh"
 #include "backends/cuda/qgemm_store.cuh"
-#include "backends/cuda/warpgroup.cuh"
 
 namespace
 {
 
-enum { ROWS = 128, HALF = 64, TURNS = 2, LANE_COLUMNS = 8, LANES_COLUMNS = 32 };
-
-template <int COLUMNS_, int Y_BYTES> struct form {
-    enum {
-        COLUMNS = COLUMNS_,
-        SIZE = Y_BYTES,
-        X_STAGE = ROWS * PANEL_ROW,
-        W_STAGE = COLUMNS * PANEL_ROW,
-        STAGES = COLUMNS == 64  ? 7
-                 : Y_BYTES == 1 ? 5
-                                : 4,
-        LINE = COLUMNS * Y_BYTES < PANEL_ROW ? COLUMNS * Y_BYTES : PANEL_ROW, /* of a panel of results */
-        SWIZZLE = LINE / 16 - 1,
-        PANELS = COLUMNS * Y_BYTES / LINE,
-        PANEL = HALF * LINE,
-        OUT = 2 * PANELS * PANEL,
-        THREADS = 128 * (TURNS + 1)
-    };
+template <int N> struct float8_columns {
+    float scale[TURNS][N], bias[TURNS][N];
 };
 
-template <class F> struct bulk_room {
-    char x[F::STAGES][F::X_STAGE], w[F::STAGES][F::W_STAGE], out[TURNS][F::OUT];
-    alignas(16) float scale[TURNS][F::COLUMNS], bias[TURNS][F::COLUMNS];
-    uint64_t full[F::STAGES], empty[F::STAGES], residual_full[TURNS], out_empty[TURNS], summed[TURNS];
-};
+template <class F> using float8_room = turn_room<F, float8_columns<F::COLUMNS>>;
 
-struct bulk_maps {
-    CUtensorMap x, w, residual, y;
+struct float8_work : turn_work {
+    int stages; /* of a tile */
 };
-
-struct bulk_work {
-    int columns, tiles, stages; /* columns: of tiles */
-};
-
-template <class F> struct bulk_tile {
-    int row, column;
-    __device__ __forceinline__ bulk_tile(const bulk_work &work, int tile)
-        : row(tile / work.columns * ROWS), column(tile % work.columns * F::COLUMNS)
-    {
-    }
-};
-
-/* ---- what is fetched ---- */
 
 template <class F>
-__device__ __forceinline__ void fetch_operands(const bulk_work &work, const bulk_maps &maps,
-                                               bulk_room<F> &room)
+__device__ __forceinline__ void fetch_operands(const float8_work &work, const turn_maps &maps,
+                                               float8_room<F> &room)
 {
     ring place = {0, 0};
     for (int tile = blockIdx.x; tile < work.tiles; tile += gridDim.x) {
-        const bulk_tile<F> t(work, tile);
+        const turn_tile<F> t(work, tile);
         for (int c = 0; c < work.stages; c++, place.next(F::STAGES)) {
             barrier_wait(&room.empty[place.at], place.phase ^ 1);
             uint64_t *full = &room.full[place.at];
@@ -73,103 +36,28 @@ __device__ __forceinline__ void fetch_operands(const bulk_work &work, const bulk
     }
 }
 
-template <class F>
-__device__ __forceinline__ void fetch_residuals(const bulk_work &work, const bulk_maps &maps,
-                                                bulk_room<F> &room)
-{
-    int turn = 0;
-    uint32_t phase = 1;
-    for (int tile = blockIdx.x; tile < work.tiles; tile += gridDim.x) {
-        const bulk_tile<F> t(work, tile);
-        barrier_wait(&room.out_empty[turn], phase);
-        barrier_expect(&room.residual_full[turn], F::OUT);
-        for (int half = 0; half < 2; half++)
-            for (int p = 0; p < F::PANELS; p++)
-                bulk_fetch_rows(room.out[turn] + (half * F::PANELS + p) * F::PANEL, &maps.residual,
-                                t.column + p * (F::LINE / F::SIZE), t.row + half * HALF,
-                                &room.residual_full[turn]);
-        turn ^= 1;
-        phase ^= turn == 0;
+struct float8_panels {
+    static __device__ __forceinline__ void multiply(float (&c)[8][4], uint64_t a, uint64_t b, int adds)
+    {
+        asm volatile("{.reg .pred p; setp.ne.b32 p, %34, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3 " WARPGROUP_R64
+                     ", %32, %33, p, 1, 1;}"
+                     : WARPGROUP_C64(c)
+                     : "l"(a), "l"(b), "r"(adds));
     }
-}
-
-/* ---- sums ---- */
-
-#define FLOAT8_C4(c, i)  "+f"((c)[i][0]), "+f"((c)[i][1]), "+f"((c)[i][2]), "+f"((c)[i][3])
-#define FLOAT8_C16(c, i) FLOAT8_C4(c, i), FLOAT8_C4(c, (i) + 1), FLOAT8_C4(c, (i) + 2), FLOAT8_C4(c, (i) + 3)
-
-/* c (+)= 64 x 32 by 32 x 64 or 128. */
-__device__ __forceinline__ void multiply(float (&c)[8][4], uint64_t a, uint64_t b, int adds)
-{
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %34, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3 {"
-                 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,"
-                 "%25,%26,%27,%28,%29,%30,%31}, %32, %33, p, 1, 1;}"
-                 : FLOAT8_C16(c, 0), FLOAT8_C16(c, 4)
-                 : "l"(a), "l"(b), "r"(adds));
-}
-__device__ __forceinline__ void multiply(float (&c)[16][4], uint64_t a, uint64_t b, int adds)
-{
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 " WARPGROUP_R128
-                 ", %64, %65, p, 1, 1;}"
-                 : FLOAT8_C16(c, 0), FLOAT8_C16(c, 4), FLOAT8_C16(c, 8), FLOAT8_C16(c, 12)
-                 : "l"(a), "l"(b), "r"(adds));
-}
-
-template <class F>
-__device__ __forceinline__ void sum_stages(int stages, ring &place, bulk_room<F> &room, uint64_t *summed,
-                                           float (&sum)[2][F::COLUMNS / 8][4])
-{
-    const auto release = [&](int stage) {
-        if (threadIdx.x % 32 == 0)
-            barrier_arrive(&room.empty[stage]);
-    };
-    int before = 0;
-    for (int k = 0; k < stages; k++) {
-        barrier_wait(&room.full[place.at], place.phase);
-        const uint32_t x = shared_address(room.x[place.at]), w = shared_address(room.w[place.at]);
-        warpgroup_begin();
-#pragma unroll
-        for (int p = 0; p < PANEL_ROW / 32; p++)
-#pragma unroll
-            for (int half = 0; half < 2; half++)
-                multiply(sum[half], panel_descriptor(x + half * HALF * PANEL_ROW + p * 32),
-                         panel_descriptor(w + p * 32), k > 0 || p > 0);
-        warpgroup_commit();
-        warpgroup_wait<1>();
-        if (k > 0)
-            release(before);
-        before = place.at;
-        place.next(F::STAGES);
+    static __device__ __forceinline__ void multiply(float (&c)[16][4], uint64_t a, uint64_t b, int adds)
+    {
+        asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 " WARPGROUP_R128
+                     ", %64, %65, p, 1, 1;}"
+                     : WARPGROUP_C128(c)
+                     : "l"(a), "l"(b), "r"(adds));
     }
-    if (threadIdx.x % 128 == 0)
-        barrier_arrive(summed);
-    warpgroup_wait<0>();
-    release(before);
-    warpgroup_hold<F::COLUMNS>(sum[0]);
-    warpgroup_hold<F::COLUMNS>(sum[1]);
-}
-
-/* ---- results ---- */
-
-/* Of a warpgroup alone. */
-__device__ __forceinline__ void group_sync(int group)
-{
-    asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
-}
-
-template <class F>
-__device__ __forceinline__ void fill_columns(const cuda_float8_finish &f, bulk_room<F> &room, int group,
-                                             int first)
-{
-    const int thread = threadIdx.x % 128;
-    const int64_t j = min(first + thread, (int)f.columns - 1);
-    if (thread >= F::COLUMNS)
-        return;
-    room.scale[group][thread] = *f.x_scale * f.w_scale[f.w_scale_each ? j : 0];
-    room.bias[group][thread] = f.bias ? f.bias[j] : 0.0f;
-}
+    template <int N> static __device__ __forceinline__ void hold(float (&c)[N][4])
+    {
+        warpgroup_hold<N * 8>(c);
+    }
+};
 
 /* Eight results of a row, which lie where their residuals do. */
 template <class Y>
@@ -196,6 +84,18 @@ __device__ __forceinline__ void store_eight(const cuda_float8_finish &f, const f
         }
         *(uint4 *)to = make_uint4(word[0], word[1], word[2], word[3]);
     }
+}
+
+template <class F>
+__device__ __forceinline__ void fill_columns(const cuda_float8_finish &f, float8_room<F> &room, int group,
+                                             int first)
+{
+    const int thread = threadIdx.x % 128;
+    const int64_t j = min(first + thread, (int)f.columns - 1);
+    if (thread >= F::COLUMNS)
+        return;
+    room.columns.scale[group][thread] = *f.x_scale * f.w_scale[f.w_scale_each ? j : 0];
+    room.columns.bias[group][thread] = f.bias ? f.bias[j] : 0.0f;
 }
 
 /* 64 rows of sums. Four tiles of 8 columns are 32 in the order of the map of weights. */
@@ -233,8 +133,8 @@ __device__ __forceinline__ void finish_half(const cuda_float8_finish &f, const f
 }
 
 template <class F, class Y, bool GELU>
-__device__ __forceinline__ void take_turns(const cuda_float8_finish &f, const bulk_work &work,
-                                           const bulk_maps &maps, bulk_room<F> &room, int group)
+__device__ __forceinline__ void take_turns(const cuda_float8_finish &f, const float8_work &work,
+                                           const turn_maps &maps, float8_room<F> &room, int group)
 {
     const bool first = threadIdx.x % 128 == 0;
     const float unit = f.y_scale ? 1.0f / *f.y_scale : 1.0f;
@@ -248,7 +148,7 @@ __device__ __forceinline__ void take_turns(const cuda_float8_finish &f, const bu
                 place.next(F::STAGES);
             continue;
         }
-        const bulk_tile<F> t(work, tile);
+        const turn_tile<F> t(work, tile);
         float sum[2][F::COLUMNS / 8][4];
         /* A barrier tells a phase from the next one only: nobody waits for stages that lie a whole ring
          * ahead. */
@@ -258,7 +158,7 @@ __device__ __forceinline__ void take_turns(const cuda_float8_finish &f, const bu
         }
         is_begin = false;
         fill_columns<F>(f, room, group, t.column);
-        sum_stages<F>(work.stages, place, room, &room.summed[group], sum);
+        sum_stages<F, float8_panels, PANEL_ROW / 32>(work.stages, place, room, &room.summed[group], sum);
         group_sync(group);
         if (f.residual)
             barrier_wait(&room.residual_full[group], phase);
@@ -266,16 +166,12 @@ __device__ __forceinline__ void take_turns(const cuda_float8_finish &f, const bu
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             char *out = room.out[group] + half * F::PANELS * F::PANEL;
-            finish_half<F, Y, GELU>(f, room.scale[group], room.bias[group], sum[half], unit, out);
-            asm volatile("fence.proxy.async.shared::cta;" ::
-                             : "memory"); /* the engine reads what was written */
+            finish_half<F, Y, GELU>(f, room.columns.scale[group], room.columns.bias[group], sum[half], unit,
+                                    out);
+            publish_shared();
             group_sync(group);
-            if (!first)
-                continue;
-            for (int p = 0; p < F::PANELS; p++)
-                bulk_store_rows(&maps.y, out + p * F::PANEL, t.column + p * (F::LINE / F::SIZE),
-                                t.row + half * HALF);
-            bulk_store_commit();
+            if (first)
+                store_half<F>(maps, out, t, half);
         }
         if (first) {
             bulk_store_wait_read();
@@ -286,26 +182,13 @@ __device__ __forceinline__ void take_turns(const cuda_float8_finish &f, const bu
 
 template <class F, class Y, bool GELU>
 __global__ void __launch_bounds__(F::THREADS, 1)
-    float8_in_turns(const __grid_constant__ cuda_float8_finish f, const __grid_constant__ bulk_work work,
-                    const __grid_constant__ bulk_maps maps)
+    float8_in_turns(const __grid_constant__ cuda_float8_finish f, const __grid_constant__ float8_work work,
+                    const __grid_constant__ turn_maps maps)
 {
     extern __shared__ char raw[];
-    bulk_room<F> &room =
-        *(bulk_room<F> *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) / PANEL_ALIGNMENT * PANEL_ALIGNMENT);
+    float8_room<F> &room = turn_room_in<float8_room<F>>(raw);
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < F::STAGES; i++) {
-            barrier_init(&room.full[i], 1);
-            barrier_init(&room.empty[i], 4);
-        }
-        for (int i = 0; i < TURNS; i++) {
-            barrier_init(&room.residual_full[i], 1);
-            barrier_init(&room.out_empty[i], 1);
-            barrier_init(&room.summed[i], 1);
-        }
-        barrier_init_done();
-    }
-    __syncthreads();
+    begin_turns<F>(room);
     if (warp < TURNS * 4) {
         warpgroup_take_registers<232>();
         take_turns<F, Y, GELU>(f, work, maps, room, warp >> 2);
@@ -320,55 +203,40 @@ __global__ void __launch_bounds__(F::THREADS, 1)
 
 /* ---- launching ---- */
 
-CUresult map_rows(const cuda_float8_bulk *b, const void *data, int size, int64_t columns, int line, int rows,
-                  CUtensorMap *out)
+template <class F> grt_status map_matrices(const cuda_float8_bulk *b, turn_maps *maps)
 {
-    const cuuint64_t dims[] = {(cuuint64_t)columns, (cuuint64_t)b->finish.rows},
-                     strides[] = {(cuuint64_t)(columns * size)};
-    const cuuint32_t box[] = {(cuuint32_t)(line / size), (cuuint32_t)rows}, steps[] = {1, 1};
-    return b->encode(out, size == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
-                     (void *)(uintptr_t)data, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                     line == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
-                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const cuda_float8_finish *f = &b->finish;
+    const cuda_matrix_view x = {b->x, 1, f->rows, b->k, b->k},
+                           y = {f->y, F::SIZE, f->rows, f->columns, f->columns * F::SIZE},
+                           residual = {f->residual, F::SIZE, f->rows, f->columns, f->columns * F::SIZE};
+    CUDA_TRY(cuda_tensor_map_matrix(b->encode, &x, TURN_ROWS, PANEL_ROW, &maps->x));
+    CUDA_TRY(cuda_tensor_map_filters(b->encode, b->w, f->columns, b->k, F::COLUMNS, &maps->w));
+    CUDA_TRY(cuda_tensor_map_matrix(b->encode, &y, TURN_HALF, F::LINE, &maps->y));
+    if (f->residual)
+        CUDA_TRY(cuda_tensor_map_matrix(b->encode, &residual, TURN_HALF, F::LINE, &maps->residual));
+    return GRT_OK;
 }
 
-/* Rows of weights in such an order that a lane's sums are of eight columns side by side: a row's lowest bit,
- * the next two and the two above are dims. */
-CUresult map_weights(const cuda_float8_bulk *b, int columns, CUtensorMap *out)
+template <class F> int64_t float8_bulk_tiles(const cuda_float8_bulk *b)
 {
-    const cuuint64_t k = (cuuint64_t)b->k,
-                     dims[] = {k, 2, 4, 4, (cuuint64_t)(b->finish.columns / LANES_COLUMNS)},
-                     strides[] = {k, 8 * k, 2 * k, 32 * k};
-    const cuuint32_t box[] = {PANEL_ROW, 2, 4, 4, (cuuint32_t)columns / LANES_COLUMNS},
-                     steps[] = {1, 1, 1, 1, 1};
-    return b->encode(out, CU_TENSOR_MAP_DATA_TYPE_UINT8, 5, (void *)(uintptr_t)b->w, dims, strides, box,
-                     steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return tiles_of_turns<F>(b->finish.rows, b->finish.columns);
 }
 
-template <class F> int64_t tiles_of_bulk(const cuda_float8_bulk *b)
+int64_t float8_bulk_stages(const cuda_float8_bulk *b)
 {
-    return (b->finish.rows + ROWS - 1) / ROWS * ((b->finish.columns + F::COLUMNS - 1) / F::COLUMNS);
+    return (b->k + PANEL_ROW - 1) / PANEL_ROW;
 }
 
 template <class F, class Y, bool GELU> grt_status launch_bulk(const cuda_float8_bulk *b, cudaStream_t stream)
 {
     const cuda_float8_finish *f = &b->finish;
-    const size_t bytes = sizeof(bulk_room<F>) + PANEL_ALIGNMENT;
-    bulk_maps maps = {};
-    bulk_work work = {};
+    const size_t bytes = turn_room_bytes<float8_room<F>>();
+    turn_maps maps = {};
+    float8_work work = {};
     work.columns = (int)((f->columns + F::COLUMNS - 1) / F::COLUMNS);
-    work.tiles = (int)tiles_of_bulk<F>(b);
-    work.stages = (int)((b->k + PANEL_ROW - 1) / PANEL_ROW);
-    CUresult result = map_rows(b, b->x, 1, b->k, PANEL_ROW, ROWS, &maps.x);
-    if (result == CUDA_SUCCESS)
-        result = map_weights(b, F::COLUMNS, &maps.w);
-    if (result == CUDA_SUCCESS)
-        result = map_rows(b, f->y, F::SIZE, f->columns, F::LINE, HALF, &maps.y);
-    if (result == CUDA_SUCCESS && f->residual)
-        result = map_rows(b, f->residual, F::SIZE, f->columns, F::LINE, HALF, &maps.residual);
-    if (result != CUDA_SUCCESS)
-        return grt_fail(GRT_STATUS_INTERNAL, "the driver refuses a map of a tensor (error %d)", (int)result);
+    work.tiles = (int)float8_bulk_tiles<F>(b);
+    work.stages = (int)float8_bulk_stages(b);
+    GRT_TRY(map_matrices<F>(b, &maps));
     const int blocks = work.tiles < b->multiprocessors ? work.tiles : b->multiprocessors;
     const auto kernel = float8_in_turns<F, Y, GELU>;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
@@ -380,25 +248,18 @@ template <class F, class Y, bool GELU> grt_status launch_bulk(const cuda_float8_
 template <int COLUMNS> grt_status launch_columns(const cuda_float8_bulk *b, cudaStream_t stream)
 {
     if (b->finish.dtype == GRT_DTYPE_FLOAT16)
-        return launch_bulk<form<COLUMNS, 2>, __half, false>(b, stream);
+        return launch_bulk<turns<COLUMNS, 2>, __half, false>(b, stream);
     if (b->finish.dtype == GRT_DTYPE_BFLOAT16)
-        return launch_bulk<form<COLUMNS, 2>, __nv_bfloat16, false>(b, stream);
+        return launch_bulk<turns<COLUMNS, 2>, __nv_bfloat16, false>(b, stream);
     if (b->finish.act.kind == GRT_ACT_GELU_ERF)
-        return launch_bulk<form<COLUMNS, 1>, uint8_t, true>(b, stream);
-    return launch_bulk<form<COLUMNS, 1>, uint8_t, false>(b, stream);
+        return launch_bulk<turns<COLUMNS, 1>, uint8_t, true>(b, stream);
+    return launch_bulk<turns<COLUMNS, 1>, uint8_t, false>(b, stream);
 }
 
-/* Clocks that the busiest multiprocessor takes, roughly: stages are summed at the tensor cores' rate or
- * fetched at L2's, and results leave meanwhile. */
-template <class F> double cost_of_bulk(const cuda_float8_bulk *b)
+template <class F> double float8_bulk_cost(const cuda_float8_bulk *b)
 {
-    const int64_t each = (tiles_of_bulk<F>(b) + b->multiprocessors - 1) / b->multiprocessors,
-                  stages = (b->k + PANEL_ROW - 1) / PANEL_ROW;
-    const double sums = 4.0 * F::COLUMNS, fetches = (F::X_STAGE + F::W_STAGE) / 48.0,
-                 loop = (double)stages * (sums > fetches ? sums : fetches),
-                 leave = F::COLUMNS * (b->finish.act.kind == GRT_ACT_NONE ? 16.0 : 28.0),
-                 in_turns = (double)((each + 1) / 2) * (loop + leave), summed = (double)each * loop + leave;
-    return in_turns > summed ? in_turns : summed;
+    return cost_of_turns<F>(float8_bulk_tiles<F>(b), b->multiprocessors, float8_bulk_stages(b), 1.0,
+                            b->finish.act.kind != GRT_ACT_NONE);
 }
 
 bool has_activation(const cuda_float8_finish *f)
@@ -413,13 +274,14 @@ bool has_activation(const cuda_float8_finish *f)
 bool cuda_float8_bulk_fits(const cuda_float8_bulk *b)
 {
     const cuda_float8_finish *f = &b->finish;
-    return b->encode && tiles_of_bulk<form<64, 1>>(b) < INT32_MAX && f->rows < INT32_MAX / 2 &&
+    return b->encode && float8_bulk_tiles<turns<64, 1>>(b) < INT32_MAX && f->rows < INT32_MAX / 2 &&
            f->columns % LANES_COLUMNS == 0 && f->columns < INT32_MAX / 2 && f->dtype != GRT_DTYPE_FLOAT &&
            has_activation(f);
 }
 
 grt_status cuda_float8_bulk_enqueue(const cuda_float8_bulk *b, cudaStream_t stream)
 {
-    return cost_of_bulk<form<64, 1>>(b) < cost_of_bulk<form<128, 1>>(b) ? launch_columns<64>(b, stream)
-                                                                        : launch_columns<128>(b, stream);
+    return float8_bulk_cost<turns<64, 1>>(b) < float8_bulk_cost<turns<128, 1>>(b)
+               ? launch_columns<64>(b, stream)
+               : launch_columns<128>(b, stream);
 }

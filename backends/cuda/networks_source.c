@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/networks_source.h"
 
-#include "backends/cuda/generated.h"
+#include "backends/cuda/generated_source.h"
 #include "src/base/pointwise.h"
 
 #include <stdio.h>
 
 /* Change it when the same key would give other code. */
-enum { GENERATOR = 3 };
+enum { GENERATOR = 4 };
 
 enum {
     FEW_ROWS = 8,
@@ -554,7 +554,7 @@ static void add_few_layer(const cuda_networks_form *form, int32_t l, grt_text *s
     else
         grt_text_add(s,
                      "        if (first + threadIdx.x < a.count)\n"
-                     "            ((E *)a.y)[((unsigned long long)blockIdx.y * a.lane + n) * %d + o] = "
+                     "            ((E *)a.y)[((unsigned long long)blockIdx.y * a.count + n) * %d + o] = "
                      "to_%s(sum);\n    }\n",
                      out, grt_dtype_name(form->dtype));
 }

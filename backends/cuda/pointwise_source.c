@@ -3,7 +3,7 @@
  * pointwise_language.h. */
 #include "backends/cuda/pointwise_source.h"
 
-#include "backends/cuda/generated.h"
+#include "backends/cuda/generated_source.h"
 #include "src/base/pointwise.h"
 
 #include <string.h>

@@ -38,11 +38,11 @@ template <int STEPS> struct panels_of_lines {
     };
 };
 
-#define QGEMM_REGISTERS_64(TYPE)                                                      \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %37, 0;\n"                            \
-                 "wgmma.mma_async.sync.aligned.m64n64k32.s32." TYPE ".s8 {" QGEMM_R32 \
-                 "}, {%32, %33, %34, %35}, %36, p;}"                                  \
-                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4)                                   \
+#define QGEMM_REGISTERS_64(TYPE)                                                         \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %37, 0;\n"                               \
+                 "wgmma.mma_async.sync.aligned.m64n64k32.s32." TYPE ".s8 " WARPGROUP_R64 \
+                 ", {%32, %33, %34, %35}, %36, p;}"                                      \
+                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4)                                      \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds))
 
 /* c (+)= 64 x 32, in registers, by 32 x 64. */
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(LINES_THREADS, 2)
             load_line(f, v.x + image * f.in.step_image + (top + line) * f.in.step_line,
                       window + line * f.pitch + f.lead + f.in.begin * f.in.channels);
     wait_for<0>();
-    publish_copies();
+    publish_shared();
     __syncthreads();
     const int pixels = min(f.lines, g.out[0] - first_line) * g.out[1],
               first_pixel = (image * g.out[0] + first_line) * g.out[1],

@@ -3,24 +3,14 @@
 
 enum { MAP_LINE = 128 };
 
-static CUtensorMapSwizzle swizzle_of(int line)
+cudaError_t cuda_qgemm_map_rows(const cuda_qgemm *g, const void *data, int size, int64_t columns,
+                                int64_t stride, int line, int rows, CUtensorMap *out)
 {
-    return line == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
+    const cuda_matrix_view view = {data, size, (int64_t)g->images * g->out[0] * g->out[1], columns, stride};
+    return cuda_tensor_map_matrix(g->encode_tiled, &view, rows, line, out);
 }
 
-CUresult cuda_qgemm_map_rows(const cuda_qgemm *g, const void *data, int size, int64_t columns, int64_t stride,
-                             int line, int rows, CUtensorMap *out)
-{
-    const cuuint64_t dims[] = {(cuuint64_t)columns, (cuuint64_t)((int64_t)g->images * g->out[0] * g->out[1])},
-                     strides[] = {(cuuint64_t)stride};
-    const cuuint32_t box[] = {(cuuint32_t)(line / size), (cuuint32_t)rows}, steps[] = {1, 1};
-    return g->encode_tiled(out, size == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
-                           (void *)(uintptr_t)data, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                           swizzle_of(line), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-}
-
-CUresult cuda_qgemm_map_windows(const cuda_qgemm *g, const void *data, int pixels, CUtensorMap *out)
+cudaError_t cuda_qgemm_map_windows(const cuda_qgemm *g, const void *data, int pixels, CUtensorMap *out)
 {
     const cuuint64_t dims[] = {(cuuint64_t)g->chunks * CUDA_QCHUNK, (cuuint64_t)g->in[1],
                                (cuuint64_t)g->in[0], (cuuint64_t)g->images},
@@ -30,19 +20,14 @@ CUresult cuda_qgemm_map_windows(const cuda_qgemm *g, const void *data, int pixel
               upper[] = {-g->begin[1] + (g->out[1] - 1) * g->stride[1] + 1 - g->in[1],
                          -g->begin[0] + (g->out[0] - 1) * g->stride[0] + 1 - g->in[0]};
     const cuuint32_t steps[] = {1, (cuuint32_t)g->stride[1], (cuuint32_t)g->stride[0], 1};
-    return g->encode_im2col(out, CU_TENSOR_MAP_DATA_TYPE_UINT8, 4, (void *)(uintptr_t)data, dims, strides,
-                            lower, upper, MAP_LINE, (cuuint32_t)pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                            CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return cuda_tensor_map_error(g->encode_im2col(
+        out, CU_TENSOR_MAP_DATA_TYPE_UINT8, 4, (void *)(uintptr_t)data, dims, strides, lower, upper, MAP_LINE,
+        (cuuint32_t)pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
-CUresult cuda_qgemm_map_filters(const cuda_qgemm *g, const void *data, int rows, CUtensorMap *out)
+cudaError_t cuda_qgemm_map_filters(const cuda_qgemm *g, const void *data, int rows, CUtensorMap *out)
 {
-    const cuuint64_t row = (cuuint64_t)g->kernel[0] * g->kernel[1] * g->chunks * CUDA_QCHUNK,
-                     dims[] = {row, 2, 4, 4, (cuuint64_t)g->n / 32},
-                     strides[] = {row, 8 * row, 2 * row, 32 * row};
-    const cuuint32_t box[] = {MAP_LINE, 2, 4, 4, (cuuint32_t)rows / 32}, steps[] = {1, 1, 1, 1, 1};
-    return g->encode_tiled(out, CU_TENSOR_MAP_DATA_TYPE_UINT8, 5, (void *)(uintptr_t)data, dims, strides, box,
-                           steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                           CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const int64_t bytes = (int64_t)g->kernel[0] * g->kernel[1] * g->chunks * CUDA_QCHUNK;
+    return cuda_tensor_map_filters(g->encode_tiled, data, g->n, bytes, rows, out);
 }

@@ -7,12 +7,11 @@
 
 /* Rows of x, y or the residual, `size` bytes an element: boxes of `rows` by `line` bytes, 128 or 64, swizzled
  * by as many. stride: bytes. */
-CUresult cuda_qgemm_map_rows(const cuda_qgemm *g, const void *data, int size, int64_t columns, int64_t stride,
-                             int line, int rows, CUtensorMap *out);
+cudaError_t cuda_qgemm_map_rows(const cuda_qgemm *g, const void *data, int size, int64_t columns,
+                                int64_t stride, int line, int rows, CUtensorMap *out);
 /* What windows see of x under one tap: `pixels` results, 128 channels. */
-CUresult cuda_qgemm_map_windows(const cuda_qgemm *g, const void *data, int pixels, CUtensorMap *out);
-/* 128 bytes of `rows` filters, in the order of filter_of: a row's lowest bit, the next two and the two above
- * are dims. */
-CUresult cuda_qgemm_map_filters(const cuda_qgemm *g, const void *data, int rows, CUtensorMap *out);
+cudaError_t cuda_qgemm_map_windows(const cuda_qgemm *g, const void *data, int pixels, CUtensorMap *out);
+/* 128 bytes of `rows` filters, in the order of filter_of. */
+cudaError_t cuda_qgemm_map_filters(const cuda_qgemm *g, const void *data, int rows, CUtensorMap *out);
 
 #endif

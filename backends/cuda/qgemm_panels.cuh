@@ -43,20 +43,15 @@ template <int N> struct shared_columns {
 
 #define QGEMM_C4(c, i)  "+r"((c)[i][0]), "+r"((c)[i][1]), "+r"((c)[i][2]), "+r"((c)[i][3])
 #define QGEMM_C16(c, i) QGEMM_C4(c, i), QGEMM_C4(c, (i) + 1), QGEMM_C4(c, (i) + 2), QGEMM_C4(c, (i) + 3)
-#define QGEMM_R32                                                                                            \
-    "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27," \
-    "%28,%29,%30,%31"
-#define QGEMM_PRODUCT_64(TYPE)                                                                           \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %34, 0;\n"                                               \
-                 "wgmma.mma_async.sync.aligned.m64n64k32.s32." TYPE ".s8 {" QGEMM_R32 "}, %32, %33, p;}" \
-                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4)                                                      \
+#define QGEMM_PRODUCT_64(TYPE)                                                                             \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %34, 0;\n"                                                 \
+                 "wgmma.mma_async.sync.aligned.m64n64k32.s32." TYPE ".s8 " WARPGROUP_R64 ", %32, %33, p;}" \
+                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4)                                                        \
                  : "l"(a), "l"(b), "r"(adds))
-#define QGEMM_PRODUCT_128(TYPE)                                                                          \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0;\n"                                               \
-                 "wgmma.mma_async.sync.aligned.m64n128k32.s32." TYPE ".s8 {" QGEMM_R32                   \
-                 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52," \
-                 "%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, p;}"                           \
-                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4), QGEMM_C16(c, 8), QGEMM_C16(c, 12)                   \
+#define QGEMM_PRODUCT_128(TYPE)                                                                              \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0;\n"                                                   \
+                 "wgmma.mma_async.sync.aligned.m64n128k32.s32." TYPE ".s8 " WARPGROUP_R128 ", %64, %65, p;}" \
+                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4), QGEMM_C16(c, 8), QGEMM_C16(c, 12)                       \
                  : "l"(a), "l"(b), "r"(adds))
 
 /* c (+)= 64 x 32 by 32 x 64 or 128. */
@@ -75,12 +70,6 @@ __device__ __forceinline__ void multiply_panels(int32_t (&c)[16][4], uint64_t a,
         QGEMM_PRODUCT_128("s8");
     else
         QGEMM_PRODUCT_128("u8");
-}
-
-/* What threads have copied to shared memory is seen by wgmma. */
-__device__ __forceinline__ void publish_copies()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /* The compiler does not know of products in flight. */
@@ -120,7 +109,7 @@ __device__ __forceinline__ void sum_panels(const cuda_qgemm &g, const view &v, i
     int now = 0, next = F::AHEAD - 1;
     for (int at = 0; at < depth; at += F::CHUNKS) {
         wait_for<F::AHEAD - 2>();
-        publish_copies();
+        publish_shared();
         warpgroup_wait<0>();
         __syncthreads(); /* this stage is there, and all have done with the one that is fetched into */
         const uint32_t x = (uint32_t)__cvta_generic_to_shared(stages + now * F::STAGE) +

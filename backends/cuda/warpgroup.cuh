@@ -33,6 +33,12 @@ template <int LEFT> __device__ __forceinline__ void warpgroup_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 }
 
+/* What this thread has written to shared memory is seen by wgmma and by the bulk copy engine. */
+static __device__ __forceinline__ void publish_shared()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 /* Registers of a thread from here on. The sum over all groups of a block must not exceed the launched total
  * (five groups: 5 x 96, four: 4 x 128), otherwise the kernel hangs. Only with a limit of threads and one
  * block in __launch_bounds__, and for roles that are the two sides of one if. */

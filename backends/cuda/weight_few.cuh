@@ -355,14 +355,8 @@ template <class T>
 grt_status few_use(const cuda_weight_product *p, cuda_weight_numbers numbers,
                    const cuda_weight_choice *choice, cudaStream_t stream)
 {
-    switch (numbers) {
-    case CUDA_WEIGHT_4:
-        return few_use_blocks<T, CUDA_WEIGHT_4>(p, choice, stream);
-    case CUDA_WEIGHT_8:
-        return few_use_blocks<T, CUDA_WEIGHT_8>(p, choice, stream);
-    default:
-        return few_use_blocks<T, CUDA_WEIGHT_E4M3>(p, choice, stream);
-    }
+    return weight_with_numbers(
+        numbers, [&](auto n) { return few_use_blocks<T, decltype(n)::value>(p, choice, stream); });
 }
 
 } // namespace

@@ -9,6 +9,8 @@
 
 #include <cuda_fp8.h>
 
+#include <type_traits>
+
 /* Tensor cores multiply float16 where x is, else bfloat16. */
 template <class T> struct weight_operand;
 template <> struct weight_operand<__half> {
@@ -217,6 +219,19 @@ __device__ __forceinline__ void weight_read_x(const float *from, uint32_t (&b)[3
         }
         b[part][0] = top[0] >> 16 | top[1];
         b[part][1] = top[2] >> 16 | top[3];
+    }
+}
+
+/* Calls use(NUMBERS()), whose NUMBERS::value is the format of the weights as a constant. */
+template <class USE> static grt_status weight_with_numbers(cuda_weight_numbers numbers, const USE &use)
+{
+    switch (numbers) {
+    case CUDA_WEIGHT_4:
+        return use(std::integral_constant<cuda_weight_numbers, CUDA_WEIGHT_4>());
+    case CUDA_WEIGHT_8:
+        return use(std::integral_constant<cuda_weight_numbers, CUDA_WEIGHT_8>());
+    default:
+        return use(std::integral_constant<cuda_weight_numbers, CUDA_WEIGHT_E4M3>());
     }
 }
 

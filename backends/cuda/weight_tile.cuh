@@ -387,14 +387,8 @@ template <class T>
 grt_status use_all(const cuda_weight_product *p, cuda_weight_numbers numbers,
                    const cuda_weight_choice *choice, cudaStream_t stream)
 {
-    switch (numbers) {
-    case CUDA_WEIGHT_4:
-        return use_numbers<T, CUDA_WEIGHT_4>(p, choice, stream);
-    case CUDA_WEIGHT_8:
-        return use_numbers<T, CUDA_WEIGHT_8>(p, choice, stream);
-    default:
-        return use_numbers<T, CUDA_WEIGHT_E4M3>(p, choice, stream);
-    }
+    return weight_with_numbers(numbers,
+                               [&](auto n) { return use_numbers<T, decltype(n)::value>(p, choice, stream); });
 }
 
 } // namespace

@@ -125,6 +125,13 @@ ir_value *ir_value_fresh(ir_graph *graph, const char *hint)
     return value;
 }
 
+void ir_value_forget_name(ir_value *value)
+{
+    const ir_value *fresh = ir_value_fresh(value->graph, value->name);
+    if (fresh)
+        value->name = fresh->name;
+}
+
 static bool set_constant(ir_value *value, const grt_tensor *tensor)
 {
     ir_module *module = value->graph->module;

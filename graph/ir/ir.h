@@ -101,6 +101,8 @@ ir_graph *ir_graph_create(ir_module *module, ir_node *parent, const char *name);
  * `hint`. */
 ir_value *ir_value_create(ir_graph *graph, const char *name);
 ir_value *ir_value_fresh(ir_graph *graph, const char *hint);
+/* A fresh name in place of its own: the value is no longer the model's tensor of that name. */
+void ir_value_forget_name(ir_value *value);
 /* A constant of the graph that shares `tensor` (which must live as long as the module). */
 ir_value *ir_constant(ir_graph *graph, const char *name, const grt_tensor *tensor);
 /* Constants with a copy of the data, for rewrites. */

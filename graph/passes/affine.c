@@ -334,12 +334,6 @@ static bool leaves_to_epilogue(const host *h, const affine *a)
     return equal;
 }
 
-/* The input of a follower that is no constant. */
-static int32_t moved_input(const ir_node *user)
-{
-    return ir_in(user, 0)->type.data ? 1 : 0;
-}
-
 /* Fold what follows the node into it, as long as something does. */
 static void fold_followers(pass_context *context, ir_node *node, grt_arena *scratch)
 {
@@ -359,8 +353,9 @@ static void fold_followers(pass_context *context, ir_node *node, grt_arena *scra
         if (!rewrite_same_shape(&m.value->type, &user->out[0]->type) || !absorb(&h, &a, scratch))
             return;
         ir_node_absorb_name(node, user);
-        if (!rewrite_replace_node(user, ir_in(user, moved_input(user))))
+        if (!rewrite_take_over_node(user, m.value))
             return; /* cannot be: it is made by a node and has no other use */
+        rewrite_forget_names(node->out[0], m.value);
         context->changed++;
         if (ir_constants_collect(context->module) != GRT_OK)
             return; /* the weights that were scaled before keep their memory */
@@ -405,7 +400,7 @@ static grt_status split_batchnorm(pass_context *context, ir_node *node, grt_aren
         return grt_fail_memory(0);
     GRT_TRY(op_infer_node(mul));
     GRT_TRY(op_infer_node(add));
-    rewrite_replace_node(node, add->out[0]);
+    rewrite_take_over_node(node, add->out[0]);
     context->changed++;
     return GRT_OK;
 }

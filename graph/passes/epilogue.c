@@ -85,7 +85,7 @@ static bool take_over(fusion *f, ir_node *follower)
 {
     ir_node_move_before(f->node, follower);
     ir_node_absorb_name(f->node, follower);
-    if (!rewrite_replace_node(follower, f->node->out[0]))
+    if (!rewrite_take_over_node(follower, f->node->out[0]))
         return false; /* cannot be: the result has no other use */
     f->context->changed++;
     return true;
@@ -266,7 +266,7 @@ static bool absorb_reshapes(fusion *f)
     ir_type narrow = out->type;
     ir_node_set_input(node, 0, x);
     out->type = *to;
-    if (supported(f) && rewrite_replace_node(split, out)) {
+    if (supported(f) && rewrite_take_over_node(split, out)) {
         f->context->changed++;
         return true;
     }
@@ -489,7 +489,8 @@ static bool follow_moved_activation(fusion *f)
         return false;
     snapshot before = epilogue_take(f->node);
     set_activation(f->node, name, alpha, beta);
-    if (supported(f) && rewrite_replace_node(user, value)) {
+    if (supported(f) && rewrite_take_over_node(user, value)) {
+        rewrite_forget_names(f->node->out[0], value);
         f->context->changed++;
         return true;
     }

@@ -39,6 +39,8 @@ static grt_status layout_finish(layout *l)
             if (!layout_has_twin(value) || l->twins[value->mark].old != node)
                 continue;
             replaced = true;
+            if (!rewrite_is_output(value))
+                rewrite_take_name(value, l->twins[value->mark].last);
             if (!value->n_uses)
                 continue;
             ir_node *back =

@@ -53,6 +53,7 @@ typedef struct pass_context {
     ir_module *module;
     const grt_target *target;
     const char *disabled; /* comma-separated names */
+    const char *enabled;  /* the same: passes that run for targets that do not ask for them, too */
     int32_t level;
     grt_precision precision;
     bool precision_asked;   /* by the caller; else it is the model's own */
@@ -107,6 +108,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(weight_rows, 2, KEEPS, "store constant weights of TF32 products as tensor cores read them")         \
     X(layout, 2, KEEPS, "lay convolution regions out with channels last")                                 \
     X(equal_parts, 2, KEEPS, "move equal parts of a value, which are moved alike, all at once")           \
+    X(rows, 2, DROPS, "compute element-wise ops around sums of rows in one go")                           \
     X(pointwise, 2, DROPS, "compute connected element-wise ops in one go")                                \
     X(drop_shape_inputs, 1, KEEPS, "drop the computation of shapes that the plan knows")                  \
     X(merge_gathers, 2, KEEPS, "make one step of small Gathers that do not wait for each other")

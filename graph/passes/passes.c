@@ -2,6 +2,7 @@
 /* The table of passes and its driver. */
 #include "graph/passes/passes.h"
 #include "graph/ir/constant.h"
+#include "graph/passes/rewrite.h"
 
 #include <string.h>
 
@@ -47,7 +48,7 @@ static const unsigned char schedule[] = {
     PASS_epilogue, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal
        now */
-    PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce,
+    PASS_rows, PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce,
     /* of what is left */
     PASS_merge_gathers};
 enum { N_RUNS = sizeof schedule / sizeof *schedule };
@@ -64,20 +65,7 @@ size_t grt_pass_names(const char *const **out_names)
     return N_PASSES;
 }
 
-/* Is `name` an entry of the comma-separated `list`? */
-static bool listed(const char *list, const char *name)
-{
-    size_t size = strlen(name);
-    for (const char *p = list; p && *p;) {
-        size_t n = strcspn(p, ",");
-        if (n == size && !memcmp(p, name, n))
-            return true;
-        p += n + (p[n] == ',');
-    }
-    return false;
-}
-
-static grt_status check_disabled(const char *list)
+static grt_status check_names(const char *list, const char *what)
 {
     for (const char *p = list; p && *p;) {
         size_t n = strcspn(p, ",");
@@ -89,8 +77,8 @@ static grt_status check_disabled(const char *list)
             for (size_t i = 0; i < N_PASSES; i++)
                 grt_text_add(&text, "%s%s", i ? ", " : "", rows[i].name);
             grt_status status =
-                grt_fail(GRT_STATUS_INVALID_ARGUMENT, "there is no pass '%.*s' to disable; passes are: %s",
-                         (int)n, p, grt_text_get(&text));
+                grt_fail(GRT_STATUS_INVALID_ARGUMENT, "there is no pass '%.*s' to %s; passes are: %s", (int)n,
+                         p, what, grt_text_get(&text));
             grt_text_release(&text);
             return status;
         }
@@ -134,14 +122,15 @@ static grt_status find_half(ir_graph *graph, void *user)
 
 static bool runs_pass(const pass_context *context, const pass_row *row)
 {
-    return row->level <= context->level && !listed(context->disabled, row->name) &&
+    return row->level <= context->level && !rewrite_is_listed(context->disabled, row->name) &&
            !(context->exact && row->rounding == PASS_DROPS_ROUNDINGS);
 }
 
 grt_status pass_run_enabled(pass_context *context)
 {
     bool halves = false;
-    GRT_TRY(check_disabled(context->disabled));
+    GRT_TRY(check_names(context->disabled, "disable"));
+    GRT_TRY(check_names(context->enabled, "enable"));
     GRT_TRY(ir_graph_walk(context->module->main, find_half, &halves));
     context->exact = context->exact && halves; /* without them there is nothing to lose */
     context->keeps_quantised = runs_pass(context, &rows[PASS_quantised]);

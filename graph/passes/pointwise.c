@@ -10,7 +10,7 @@
  * Nodes are visited from the last to the first. A node joins the group that all uses of its result lie in,
  * else it begins one of its own: so no value inside a group is needed outside, and no path leads out of a
  * group and back. */
-#include "graph/passes/rewrite.h"
+#include "graph/passes/pointwise_node.h"
 
 #include "graph/ops/pointwise.h"
 #include "src/base/grow.h"
@@ -33,94 +33,6 @@ typedef struct groups {
     group **v;
     int64_t n, capacity;
 } groups;
-
-static int32_t present_inputs(const ir_node *node)
-{
-    int32_t n = node->n_in;
-    while (n && !node->in[n - 1].value)
-        n--;
-    return n;
-}
-
-#define NARROW_FLOATS (GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
-#define FLOATS        (GRT_BIT(FLOAT) | NARROW_FLOATS)
-
-static bool has_group_types(const ir_node *node, bool truth)
-{
-    const ir_type *out = &node->out[0]->type;
-    grt_dtype dtype = out->dtype == GRT_DTYPE_BOOL ? GRT_DTYPE_NONE : out->dtype;
-    if (out->kind != GRT_KIND_TENSOR || out->rank < 0 || (out->dtype == GRT_DTYPE_BOOL) != truth)
-        return false;
-    for (int32_t i = 0; i < node->n_in; i++) {
-        const ir_value *value = node->in[i].value;
-        if (!value || value->type.dtype == GRT_DTYPE_BOOL)
-            continue;
-        if (dtype && value->type.dtype != dtype)
-            return false;
-        dtype = value->type.dtype;
-    }
-    return !dtype || grt_dtype_in(dtype, FLOATS);
-}
-
-/* -1 if the node is no function that a group can hold. */
-static int32_t opcode_of(const ir_node *node)
-{
-    if (!node->row || !(node->row->flags & OP_POINTWISE) || node->n_out != 1 || !node->out[0] ||
-        !ir_in(node, 0))
-        return -1;
-    const int32_t opcode = grt_pointwise_opcode_of(&node->desc, present_inputs(node));
-    return opcode >= 0 && grt_pointwise_info(opcode)->fusible &&
-                   has_group_types(node, grt_pointwise_info(opcode)->truth)
-               ? opcode
-               : -1;
-}
-
-/* A Cast that changes no number by itself, but for its rounding. */
-static bool is_plain_cast(const ir_node *node)
-{
-    const ir_value *x = rewrite_is(node, "Cast") ? ir_in(node, 0) : NULL;
-    return x && node->out[0]->type.rank >= 0 && grt_dtype_in(x->type.dtype, FLOATS | GRT_BIT(BOOL)) &&
-           grt_dtype_in(node->out[0]->type.dtype, FLOATS);
-}
-
-static bool is_exact_cast(const ir_node *node)
-{
-    const grt_dtype to = node->out[0]->type.dtype, from = ir_in(node, 0)->type.dtype;
-    return to == GRT_DTYPE_FLOAT || to == from || from == GRT_DTYPE_BOOL;
-}
-
-/* True if the group may compute the node's result without writing it: nothing that the model rounds would
- * stay unrounded before or behind a Cast. */
-static bool may_stay_inside(const ir_node *node)
-{
-    const ir_value *y = node->out[0];
-    if (is_plain_cast(node) && !is_exact_cast(node))
-        return false;
-    for (const ir_use *use = y->uses; use && grt_dtype_in(y->type.dtype, NARROW_FLOATS); use = use->next)
-        if (is_plain_cast(use->node))
-            return false;
-    return true;
-}
-
-/* A constant that goes into the program. */
-static bool is_immediate(const ir_value *value, double *out_value)
-{
-    const grt_tensor *t = value->type.data;
-    return t && grt_dtype_in(t->dtype, GRT_SET_FLOATS) && ir_const_float(value, out_value);
-}
-
-/* The group that every use of the value is in; -1 if there is none. */
-static int64_t group_of_uses(const ir_value *value)
-{
-    int64_t found = -1;
-    for (const ir_use *use = value->uses; use; use = use->next) {
-        if (!use->node || use->graph != value->graph || use->node->mark < 0 ||
-            (found >= 0 && use->node->mark != found))
-            return -1;
-        found = use->node->mark;
-    }
-    return found;
-}
 
 static bool pointwise_add_input(const ir_value **inputs, int32_t *n, const ir_value *value)
 {
@@ -147,7 +59,7 @@ static bool pointwise_join(group *g, ir_node *node)
             inputs[n++] = g->inputs[i];
     for (int32_t i = 0; i < node->n_in; i++) {
         const ir_value *value = node->in[i].value;
-        if (value && !is_immediate(value, &unused) && !pointwise_add_input(inputs, &n, value))
+        if (value && !pointwise_node_is_immediate(value, &unused) && !pointwise_add_input(inputs, &n, value))
             return false;
     }
     memcpy(g->inputs, inputs, (size_t)n * sizeof *inputs);
@@ -174,10 +86,10 @@ static grt_status form(groups *all, ir_graph *graph)
 {
     for (ir_node *node = graph->last; node; node = node->prev) {
         node->mark = -1;
-        if (opcode_of(node) < 0 && !is_plain_cast(node))
+        if (pointwise_node_opcode(node) < 0 && !pointwise_node_is_cast(node))
             continue;
-        int64_t at = group_of_uses(node->out[0]);
-        if (at >= 0 && may_stay_inside(node) && pointwise_join(all->v[at], node))
+        int64_t at = pointwise_node_group_of_uses(node->out[0]);
+        if (at >= 0 && pointwise_node_may_stay_inside(node) && pointwise_join(all->v[at], node))
             node->mark = at;
         else if (!pointwise_begin(all, node))
             return grt_fail_memory(sizeof(group));
@@ -217,9 +129,10 @@ static bool pointwise_is_input(const program *p, const ir_value *value)
 static int64_t operand(program *p, const ir_value *value)
 {
     double v;
-    while (!pointwise_is_input(p, value) && !is_immediate(value, &v) && is_plain_cast(value->producer))
+    while (!pointwise_is_input(p, value) && !pointwise_node_is_immediate(value, &v) &&
+           pointwise_node_is_cast(value->producer))
         value = ir_in(value->producer, 0);
-    if (is_immediate(value, &v))
+    if (pointwise_node_is_immediate(value, &v))
         return constant_operand(p, (float)v);
     for (int32_t i = 0; i < p->group->n_inputs; i++)
         if (p->group->inputs[i] == value)
@@ -229,7 +142,7 @@ static int64_t operand(program *p, const ir_value *value)
 
 static void pointwise_add_instruction(program *p, ir_node *node)
 {
-    const int32_t opcode = opcode_of(node);
+    const int32_t opcode = pointwise_node_opcode(node);
     if (opcode < 0) /* a Cast */
         return;
     const pw_info *info = grt_pointwise_info(opcode);
@@ -323,7 +236,7 @@ static grt_status fuse(groups *all, const group *g)
      */
     const ir_type *made = &node->out[0]->type, *wanted = &root->out[0]->type;
     if (made->dtype != wanted->dtype || !rewrite_same_shape(made, wanted) ||
-        !rewrite_supported(all->context, node, NULL) || !rewrite_replace(root->out[0], node->out[0])) {
+        !rewrite_supported(all->context, node, NULL) || !rewrite_take_over(root->out[0], node->out[0])) {
         ir_node_remove(node);
         return GRT_OK;
     }

@@ -50,7 +50,7 @@ static void take_activation(pass_context *context, ir_node *product)
     ir_attr_set_float(made, "beta", params[1]);
     if (!quantised_offer(context, made, last->out[0]))
         return;
-    if (rewrite_replace(last->out[0], made->out[0]))
+    if (rewrite_take_over(last->out[0], made->out[0]))
         context->changed++;
     else
         ir_node_remove(made);
@@ -82,7 +82,7 @@ static bool quantised_epilogue_take_residual(pass_context *context, ir_node *add
     ir_attrs_copy(made, product);
     if (!quantised_offer(context, made, add->out[0]))
         return false;
-    if (rewrite_replace(add->out[0], made->out[0])) {
+    if (rewrite_take_over(add->out[0], made->out[0])) {
         context->changed++;
         return true;
     }

@@ -33,7 +33,7 @@ static bool is_per_channel(const ir_value *value, const ir_value *w, bool conv)
 
 static void quantised_integer_replace_by(pass_context *context, ir_node *old, ir_node *made)
 {
-    if (!rewrite_replace(old->out[0], made->out[0]))
+    if (!rewrite_take_over(old->out[0], made->out[0]))
         ir_node_remove(made);
     else
         context->changed++;

@@ -7,7 +7,7 @@
 
 static void offer_step(pass_context *context, ir_node *last, ir_node *made, ir_value *result)
 {
-    if (quantised_offer(context, made, last->out[0]) && rewrite_replace(last->out[0], result))
+    if (quantised_offer(context, made, last->out[0]) && rewrite_take_over(last->out[0], result))
         context->changed++;
 }
 
@@ -72,7 +72,7 @@ static void take_mean(pass_context *context, ir_node *last, ir_node *mean, const
         return;
     const ir_type *y = &last->out[0]->type;
     ir_value *result = rewrite_reshaped(last, made->out[0], y->rank, y->dims);
-    if (result && rewrite_replace(last->out[0], result))
+    if (result && rewrite_take_over(last->out[0], result))
         context->changed++;
 }
 

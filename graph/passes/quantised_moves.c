@@ -52,7 +52,7 @@ static ir_node *copy_on(pass_context *context, ir_node *node, ir_value *const *i
 
 static void quantised_moves_replace_by(pass_context *context, ir_value *old, ir_value *value)
 {
-    if (value && rewrite_replace(old, value))
+    if (value && rewrite_take_over(old, value))
         context->changed++;
 }
 

@@ -36,8 +36,8 @@ static void quantised_norms_join(pass_context *context, ir_node *last)
     ir_attr_set_int(made, "rms", rewrite_is(norm, "RMSNormalization"));
     if (!quantised_offer(context, made, last->out[0]))
         return;
-    if (!rewrite_replace(last->out[0], made->out[0]) ||
-        (is_read && !rewrite_replace(norm->out[0], made->out[1]))) {
+    if (!rewrite_take_over(last->out[0], made->out[0]) ||
+        (is_read && !rewrite_take_over(norm->out[0], made->out[1]))) {
         ir_node_remove(made);
         return;
     }

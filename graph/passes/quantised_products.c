@@ -151,7 +151,7 @@ static bool quantised_products_make_product(product *p)
         quantised_set_activation(made, p->act);
     if (!quantised_offer(p->context, made, p->last->out[0]))
         return false;
-    if (!rewrite_replace(p->last->out[0], made->out[0])) {
+    if (!rewrite_take_over(p->last->out[0], made->out[0])) {
         ir_node_remove(made);
         return false;
     }

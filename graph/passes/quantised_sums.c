@@ -49,7 +49,7 @@ static bool take_sum(pass_context *context, ir_node *sum, int32_t at)
     copy_activation(made, sum);
     if (!quantised_offer(context, made, sum->out[0]))
         return false;
-    if (!rewrite_replace(sum->out[0], made->out[0])) {
+    if (!rewrite_take_over(sum->out[0], made->out[0])) {
         ir_node_remove(made);
         return false;
     }

@@ -101,7 +101,7 @@ static grt_status quantised_tables_join(pass_context *context, ir_node *node, co
     ir_value *in[] = {u->root, ir_constant(node->graph, NULL, kept)};
     ir_node *made =
         in[1] ? ir_node_create(node->graph, node, "graphrt", "QTable", node->desc.name, 2, in, 1) : NULL;
-    if (quantised_offer(context, made, node->out[0]) && rewrite_replace(node->out[0], made->out[0]))
+    if (quantised_offer(context, made, node->out[0]) && rewrite_take_over(node->out[0], made->out[0]))
         context->changed++;
     return GRT_OK;
 }

@@ -95,7 +95,7 @@ static void offer_replacement(pass_context *context, ir_node *node, ir_node *mad
 {
     if (!quantised_offer(context, made, node->out[0]))
         return;
-    if (rewrite_replace(node->out[0], made->out[0]))
+    if (rewrite_take_over(node->out[0], made->out[0]))
         context->changed++;
     else
         ir_node_remove(made);

@@ -86,7 +86,7 @@ static bool recognise_put(pass_context *context, ir_node *node, ir_node *made)
         return false;
     if (op_infer_node(made) != GRT_OK || !rewrite_same_shape(&made->out[0]->type, &node->out[0]->type) ||
         made->out[0]->type.dtype != node->out[0]->type.dtype || !rewrite_supported(context, made, NULL) ||
-        !rewrite_replace(node->out[0], made->out[0])) {
+        !rewrite_take_over(node->out[0], made->out[0])) {
         ir_node_remove(made);
         return false;
     }

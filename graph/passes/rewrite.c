@@ -21,8 +21,9 @@ bool rewrite_is_output(const ir_value *value)
     return false;
 }
 
-/* Outputs of the main graph are known by their value's name. */
-static bool hand_over_name(ir_value *from, ir_value *to)
+/* Outputs of the main graph are known by their value's name. The names are exchanged, so each stays unique.
+ */
+bool rewrite_take_name(ir_value *from, ir_value *to)
 {
     if (!to->producer || to->graph->parent || rewrite_is_output(to))
         return false;
@@ -34,21 +35,53 @@ static bool hand_over_name(ir_value *from, ir_value *to)
 
 bool rewrite_replace(ir_value *from, ir_value *to)
 {
-    if (from == to || (rewrite_is_output(from) && !hand_over_name(from, to)))
+    if (from == to || (rewrite_is_output(from) && !rewrite_take_name(from, to)))
         return false;
     ir_value_replace(from, to);
     return true;
+}
+
+bool rewrite_take_over(ir_value *from, ir_value *to)
+{
+    if (from == to || (!rewrite_take_name(from, to) && rewrite_is_output(from)))
+        return false;
+    ir_value_replace(from, to);
+    return true;
+}
+
+static void remove_if_unused(ir_node *node)
+{
+    for (int32_t i = 1; i < node->n_out; i++)
+        if (node->out[i] && node->out[i]->n_uses)
+            return;
+    ir_node_remove(node);
 }
 
 bool rewrite_replace_node(ir_node *node, ir_value *to)
 {
     if (!rewrite_replace(node->out[0], to))
         return false;
-    for (int32_t i = 1; i < node->n_out; i++)
-        if (node->out[i] && node->out[i]->n_uses)
-            return true;
-    ir_node_remove(node);
+    remove_if_unused(node);
     return true;
+}
+
+bool rewrite_take_over_node(ir_node *node, ir_value *to)
+{
+    if (!rewrite_take_over(node->out[0], to))
+        return false;
+    remove_if_unused(node);
+    return true;
+}
+
+void rewrite_forget_names(ir_value *value, const ir_value *last)
+{
+    while (value != last) {
+        const ir_node *user = rewrite_only_user(value);
+        ir_value_forget_name(value);
+        if (!user)
+            return;
+        value = user->out[0];
+    }
 }
 
 grt_tensor rewrite_tensor(const grt_dims *dims, const ir_type *type)
@@ -228,4 +261,16 @@ grt_tensor *rewrite_adopt(ir_module *module, grt_value *value)
         return tensor;
     value->buffer = NULL;
     return ir_constant_adopt(module, buffer) ? tensor : NULL;
+}
+
+bool rewrite_is_listed(const char *list, const char *name)
+{
+    size_t size = strlen(name);
+    for (const char *p = list; p && *p;) {
+        size_t n = strcspn(p, ",");
+        if (n == size && !memcmp(p, name, n))
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
 }

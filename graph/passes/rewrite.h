@@ -11,6 +11,18 @@
 bool rewrite_replace(ir_value *from, ir_value *to);
 /* The same, and remove from's producer if that leaves it without users. */
 bool rewrite_replace_node(ir_node *node, ir_value *to);
+/* The same for a result that a pass made, or changed, to be `from`: it takes from's name too, so that in the
+ * main graph a name of the file's always means that tensor of the model. */
+bool rewrite_take_over(ir_value *from, ir_value *to);
+bool rewrite_take_over_node(ir_node *node, ir_value *to);
+/* `to` is from's tensor of the model from here on, perhaps in another layout: they exchange their names.
+ * False if it may not: it has no producer, is an output, or both are not in the main graph. */
+bool rewrite_take_name(ir_value *from, ir_value *to);
+/* From `value` on, each read by one node, values are no longer the model's tensors, up to but without `last`.
+ */
+void rewrite_forget_names(ir_value *value, const ir_value *last);
+/* Is `name` an entry of the comma-separated `list`? NULL: there is none. */
+bool rewrite_is_listed(const char *list, const char *name);
 /* Is the value an output of the main graph? */
 bool rewrite_is_output(const ir_value *value);
 /* The value as the target sees it: dims -1 where symbolic. */

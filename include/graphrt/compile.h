@@ -98,6 +98,8 @@ typedef struct grt_compile_options {
     const char *keep_weights;    /* comma-separated names of initializers that become inputs with defaults, the last of the model's, in the
                                     model's order, so that grt_session_set_weights can replace them: nothing is folded or packed that depends
                                     on them. NULL: none */
+    const char *enable_passes;   /* comma-separated names of passes to run although the target does not ask for them: those that are not
+                                    known to gain there (docs/passes.md says which). NULL: none */
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file, which is written whole (temporary file, fsync, rename) or not at all. It replaces a file of that

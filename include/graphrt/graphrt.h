@@ -43,6 +43,8 @@
  * The environment variable GRAPHRT_CPU_ISA (base, avx2, avx512 or amx) limits the instruction set of CPU kernels, oneDNN's too. It is
  * read once per process; the default is all that the processor has. Another value makes session creation fail with
  * INVALID_ARGUMENT.
+ * Linux: the first 8-bit product of a process at level amx asks the system for AMX's tiles. From then on sigaltstack refuses stacks
+ * below getauxval(AT_MINSIGSTKSZ); while a thread has such a stack, tiles are not used.
  */
 #ifndef GRAPHRT_GRAPHRT_H
 #define GRAPHRT_GRAPHRT_H

@@ -40,7 +40,8 @@ typedef struct grt_pool_options {
                             That rows do not depend on each other, nor on how many there are, is the caller's knowledge */
     grt_padding padding;
     int32_t device_runs; /* grt_pool_create only: requests or batches that are at work on one device at a time, of all lanes; 0: as many
-                            as the lane with the most contexts there has */
+                            as the lane with the most contexts there has, and on devices with memory of their own one more, for a lane
+                            that has used least of its share, but not beside or before what has a higher priority */
 } grt_pool_options;
 
 /* Create a pool with one lane, number 0, over n sessions of one model. The caller may release the sessions before the pool. options may

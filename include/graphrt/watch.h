@@ -15,7 +15,7 @@ typedef struct grt_watched {
     int32_t step;            /* its number, as in grt_model_step */
     const char *op;          /* "Conv" */
     const char *nodes;       /* names of the source nodes, joined by '+' */
-    const char *tensor;      /* name of the result, as the ONNX file has it where it is one of that file's */
+    const char *tensor;      /* name of the result, as the ONNX file has it where it is that tensor, perhaps with its channels last */
     const grt_tensor *value; /* in host memory, until the function returns; not to be changed */
 } grt_watched;
 

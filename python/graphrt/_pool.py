@@ -25,7 +25,7 @@ class Pool:
         max_delay: seconds that a batch waits for more rows.
         padding: rows that a batch gets that is not full: "power of two", "full" or "none".
         device_runs: requests or batches that are at work on one device at a time, of all lanes; 0: as many as the lane with the most
-            contexts there has.
+            contexts there has, and on devices with memory of their own one more, for a lane that has used least of its share.
     Raises: InvalidArgument, OutOfMemory, DeviceError.
     """
 

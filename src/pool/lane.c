@@ -63,6 +63,13 @@ static grt_pool_device *find_device(grt_pool *pool, const grt_device *device, co
     return d;
 }
 
+static void set_places(grt_pool_device *d, size_t device_runs, size_t contexts)
+{
+    const size_t most = contexts > d->most ? contexts : d->most;
+    d->most = device_runs ? device_runs : most;
+    d->more = !device_runs && d->device && d->device->backend->traits.own_memory;
+}
+
 grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, const char *name, size_t contexts,
                                 grt_pool_device **out_device)
 {
@@ -73,10 +80,8 @@ grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, const 
         snprintf(d->name, sizeof d->name, "%s", name);
         pool->devices = d;
     }
-    if (d && pool->device_runs)
-        d->most = pool->device_runs;
-    else if (d && contexts > d->most)
-        d->most = contexts;
+    if (d)
+        set_places(d, pool->device_runs, contexts);
     pthread_mutex_unlock(&pool->lock);
     *out_device = d;
     return d ? GRT_OK : grt_fail_memory(sizeof *d);

@@ -28,6 +28,8 @@ typedef struct grt_worker {
     int64_t *first_rows;          /* of each, in the batch */
     size_t n_requests, n_served;
     int64_t rows;
+    int32_t priority;   /* the highest of its requests' */
+    double each_ms;     /* of its device, when it began */
     bool begun;         /* somebody serves */
     bool lent;          /* a thread of the caller's serves in place of its own */
     atomic_size_t live; /* requests that have not left the batch */
@@ -38,7 +40,8 @@ typedef struct grt_pool_device {
     struct grt_pool_device *next;
     const grt_device *device; /* NULL: of other processes; then it has a name */
     char name[GRT_WIRE_DEVICE];
-    size_t running, most; /* workers */
+    size_t running, most, more; /* workers; `more`, by grt_share_has_place */
+    double each_ms, counted_ms; /* see share.h: what one worker would have had, until then */
 } grt_pool_device;
 
 typedef struct grt_lane_session {
@@ -71,7 +74,7 @@ typedef struct grt_lane {
     grt_batching batching;
     double max_delay_ms;
     /* its share */
-    double share, used, mean_ms; /* used: time of workers, divided by the share */
+    double share, used, mean_ms; /* used: what its workers had of devices, divided by the share */
     size_t running;              /* workers */
     bool ending;                 /* their threads end */
     grt_pool_stats stats;

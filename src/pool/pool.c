@@ -128,7 +128,7 @@ static bool wait_until_closed(grt_pool *pool, double deadline_ms)
     bool goes_on = true;
     pool->n_watchers++;
     pool->n_draining++;
-    grt_schedule_dispatch(pool);
+    grt_schedule_dispatch(pool, grt_now_ms());
     while (pool->open && goes_on)
         goes_on = grt_clock_cond_wait(&pool->closed, &pool->lock, deadline_ms);
     pool->n_watchers--;
@@ -283,7 +283,7 @@ static grt_status pool_make_request(grt_pool *pool, const grt_submission *s, grt
 }
 
 /* With the lock: room in the lane's queue. */
-static grt_status wait_for_room(const grt_request *r, bool wait)
+static grt_status wait_for_room(const grt_request *r, bool wait, double *now_ms)
 {
     grt_lane *lane = r->lane;
     while (!lane->pool->closing && lane->n_waiting >= lane->most_waiting) {
@@ -295,6 +295,7 @@ static grt_status wait_for_room(const grt_request *r, bool wait)
         if (!grt_clock_cond_wait(&lane->room, &lane->pool->lock, r->queued.deadline_ms))
             return grt_fail(GRT_STATUS_DEADLINE_EXCEEDED,
                             "there was no room in the queue until the deadline");
+        *now_ms = grt_now_ms();
     }
     if (!lane->pool->closing && !grt_schedule_is_served(lane))
         return grt_fail(GRT_STATUS_DEVICE, "the devices of all sessions of the lane have failed; replace one "
@@ -313,15 +314,16 @@ static void drop_request(grt_request *r, grt_status status)
 static grt_status enqueue_request(grt_request *r, bool wait)
 {
     grt_pool *pool = r->pool;
+    double now_ms = r->submitted_ms;
     pthread_mutex_lock(&pool->lock);
-    grt_status status = wait_for_room(r, wait);
+    grt_status status = wait_for_room(r, wait, &now_ms);
     if (status == GRT_OK && r->with)
         status = grt_chain_join(r);
     if (status == GRT_OK) {
         pool->open++;
         r->lane->stats.submitted++;
         grt_schedule_add(r);
-        grt_schedule_dispatch(pool);
+        grt_schedule_dispatch(pool, now_ms);
     }
     pthread_mutex_unlock(&pool->lock);
     if (status != GRT_OK)
@@ -386,7 +388,7 @@ grt_status grt_pool_submit_values(grt_pool *pool, const grt_value *const *inputs
 static grt_worker *borrow_worker(grt_pool *pool, grt_request *r)
 {
     pthread_mutex_lock(&pool->lock);
-    grt_worker *w = pool->closing ? NULL : grt_schedule_lend(r->lane, r);
+    grt_worker *w = pool->closing ? NULL : grt_schedule_lend(r);
     if (w) {
         pool->open++;
         r->lane->stats.submitted++;

@@ -175,7 +175,7 @@ static void put_process_in_place(grt_lane_process *p, grt_process *process)
     p->started++;
     session_of(p)->lends = process->lends;
     session_of(p)->lost = session_of(p)->coming = false;
-    grt_schedule_dispatch(lane->pool);
+    grt_schedule_dispatch(lane->pool, grt_now_ms());
     pthread_mutex_unlock(&lane->pool->lock);
 }
 

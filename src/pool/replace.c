@@ -89,7 +89,7 @@ static void put_in_place(grt_lane *lane, size_t index, grt_session *session, grt
     s->lends = session->on_device || session->threads == 1;
     s->held = s->lost = false;
     grt_schedule_find_sessions(lane);
-    grt_schedule_dispatch(pool);
+    grt_schedule_dispatch(pool, grt_now_ms());
     pthread_mutex_unlock(&pool->lock);
 }
 

@@ -7,6 +7,7 @@
 
 #include "src/exec/state_slot.h"
 #include "src/pool/remote.h"
+#include "src/pool/share.h"
 
 #include <math.h>
 
@@ -54,8 +55,8 @@ static void add_waiting(grt_request *r)
 void grt_schedule_add(grt_request *r)
 {
     grt_lane *lane = r->lane;
-    if (!lane->n_waiting && !lane->running) /* what it did not use while it was idle is not saved up */
-        lane->used = fmax(lane->used, lane->pool->used);
+    if (!lane->n_waiting && !lane->running)
+        grt_share_join(lane);
     r->queued.number = lane->pool->n_submitted++;
     add_waiting(r);
 }
@@ -91,46 +92,41 @@ static grt_request *first_waiting(const grt_lane *lane)
     return (grt_request *)grt_queue_first(&lane->queue);
 }
 
-static bool has_slot(const grt_lane_session *s)
+static bool has_place(const grt_lane_session *s, const grt_request *r)
 {
-    return !s->lost && !s->held && s->idle && s->device->running < s->device->most;
+    return !s->lost && !s->held && s->idle && grt_share_has_place(s->device, r);
 }
 
-/* On the device, or on any if that is NULL. Of equals, the one whose turn it is. */
-static grt_lane_session *least_busy(const grt_lane *lane, const grt_pool_device *device)
+/* For the request, on the device, or on any if that is NULL. Of equals, the one whose turn it is. */
+static grt_lane_session *least_busy(const grt_request *r, const grt_pool_device *device)
 {
+    const grt_lane *lane = r->lane;
     grt_lane_session *best = NULL;
     for (size_t i = 0; i < lane->n_sessions; i++) {
         grt_lane_session *s = &lane->sessions[(lane->turn + i) % lane->n_sessions];
-        if (has_slot(s) && (!device || s->device == device) && (!best || s->busy < best->busy))
+        if (has_place(s, r) && (!device || s->device == device) && (!best || s->busy < best->busy))
             best = s;
     }
     return best;
 }
 
-static grt_worker *take_worker(grt_lane *lane, grt_lane_session *s)
+static grt_worker *take_worker(grt_lane *lane, grt_lane_session *s, double now_ms)
 {
     grt_worker *w = s->idle;
     s->idle = w->next_idle;
     s->busy++;
-    s->device->running++;
     lane->turn = (size_t)(s - lane->sessions) + 1;
-    lane->running++;
-    lane->pool->used = lane->used;
-    lane->used += lane->mean_ms / lane->share;
+    grt_share_begin(w, now_ms);
+    w->n_requests = 0;
+    w->rows = 0;
     return w;
 }
 
-void grt_schedule_become_idle(grt_worker *w, double ms)
+void grt_schedule_become_idle(grt_worker *w, double now_ms)
 {
-    enum { MEMORY = 8 }; /* runs that the mean remembers, about */
-    grt_lane *lane = w->lane;
-    grt_lane_session *s = &lane->sessions[w->session];
-    lane->used += (ms - lane->mean_ms) / lane->share; /* the mean was counted when it began */
-    lane->mean_ms += (ms - lane->mean_ms) / MEMORY;
-    lane->running--;
+    grt_lane_session *s = &w->lane->sessions[w->session];
+    grt_share_end(w, now_ms);
     s->busy--;
-    s->device->running--;
     w->n_requests = 0;
     w->begun = w->lent = false;
     w->next_idle = s->idle;
@@ -141,6 +137,8 @@ static void give(grt_worker *w, grt_request *r)
 {
     r->stage = GRT_REQUEST_AT_WORK;
     r->worker = w;
+    if (!w->n_requests || r->queued.priority > w->priority)
+        w->priority = r->queued.priority;
     w->first_rows[w->n_requests] = w->rows;
     w->requests[w->n_requests++] = r;
     w->rows += r->rows;
@@ -150,8 +148,6 @@ static void give(grt_worker *w, grt_request *r)
 static void take_requests(grt_lane *lane, grt_worker *w, grt_request *first)
 {
     grt_request *r = first;
-    w->n_requests = 0;
-    w->rows = 0;
     do {
         remove_waiting(r);
         give(w, r);
@@ -160,19 +156,18 @@ static void take_requests(grt_lane *lane, grt_worker *w, grt_request *first)
              grt_batching_fits(&lane->batching, first, r));
 }
 
-grt_worker *grt_schedule_lend(grt_lane *lane, grt_request *r)
+grt_worker *grt_schedule_lend(grt_request *r)
 {
-    grt_lane_session *s = lane->batching.most_rows ? NULL : least_busy(lane, NULL);
+    grt_lane *lane = r->lane;
+    grt_lane_session *s = lane->batching.most_rows ? NULL : least_busy(r, NULL);
     if (!s || !s->lends)
         return NULL;
     for (size_t i = 0; i < lane->pool->n_lanes; i++) /* its turn may be another lane's */
         if (lane->pool->lanes[i]->queue.n || lane->pool->lanes[i]->n_own)
             return NULL;
     if (!lane->running)
-        lane->used = fmax(lane->used, lane->pool->used);
-    grt_worker *w = take_worker(lane, s);
-    w->n_requests = 0;
-    w->rows = 0;
+        grt_share_join(lane);
+    grt_worker *w = take_worker(lane, s, r->submitted_ms);
     w->begun = w->lent = true;
     give(w, r);
     return w;
@@ -221,8 +216,9 @@ static void consider_own(pick *best, const grt_lane *lane)
 {
     for (size_t i = 0; i < lane->n_sessions; i++) {
         const grt_lane_session *s = &lane->sessions[i];
-        if (s->own.n)
-            consider(best, (grt_request *)grt_queue_first(&s->own), least_busy(lane, s->device));
+        grt_request *first = (grt_request *)grt_queue_first(&s->own);
+        if (first)
+            consider(best, first, least_busy(first, s->device));
     }
 }
 
@@ -232,7 +228,7 @@ static pick choose_request(const grt_pool *pool, double now, double *out_next)
     pick best = {0};
     for (size_t i = 0; i < pool->n_lanes; i++) {
         grt_lane *lane = pool->lanes[i];
-        grt_lane_session *session = lane->queue.n ? least_busy(lane, NULL) : NULL;
+        grt_lane_session *session = lane->queue.n ? least_busy(first_waiting(lane), NULL) : NULL;
         const double at = session ? batch_time(lane) : 0;
         if (at > now)
             *out_next = fmin(*out_next, at);
@@ -244,22 +240,13 @@ static pick choose_request(const grt_pool *pool, double now, double *out_next)
     return best;
 }
 
-static bool has_delays(const grt_pool *pool)
-{
-    for (size_t i = 0; i < pool->n_lanes; i++)
-        if (pool->lanes[i]->queue.n && pool->lanes[i]->max_delay_ms > 0)
-            return true;
-    return false;
-}
-
 /* The time of the next batch that has to wait. */
-static double dispatch_requests(grt_pool *pool)
+static double dispatch_requests(grt_pool *pool, double now_ms)
 {
-    const double now = has_delays(pool) ? grt_now_ms() : 0;
     double next = INFINITY;
     pick p;
-    while ((p = choose_request(pool, now, &next)).request) {
-        grt_worker *w = take_worker(p.request->lane, p.session);
+    while ((p = choose_request(pool, now_ms, &next)).request) {
+        grt_worker *w = take_worker(p.request->lane, p.session, now_ms);
         take_requests(p.request->lane, w, p.request);
         pthread_cond_signal(&w->wake);
         next = INFINITY;
@@ -267,9 +254,9 @@ static double dispatch_requests(grt_pool *pool)
     return next;
 }
 
-void grt_schedule_dispatch(grt_pool *pool)
+void grt_schedule_dispatch(grt_pool *pool, double now_ms)
 {
-    const double next = dispatch_requests(pool);
+    const double next = dispatch_requests(pool, now_ms);
     const grt_request *first = (grt_request *)grt_queue_first(&pool->deadlines);
     grt_schedule_wake_keeper(pool, first ? fmin(next, first->queued.deadline_ms) : next);
 }
@@ -343,9 +330,9 @@ bool grt_schedule_go_elsewhere(grt_worker *w, grt_request **slot)
 double grt_schedule_look(grt_pool *pool)
 {
     grt_request *r;
-    const double now = pool->deadlines.n ? grt_now_ms() : 0;
+    const double now = grt_now_ms();
     while ((r = (grt_request *)grt_queue_first(&pool->deadlines)) && r->queued.deadline_ms <= now)
         grt_schedule_leave(r, GRT_STATUS_DEADLINE_EXCEEDED);
-    const double next = dispatch_requests(pool);
+    const double next = dispatch_requests(pool, now);
     return r ? fmin(next, r->queued.deadline_ms) : next;
 }

@@ -12,13 +12,13 @@ void grt_schedule_follow(grt_request *request);
 /* Sessions of the lane were lost or replaced: requests with state wait for those that are there now. */
 void grt_schedule_find_sessions(grt_lane *lane);
 /* Hand out what waits to workers that are idle. */
-void grt_schedule_dispatch(grt_pool *pool);
+void grt_schedule_dispatch(grt_pool *pool, double now_ms);
 /* The thread of the worker that has the request is on its way: another may serve in its place. */
 grt_worker *grt_schedule_overtake(grt_request *request);
 /* An idle worker for the request of a thread that would serve it itself; NULL: it has to wait its turn. */
-grt_worker *grt_schedule_lend(grt_lane *lane, grt_request *request);
-/* The worker has served for so long. */
-void grt_schedule_become_idle(grt_worker *worker, double ms);
+grt_worker *grt_schedule_lend(grt_request *request);
+/* The worker has served. */
+void grt_schedule_become_idle(grt_worker *worker, double now_ms);
 
 /* Does the lane have a session that is not lost, or is replaced just now? */
 bool grt_schedule_is_served(const grt_lane *lane);

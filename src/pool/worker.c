@@ -138,7 +138,7 @@ static bool hand_over(grt_worker *w, grt_request **slot)
         return false;
     pthread_mutex_lock(&pool->lock);
     const bool handed = w->channel ? go_to_another_process(w, slot) : grt_schedule_go_elsewhere(w, slot);
-    grt_schedule_dispatch(pool);
+    grt_schedule_dispatch(pool, grt_now_ms());
     pthread_mutex_unlock(&pool->lock);
     return handed;
 }
@@ -340,11 +340,11 @@ void grt_worker_serve(grt_worker *w)
         serve_batch(w);
     else
         serve_alone(w, &w->requests[0]);
-    const double ms = grt_now_ms() - begin;
+    const double end = grt_now_ms();
     pthread_mutex_lock(&pool->lock);
-    grt_schedule_become_idle(w, ms);
+    grt_schedule_become_idle(w, end);
     grt_answer_close(pool, w->n_served); /* those that left are the keeper's */
-    grt_schedule_dispatch(pool);
+    grt_schedule_dispatch(pool, end);
     pthread_mutex_unlock(&pool->lock);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Do every pointwise function, and networks of every activation, become source that NVRTC compiles? For all
- * types and places of inputs; needs no GPU. Whether the kernels compute what they should is seen on a GPU
- * (tests/conformance/device.sh). */
+/* Do every pointwise function, folds of rows, and networks of every activation, become source that NVRTC
+ * compiles? For all types and places of inputs; needs no GPU. Whether the kernels compute what they should is
+ * seen on the host (tests/emulate) and on a GPU (tests/conformance/device.sh). */
 #include "backends/cuda/networks_source.h"
 #include "backends/cuda/nvrtc.h"
 #include "backends/cuda/pointwise_source.h"
+#include "backends/cuda/rows_source.h"
 #include "src/base/pointwise.h"
 
 #include <stdio.h>
@@ -125,6 +126,32 @@ static void try_networks(grt_act_kind kind, grt_dtype dtype, int32_t width, int3
     grt_text_release(&source);
 }
 
+/* A softmax, and a product: each fold, elements that wait, rows of a warp and of a block. */
+static void try_rows(int64_t length, grt_dtype dtype)
+{
+    const int64_t code[] = {-1 - ROWS_MAX,     0, -1, -1, PW_Sub, 0, 1, -1, PW_Exp,        2, -1, -1,
+                            -1 - ROWS_SUM,     3, -1, -1, PW_Div, 3, 4, -1, -1 - ROWS_MIN, 5, -1, -1,
+                            -1 - ROWS_PRODUCT, 5, -1, -1, PW_Mul, 6, 7, -1, PW_Sub,        5, 8,  -1};
+    const grt_attr attrs[] = {
+        {.name = "program", .kind = GRT_ATTR_INTS, .ints = {code, sizeof code / sizeof *code}},
+        {.name = "row_dims", .kind = GRT_ATTR_INT, .i = 1},
+    };
+    const grt_op_desc desc = {
+        .domain = "graphrt", .op = "Rows", .name = "rows", .attrs = attrs, .n_attrs = 2};
+    const grt_tensor x = {.dtype = dtype, .rank = 2, .dims = {6, length}}, *in = &x;
+    rows_program *program = NULL;
+    cuda_rows_form form;
+    grt_text source = {0};
+    if (grt_rows_decode(&desc, 1, &program) != GRT_OK || !cuda_rows_form_of(program, 1, &in, &x, &form)) {
+        result("rows", "there is no form for the program");
+    } else {
+        cuda_rows_source(program, &form, &source);
+        result("rows", compile("rows", grt_text_get(&source)));
+    }
+    grt_text_release(&source);
+    free(program);
+}
+
 static void try_all_networks(void)
 {
     static const grt_act_kind kinds[] = {GRT_ACT_NONE,
@@ -154,6 +181,11 @@ int main(void)
     for (size_t i = 0; i < 3; i++)
         try_function(PW_Add, dtypes[i]);
     try_function(PW_Where, GRT_DTYPE_FLOAT16);
+    for (size_t i = 0; i < 3; i++) {
+        try_rows(50, dtypes[i]);
+        try_rows(768, dtypes[i]);
+        try_rows(5001, dtypes[i]);
+    }
     try_all_networks();
     printf("%zu passed, %zu failed, 0 skipped\n", passed, failed);
     return failed ? 1 : 0;

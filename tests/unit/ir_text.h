@@ -23,7 +23,8 @@ int64_t ir_text_pass(ir_module *module, const char *pass);
 const char *ir_text_ops(const ir_module *module);
 /* The node of that op, the nth of them (from 0); fails the test if there is none. */
 ir_node *ir_text_node(const ir_module *module, const char *op, int nth);
-/* The text's graph gives the same outputs before and after the pass, and the ops are `expected` after it. */
+/* The text's graph gives the same outputs before and after the pass, and the ops are `expected` after it
+ * (NULL: any). */
 void ir_text_check(const char *text, const char *pass, const char *expected);
 /* The target that these use: the CPU, with the passes that only other targets gain by. */
 grt_target ir_text_target(void);

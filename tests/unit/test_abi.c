@@ -60,7 +60,7 @@ static const layout layouts[] = {
     LAYOUT(grt_device_description, reserved, 24, 64),
     LAYOUT(grt_input_shape, reserved, 144, 160),
     LAYOUT(grt_external_data, reserved, 24, 64),
-    LAYOUT(grt_compile_options, keep_weights, 176, 184),
+    LAYOUT(grt_compile_options, enable_passes, 184, 192),
     LAYOUT(grt_finding, message, 40, 48),
     LAYOUT(grt_cache_row, reserved, 48, 64),
     LAYOUT(grt_cache_lookup, row, 40, 48),

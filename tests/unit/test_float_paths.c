@@ -106,6 +106,47 @@ START_TEST(test_sums_of_floats)
 }
 END_TEST
 
+/* Two images of 35 planes with few columns: blocks of planes are pooled as channels, the last not full. */
+START_TEST(test_pools_of_small_planes)
+{
+    const int64_t dims[] = {2, 35, 9, 11};
+    for (int variant = 0; variant < 8; variant++) {
+        const int64_t kernel[] = {3, 2}, strides[] = {1 + variant % 2, 2}, pads[] = {1, 0, 1, 1};
+        op_runner r[2];
+        for (int floats = 0; floats < 2; floats++) {
+            prepare(&r[floats], variant & 4 ? "MaxPool" : "AveragePool");
+            op_ints(&r[floats], "kernel_shape", kernel, 2);
+            op_ints(&r[floats], "strides", strides, 2);
+            op_ints(&r[floats], "pads", pads, 4);
+            op_int(&r[floats], "ceil_mode", variant >> 1 & 1);
+            if (!(variant & 4))
+                op_int(&r[floats], "count_include_pad", variant & 1);
+            op_add(&r[floats], floats ? GRT_DTYPE_FLOAT : GRT_DTYPE_DOUBLE, 4, dims, data_of(0, floats));
+            op_run_ok(&r[floats], 1);
+        }
+        compare_paths(&r[1], &r[0]);
+    }
+}
+END_TEST
+
+START_TEST(test_axes_of_floats)
+{
+    static const char *const ops[] = {"Softmax", "LogSoftmax", "LpNormalization", "Hardmax"};
+    const int64_t dims[] = {3, 37, 83};
+    for (size_t op = 0; op < sizeof ops / sizeof *ops; op++)
+        for (int32_t axis = 0; axis < 3; axis++) {
+            op_runner r[2];
+            for (int floats = 0; floats < 2; floats++) {
+                prepare(&r[floats], ops[op]);
+                op_int(&r[floats], "axis", axis);
+                op_add(&r[floats], floats ? GRT_DTYPE_FLOAT : GRT_DTYPE_DOUBLE, 3, dims, data_of(0, floats));
+                op_run_ok(&r[floats], 1);
+            }
+            compare_paths(&r[1], &r[0]);
+        }
+}
+END_TEST
+
 /* Rows, columns and channels of what is enlarged, or mirrored in size, with channels last and first. */
 START_TEST(test_nearest_repeats_pixels)
 {
@@ -208,4 +249,5 @@ START_TEST(test_chosen_boxes)
 END_TEST
 
 UNIT_SUITE(test_float_paths, NULL, NULL, test_grids_of_floats, test_grid_beside_infinity, test_sums_of_floats,
-           test_best_of_floats, test_chosen_boxes, test_nearest_repeats_pixels)
+           test_best_of_floats, test_chosen_boxes, test_nearest_repeats_pixels, test_pools_of_small_planes,
+           test_axes_of_floats)

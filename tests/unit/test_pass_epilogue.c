@@ -327,9 +327,31 @@ START_TEST(products_by_weights_of_few_bits_take_a_residual)
 }
 END_TEST
 
-UNIT_SUITE(test_pass_epilogue, NULL, NULL, conv_relu, conv_residual_relu, the_later_conv_takes_the_add,
-           conv_added_to_itself, clip_and_friends, matmul_one_bias_for_each_matrix, matmul_bias_residual_gelu,
-           scale_before_and_after, a_scale_after_the_bias_stays, gemm_with_alpha_and_beta, gemm_with_a_full_c,
+/* A value has the name of the model's tensor that it is: that of the last node, not of the first. */
+START_TEST(results_have_the_names_of_what_they_are)
+{
+    static const char *const texts[] = {
+        "in x f32 2,3,5,5\nconst w f32 4,3,3,3\na = Conv x w\nr = Relu a\ny = Sqrt r\nout y\n",
+        /* The activation comes before the moves; what is between is no tensor of the model. */
+        "in x f32 4,6\nconst w f32 6,8\nconst to i64 2 2 16\na = MatMul x w\nb = Reshape a to\nr = Relu b\n"
+        "y = Sqrt r\nout y\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ir_module *m = ir_text(texts[i]);
+        ir_text_pass(m, "epilogue");
+        const ir_node *root = ir_text_node(m, "Sqrt", 0);
+        ck_assert_str_eq(ir_in(root, 0)->name, "r");
+        ck_assert_str_eq(root->out[0]->name, "y");
+        IR_FOR_EACH_NODE (node, m->main)
+            ck_assert_str_ne(node->out[0]->name, "a");
+        ir_module_release(m);
+    }
+}
+END_TEST
+
+UNIT_SUITE(test_pass_epilogue, NULL, NULL, results_have_the_names_of_what_they_are, conv_relu,
+           conv_residual_relu, the_later_conv_takes_the_add, conv_added_to_itself, clip_and_friends,
+           matmul_one_bias_for_each_matrix, matmul_bias_residual_gelu, scale_before_and_after,
+           a_scale_after_the_bias_stays, gemm_with_alpha_and_beta, gemm_with_a_full_c,
            gemm_with_a_column_stays, rows_joined_and_split, vectors_stay, a_gate_is_for_pointwise_groups,
            an_output_inside_stops_it, activation_behind_moves, a_second_run_takes_residuals,
            products_by_weights_of_few_bits_take_a_bias, products_by_weights_of_few_bits_take_a_residual)

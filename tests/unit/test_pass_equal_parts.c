@@ -63,53 +63,41 @@ static void equal_parts_stay(const char *text)
     ir_module_release(module);
 }
 
+/* The first two parts of so many columns. */
+#define TWO_SLICES(SECOND, END)   \
+    "const a0 i64 1 0\n"          \
+    "const a1 i64 1 " SECOND "\n" \
+    "const a2 i64 1 " END "\n"    \
+    "const ax i64 1 1\n"          \
+    "a = Slice x a0 a1 ax\n"      \
+    "b = Slice x a1 a2 ax\n"
+
 START_TEST(a_part_that_nobody_reads_stops_it)
 {
-    equal_parts_stay("in x f32 4,48\n"
-                     "const a0 i64 1 0\n"
-                     "const a1 i64 1 16\n"
-                     "const a2 i64 1 32\n"
-                     "const ax i64 1 1\n"
-                     "a = Slice x a0 a1 ax\n"
-                     "b = Slice x a1 a2 ax\n"
-                     "l = Relu a\n"
-                     "m = Relu b\n"
-                     "out l\n"
-                     "out m\n");
+    equal_parts_stay("in x f32 4,48\n" TWO_SLICES("16", "32") "l = Relu a\n"
+                                                              "m = Relu b\n"
+                                                              "out l\n"
+                                                              "out m\n");
 }
 END_TEST
 
 START_TEST(parts_that_are_moved_differently_stay)
 {
-    equal_parts_stay("in x f32 16,32\n"
-                     "const a0 i64 1 0\n"
-                     "const a1 i64 1 16\n"
-                     "const a2 i64 1 32\n"
-                     "const ax i64 1 1\n"
-                     "a = Slice x a0 a1 ax\n"
-                     "b = Slice x a1 a2 ax\n"
-                     "t = Transpose b perm=1,0\n"
-                     "l = Relu a\n"
-                     "m = Relu t\n"
-                     "out l\n"
-                     "out m\n");
+    equal_parts_stay("in x f32 16,32\n" TWO_SLICES("16", "32") "t = Transpose b perm=1,0\n"
+                                                               "l = Relu a\n"
+                                                               "m = Relu t\n"
+                                                               "out l\n"
+                                                               "out m\n");
 }
 END_TEST
 
 /* Five numbers of float32: the second part would begin where no kernel may read. */
 START_TEST(parts_that_begin_anywhere_stay)
 {
-    equal_parts_stay("in x f32 1,10\n"
-                     "const a0 i64 1 0\n"
-                     "const a1 i64 1 5\n"
-                     "const a2 i64 1 10\n"
-                     "const ax i64 1 1\n"
-                     "a = Slice x a0 a1 ax\n"
-                     "b = Slice x a1 a2 ax\n"
-                     "l = Relu a\n"
-                     "m = Relu b\n"
-                     "out l\n"
-                     "out m\n");
+    equal_parts_stay("in x f32 1,10\n" TWO_SLICES("5", "10") "l = Relu a\n"
+                                                             "m = Relu b\n"
+                                                             "out l\n"
+                                                             "out m\n");
 }
 END_TEST
 

@@ -244,8 +244,7 @@ static void note_call(void *user, grt_request *r)
 {
     ck_assert_ptr_eq(grt_request_user(r), user);
     ck_assert_int_ne(grt_request_wait_until(r, 0), GRT_STATUS_BUSY);
-    called[n_called] = (intptr_t)user;
-    atomic_fetch_add(&n_called, 1);
+    called[atomic_fetch_add(&n_called, 1)] = (intptr_t)user;
     grt_request_release(r);
 }
 
@@ -350,6 +349,38 @@ START_TEST(shares)
         of_lesser += called[i] == 2;
     ck_assert_msg(of_lesser >= 2 && of_lesser <= 9, "%d of %d", of_lesser, SEEN); /* 5 */
     grt_pool_release(pool);
+}
+END_TEST
+
+/* Two lanes of two contexts: a device that copies while it computes has one more at work than a lane has
+ * contexts, if it is not told how many, and not beside one of higher priority. */
+START_TEST(at_work_together)
+{
+    const bool copies = strncmp(devices[_i], "cpu", 3) != 0;
+    for (int told = 0; told < 2; told++)
+        for (int32_t priority = 0; priority < 2; priority++) {
+            grt_pool_options options = {
+                .struct_size = sizeof options, .contexts = 2, .queue = 8, .device_runs = told ? 3 : 0};
+            grt_pool *pool = open_pool(open_loop(), devices[_i], &options);
+            grt_pool_stats stats = {.struct_size = sizeof stats};
+            grt_request *all[4];
+            options.device_runs = 0;
+            ck_assert_uint_eq(add_lane(pool, open_loop(), devices[_i], &options), 1);
+            for (size_t i = 0; i < 4; i++) {
+                loop_call c;
+                loop_of(&c, &for_ever)->s.lane = i / 2;
+                c.s.priority = i < 2 ? priority : 0;
+                all[i] = submitted(pool, &c.s); /* at work at once, if there is a place */
+            }
+            ck_assert_int_eq(grt_pool_get_stats(pool, 0, &stats), GRT_OK);
+            ck_assert_uint_eq(stats.running, 2);
+            ck_assert_int_eq(grt_pool_get_stats(pool, 1, &stats), GRT_OK);
+            ck_assert_uint_eq(stats.running, told || (copies && !priority) ? 1 : 0);
+            grt_pool_cancel(pool);
+            for (size_t i = 0; i < 4; i++)
+                expect(all[i], GRT_STATUS_CANCELLED);
+            grt_pool_release(pool);
+        }
 }
 END_TEST
 
@@ -736,6 +767,7 @@ Suite *suite_test_service(void)
     tcase_add_loop_test(tc, called_back_by_priority, 0, N_DEVICES);
     tcase_add_loop_test(tc, collected, 0, N_DEVICES);
     tcase_add_loop_test(tc, shares, 0, N_DEVICES);
+    tcase_add_loop_test(tc, at_work_together, 0, N_DEVICES);
     tcase_add_loop_test(tc, several_models, 0, N_DEVICES);
     tcase_add_loop_test(tc, batches, 0, 3 * N_DEVICES);
     tcase_add_test(tc, batches_are_counted);

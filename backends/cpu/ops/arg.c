@@ -3,6 +3,8 @@
  * in NumPy. */
 #include "backends/cpu/move.h"
 
+#include "backends/cpu/dispatch.h"
+#include "backends/cpu/rows.h"
 #include "src/base/float.h"
 
 #include <string.h>
@@ -54,35 +56,82 @@ DEFINE_BEST(u32, uint32_t, )
 DEFINE_BEST(i64, int64_t, )
 DEFINE_BEST(u64, uint64_t, )
 
-/* The usual case, a contiguous run of float32, in two passes that the compiler can vectorise: the best value,
- * then its place. */
-static int64_t best_in_run(const float *v, int64_t n, bool least, bool last)
+/* Where in a run `value` is first, or last; n if nowhere. */
+CPU_BODY find_value_body(const float *v, int64_t n, float value, bool last, int64_t *out)
 {
-    float best = v[0];
-    int odd = 0;
-    if (least) {
-#pragma omp simd reduction(min : best) reduction(| : odd)
-        for (int64_t i = 0; i < n; i++) {
-            best = v[i] < best ? v[i] : best;
-            odd |= v[i] != v[i];
-        }
-    } else {
-#pragma omp simd reduction(max : best) reduction(| : odd)
-        for (int64_t i = 0; i < n; i++) {
-            best = v[i] > best ? v[i] : best;
-            odd |= v[i] != v[i];
+    enum { BLOCK = 64 };
+    const int64_t blocks = (n + BLOCK - 1) / BLOCK;
+    for (int64_t b = 0; b < blocks; b++) {
+        const int64_t begin = (last ? blocks - 1 - b : b) * BLOCK, m = n - begin < BLOCK ? n - begin : BLOCK;
+        int32_t found = 0;
+#pragma omp simd reduction(| : found)
+        for (int64_t i = 0; i < m; i++)
+            found |= v[begin + i] == value;
+        for (int64_t i = 0; found && i < m; i++) {
+            *out = begin + (last ? m - 1 - i : i);
+            if (v[*out] == value)
+                return;
         }
     }
-    if (odd)
-        return best_float(v, n, 1, least, last);
-    const int64_t first = last ? n - 1 : 0, step = last ? -1 : 1;
-    for (int64_t i = 0, at = first; i < n; i++, at += step)
-        if (v[at] == best)
-            return at;
-    /* A reduction may begin with the greatest finite number instead of infinity: then the best is not in v
-     * only if all of v are the same infinity. */
-    return first;
+    *out = n;
 }
+CPU_DISPATCH(find_value, (const float *v, int64_t n, float value, bool last, int64_t *out),
+             (v, n, value, last, out))
+
+/* The usual case, a contiguous run of float32, in two passes of vector code: the best value, then its place.
+ */
+static int64_t best_in_run(const float *v, int64_t n, bool least, bool last)
+{
+    double best;
+    int64_t at;
+    cpu_rows_best()->fold(least ? CPU_FOLD_LEAST : CPU_FOLD_LARGEST, v, 1, n, &best);
+    if (best != best)
+        return best_float(v, n, 1, least, last);
+    find_value(v, n, (float)best, last, &at);
+    return at;
+}
+
+/* float32, the axis running down: neighbouring columns are compared together, row after row. */
+enum { COLUMNS = 256 };
+
+/* One more row: `best` and `at` of each column. LEAST and LAST are constants. */
+#define TAKE_ROW(LEAST, LAST)                                                                             \
+    _Pragma("omp simd") for (int64_t k = 0; k < columns; k++)                                             \
+    {                                                                                                     \
+        const float v = row[k], b = best[k];                                                              \
+        const int better = (LEAST) ? ((LAST) ? v <= b : v < b) : ((LAST) ? v >= b : v > b), odd = v != v, \
+                  first = (LAST) | (b == b), take = better | (odd & first);                               \
+        best[k] = take ? v : b;                                                                           \
+        at[k] = take ? i : at[k];                                                                         \
+    }
+
+/* n rows of `columns`, at most COLUMNS, `step` apart; n fits an int32. */
+CPU_BODY best_columns_body(const float *x, int32_t n, int64_t step, int64_t columns, bool least, bool last,
+                           int64_t *out)
+{
+    float best[COLUMNS];
+    int32_t at[COLUMNS];
+    for (int64_t k = 0; k < columns; k++) {
+        best[k] = x[k];
+        at[k] = 0;
+    }
+    for (int32_t i = 1; i < n; i++) {
+        const float *row = x + i * step;
+        if (least && last)
+            TAKE_ROW(1, 1)
+        else if (least)
+            TAKE_ROW(1, 0)
+        else if (last)
+            TAKE_ROW(0, 1)
+        else
+            TAKE_ROW(0, 0)
+    }
+    for (int64_t k = 0; k < columns; k++)
+        out[k] = at[k];
+}
+CPU_DISPATCH(best_columns,
+             (const float *x, int32_t n, int64_t step, int64_t columns, bool least, bool last, int64_t *out),
+             (x, n, step, columns, least, last, out))
 
 static int64_t (*const best_of[GRT_DTYPE_COUNT])(const void *data, int64_t n, int64_t step, bool least,
                                                  bool last) = {
@@ -104,6 +153,17 @@ static grt_status run_arg(const grt_run *run)
     if (n == 0 && outer * inner > 0)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "axis %d has size 0: there is no index to name", axis);
+    const int64_t strips = (inner + COLUMNS - 1) / COLUMNS;
+    if (in->dtype == GRT_DTYPE_FLOAT && inner > 1 && n <= INT32_MAX) {
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
+        for (int64_t i = 0; i < outer * strips; i++) {
+            const int64_t column = i % strips * COLUMNS, row = i / strips,
+                          columns = inner - column < COLUMNS ? inner - column : COLUMNS;
+            best_columns((const float *)in->data + row * n * inner + column, (int32_t)n, inner, columns,
+                         s->least, s->last, out + row * inner + column);
+        }
+        return GRT_OK;
+    }
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
     for (int64_t k = 0; k < outer * inner; k++)
         out[k] = in->dtype == GRT_DTYPE_FLOAT && inner == 1
@@ -141,9 +201,12 @@ static grt_status run_hardmax(const grt_run *run)
         return GRT_OK;
     if (outer * inner > 0)
         memset(run->out[0]->data, 0, grt_tensor_bytes(run->out[0]));
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
     for (int64_t k = 0; k < outer * inner; k++) {
         int64_t base = k / inner * n * inner + k % inner;
-        int64_t at = best_of[in->dtype](cpu_at_const(in->data, base, size), n, inner, false, false);
+        int64_t at = in->dtype == GRT_DTYPE_FLOAT && inner == 1
+                         ? best_in_run((const float *)in->data + base, n, false, false)
+                         : best_of[in->dtype](cpu_at_const(in->data, base, size), n, inner, false, false);
         memcpy(cpu_at(run->out[0]->data, base + at * inner, size), one, size);
     }
     return GRT_OK;

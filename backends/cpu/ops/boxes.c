@@ -420,6 +420,35 @@ static grt_status create_col2im(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
+/* What one tap adds to a plane of float32: lines of places, of which the last dim's lie a stride apart. */
+static void col2im_tap(const col2im_state *s, int32_t n, int64_t tap, const int64_t *kernel,
+                       const int64_t *steps, const int64_t *dims, const float *from, float *plane)
+{
+    int64_t shift[GRT_MAX_RANK], lines = 1;
+    for (int32_t k = n - 1; k >= 0; k--) {
+        shift[k] = tap % kernel[k] * s->dilations[k] - s->pads[k];
+        tap /= kernel[k];
+        lines *= k < n - 1 ? steps[k] : 1;
+    }
+    const int64_t width = steps[n - 1], stride = s->strides[n - 1], first = shift[n - 1];
+    int64_t low = first < 0 ? (-first + stride - 1) / stride : 0,
+            high = dims[n - 1] > first ? (dims[n - 1] - first - 1) / stride + 1 : 0;
+    high = high < width ? high : width;
+    for (int64_t line = 0; line < lines; line++, from += width) {
+        int64_t rest = line, at = 0, scale = dims[n - 1];
+        bool inside = true;
+        for (int32_t k = n - 2; k >= 0; k--) {
+            const int64_t y = rest % steps[k] * s->strides[k] + shift[k];
+            inside = inside && y >= 0 && y < dims[k];
+            at += y * scale;
+            scale *= dims[k];
+            rest /= steps[k];
+        }
+        for (int64_t i = low; inside && i < high; i++)
+            plane[at + first + i * stride] += from[i];
+    }
+}
+
 static grt_status run_col2im(const grt_run *run)
 {
     const col2im_state *s = run->state;
@@ -447,6 +476,15 @@ static grt_status run_col2im(const grt_run *run)
     if (grt_tensor_elements(out))
         memset(out->data, 0, grt_tensor_bytes(out));
     int64_t planes = in->dims[0] * out->dims[1];
+    if (in->dtype == GRT_DTYPE_FLOAT && n > 0) {
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (grt_tensor_elements(in) > CPU_GRAIN)
+        for (int64_t plane = 0; plane < planes; plane++)
+            for (int64_t tap = 0; tap < volume && places > 0; tap++)
+                col2im_tap(s, n, tap, kernel, steps, out->dims + 2,
+                           (const float *)in->data + (plane * volume + tap) * places,
+                           (float *)out->data + plane * strides[1]);
+        return GRT_OK;
+    }
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (grt_tensor_elements(in) > CPU_GRAIN)
     for (int64_t plane = 0; plane < planes; plane++)
         for (int64_t i = 0; i < volume * places; i++) {

@@ -2,6 +2,7 @@
 /* CumSum and CumProd, LpNormalization, MeanVarianceNormalization, Det. */
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/move.h"
+#include "backends/cpu/rows.h"
 #include "backends/cpu/threads.h"
 #include "backends/shared/cumulate.h"
 #include "src/base/element.h"
@@ -117,6 +118,69 @@ static grt_status run_cumulate(const grt_run *run)
     return GRT_OK;
 }
 
+/* y = (x - mean) * factor, the mean in two parts: one float alone would move results near 0. */
+CPU_BODY shift_and_scale_body(const float *x, float *y, int64_t n, double mean, float factor)
+{
+    const float high = (float)mean, low = (float)(mean - (double)high);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = ((x[i] - high) - low) * factor;
+}
+CPU_DISPATCH(shift_and_scale, (const float *x, float *y, int64_t n, double mean, float factor),
+             (x, y, n, mean, factor))
+
+/* Neighbouring columns of floats, whose elements are `step` apart, by their norms. */
+enum { NORM_COLUMNS = 256 };
+
+CPU_BODY norm_columns_body(const float *x, float *y, int64_t n, int64_t step, int64_t columns, bool squares)
+{
+    double sum[NORM_COLUMNS] = {0};
+    float factor[NORM_COLUMNS];
+    for (int64_t i = 0; i < n; i++) {
+        const float *row = x + i * step;
+        if (squares) {
+#pragma omp simd
+            for (int64_t c = 0; c < columns; c++)
+                sum[c] += (double)row[c] * (double)row[c];
+        } else {
+#pragma omp simd
+            for (int64_t c = 0; c < columns; c++)
+                sum[c] += fabs((double)row[c]);
+        }
+    }
+    for (int64_t c = 0; c < columns; c++)
+        factor[c] = sum[c] == 0 ? 0.0f : (float)(1.0 / (squares ? sqrt(sum[c]) : sum[c]));
+    for (int64_t i = 0; i < n; i++) {
+        const float *row = x + i * step;
+        float *to = y + i * step;
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++)
+            to[c] = row[c] * factor[c];
+    }
+}
+CPU_DISPATCH(norm_columns, (const float *x, float *y, int64_t n, int64_t step, int64_t columns, bool squares),
+             (x, y, n, step, columns, squares))
+
+static void norm_floats(const grt_lp_norm *s, const grt_run *run, int64_t outer, int64_t n, int64_t inner)
+{
+    const float *x = run->in[0]->data;
+    float *y = run->out[0]->data;
+    const int64_t blocks = (inner + NORM_COLUMNS - 1) / NORM_COLUMNS;
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
+    for (int64_t i = 0; i < outer * blocks; i++) {
+        const int64_t column = i % blocks * NORM_COLUMNS, left = inner - column,
+                      at = i / blocks * n * inner + column;
+        if (inner > 1) {
+            norm_columns(x + at, y + at, n, inner, left < NORM_COLUMNS ? left : NORM_COLUMNS, s->p != 1);
+            continue;
+        }
+        double sum;
+        cpu_rows_best()->fold(s->p == 1 ? CPU_FOLD_ABS : CPU_FOLD_SQUARE, x + at, 1, n, &sum);
+        const double norm = s->p == 1 ? sum : sqrt(sum);
+        shift_and_scale(x + at, y + at, n, 0.0, norm == 0 ? 0.0f : (float)(1.0 / norm));
+    }
+}
+
 static grt_status run_norm(const grt_run *run)
 {
     const grt_lp_norm *s = run->state;
@@ -124,6 +188,10 @@ static grt_status run_norm(const grt_run *run)
     int32_t axis = (int32_t)grt_axis(s->axis, in->rank);
     int64_t n = in->dims[axis], outer = grt_dims_product(in->dims, 0, axis);
     int64_t inner = grt_dims_product(in->dims, axis + 1, in->rank);
+    if (in->dtype == GRT_DTYPE_FLOAT && outer * n * inner > 0) {
+        norm_floats(s, run, outer, n, inner);
+        return GRT_OK;
+    }
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
     for (int64_t row = 0; row < outer * inner; row++) {
         int64_t base = row / inner * n * inner + row % inner;
@@ -145,11 +213,54 @@ static int64_t walk_offset(const grt_axes_walk *w, int64_t flat)
     return grt_strided_offset(w->dims, w->rank, w->strides, flat);
 }
 
+/* Elements that lie one behind the other at the end of a walk. */
+static int64_t dense_run(const grt_axes_walk *w)
+{
+    int64_t n = 1;
+    for (int32_t i = w->rank - 1; i >= 0 && (w->strides[i] == n || w->dims[i] == 1); i--)
+        n *= w->dims[i];
+    return n;
+}
+
+/* One mean of float32 that is made of runs of n values. */
+static void mvn_floats(const grt_axes_walk *over, int64_t n, const float *x, float *y)
+{
+    const int64_t runs = over->total / n;
+    double sum = 0, squares = 0;
+    for (int64_t r = 0; r < runs; r++) {
+        double part;
+        cpu_rows_best()->fold(CPU_FOLD_SUM, x + walk_offset(over, r * n), 1, n, &part);
+        sum += part;
+    }
+    const double mean = sum / (double)over->total;
+    for (int64_t r = 0; r < runs; r++) {
+        float part_mean, variance;
+        cpu_rows_best()->stats(x + walk_offset(over, r * n), n, false, &part_mean, &variance);
+        const double d = (double)part_mean - mean;
+        squares += ((double)variance + d * d) * (double)n;
+    }
+    const double deviation = sqrt(squares / (double)over->total) + 1e-9;
+    for (int64_t r = 0; r < runs; r++) {
+        const int64_t at = walk_offset(over, r * n);
+        shift_and_scale(x + at, y + at, n, mean, (float)(1.0 / deviation));
+    }
+}
+
 static grt_status run_mvn(const grt_run *run)
 {
     const grt_mvn *s = run->shape;
     const grt_axes_walk kept = s->kept, over = s->over;
     const grt_tensor *in = run->in[0];
+    const int64_t dense = over.total > 0 ? dense_run(&over) : 0;
+    enum { LEAST_RUN = 16 };
+    if (in->dtype == GRT_DTYPE_FLOAT && dense >= LEAST_RUN) {
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (kept.total * over.total > CPU_GRAIN)
+        for (int64_t row = 0; row < kept.total; row++) {
+            const int64_t base = walk_offset(&kept, row);
+            mvn_floats(&over, dense, (const float *)in->data + base, (float *)run->out[0]->data + base);
+        }
+        return GRT_OK;
+    }
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (kept.total * over.total > CPU_GRAIN)
     for (int64_t row = 0; row < kept.total; row++) {
         int64_t base = walk_offset(&kept, row);

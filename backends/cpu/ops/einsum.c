@@ -337,10 +337,27 @@ static void put_int(grt_tensor *out, int64_t i, uint64_t v)
     }
 }
 
+/* One operand of which nothing is summed: a transpose, or a diagonal. False: another. */
+static bool run_einsum_move(const grt_run *run, const einsum_shape *s)
+{
+    int64_t to[GRT_EINSUM_LABELS];
+    if (run->n_in != 1 || s->n_terms != 1 || s->n_labels != s->n_out || s->n_out > MAX_WALK ||
+        run->in[0]->dtype != run->out[0]->dtype || s->n_results < 1)
+        return false;
+    cpu_move move = {.size = grt_dtype_size(run->in[0]->dtype)};
+    grt_dims_strides(s->dims, s->n_out, to);
+    for (int32_t k = 0; k < s->n_out; k++)
+        cpu_move_axis(&move, s->dims[k], to[k], s->strides[0][k]);
+    cpu_move_run(&move, run->out[0]->data, run->in[0]->data, run->threads);
+    return true;
+}
+
 static grt_status run_einsum(const grt_run *run)
 {
     const einsum_shape *s = run->shape;
     grt_tensor *out = run->out[0];
+    if (run_einsum_move(run, s))
+        return GRT_OK;
     if (s->product.possible) {
         run_product(run, &s->product);
         return GRT_OK;

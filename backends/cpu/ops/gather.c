@@ -34,11 +34,9 @@ static grt_status gather_pick(const grt_run *run, const grt_tensor *data, const 
             inner = grt_dims_product(data->dims, axis + 1, data->rank);
     int64_t size = data->dims[axis], n = grt_tensor_elements(indices);
     size_t bytes = (size_t)inner * grt_dtype_size(data->dtype);
-    for (int64_t k = 0; k < n; k++) {
-        int64_t index = cpu_index(indices, k);
-        if (!fix_index(&index, size))
-            return gather_out_of_range(run, k, cpu_index(indices, k), size);
-    }
+    const int64_t wrong = cpu_index_outside(indices, size);
+    if (wrong >= 0)
+        return gather_out_of_range(run, wrong, cpu_index(indices, wrong), size);
     if (bytes == 0)
         return GRT_OK;
     int64_t total = outer * n;
@@ -97,11 +95,9 @@ static grt_status run_gather_elements(const grt_run *run)
     int64_t size = data->dims[axis], total = grt_tensor_elements(indices), strides[GRT_MAX_RANK];
     if (total == 0)
         return GRT_OK;
-    for (int64_t k = 0; k < total; k++) {
-        int64_t index = cpu_index(indices, k);
-        if (!fix_index(&index, size))
-            return gather_out_of_range(run, k, cpu_index(indices, k), size);
-    }
+    const int64_t wrong = cpu_index_outside(indices, size);
+    if (wrong >= 0)
+        return gather_out_of_range(run, wrong, cpu_index(indices, wrong), size);
     for (int32_t k = 0; k <= last; k++)
         if (k != axis && indices->dims[k] > data->dims[k])
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,

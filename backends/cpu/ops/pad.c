@@ -53,9 +53,15 @@ static grt_status pad_tables(const grt_run *run, grt_pad_mode mode, const grt_pa
         return GRT_OK;
     grt_dims_strides(in->dims, in->rank, from);
     for (int32_t k = 0; k <= last; k++) {
+        const int64_t begin = p->at[k], end = begin + p->size[k];
         tables[k] = next;
-        for (int64_t i = 0; i < out->dims[k]; i++)
-            *next++ = (p->first[k] + grt_pad_source(mode, i - p->at[k], p->size[k])) * from[k];
+        for (int64_t i = 0; i < out->dims[k]; i++) {
+            if (i == begin && k == last) /* the middle of a row is copied */
+                i = end;
+            if (i < out->dims[k])
+                next[i] = (p->first[k] + grt_pad_source(mode, i - begin, p->size[k])) * from[k];
+        }
+        next += out->dims[k];
     }
     int64_t n = last < 0 ? 1 : out->dims[last], rows = total / n;
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (total > CPU_GRAIN)

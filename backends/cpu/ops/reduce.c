@@ -5,6 +5,7 @@
 #include "backends/cpu/convert.h"
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/move.h"
+#include "backends/cpu/rows.h"
 
 #include "src/base/checked.h"
 #include "src/base/float.h"
@@ -283,9 +284,31 @@ static const float *as_float(const job *j, const void *from, int64_t m, float *r
 
 /* ---- innermost axis reduced ---- */
 
+/* Parts of sums are summed, of products multiplied, of maxima compared. */
+static fold join_of(fold how)
+{
+    return how == FOLD_ABS || how == FOLD_SQUARE ? FOLD_SUM : how;
+}
+
+/* True if rows of float32 are folded by rows.h, and how. */
+static bool has_rows(const job *j, fold how, cpu_fold *out)
+{
+    static const cpu_fold of[] = {
+        [FOLD_SUM] = CPU_FOLD_SUM,     [FOLD_ABS] = CPU_FOLD_ABS,   [FOLD_SQUARE] = CPU_FOLD_SQUARE,
+        [FOLD_MAX] = CPU_FOLD_LARGEST, [FOLD_MIN] = CPU_FOLD_LEAST, [FOLD_EXP] = CPU_FOLD_SUM};
+    *out = of[how];
+    return j->dtype == GRT_DTYPE_FLOAT && how != FOLD_PROD && how != FOLD_EXP && j->inner > 0;
+}
+
 static double run_real(const job *j, fold how, double acc, int64_t offset, int64_t n, double shift)
 {
     const void *from = cpu_at_const(j->in, offset, j->size);
+    cpu_fold row;
+    if (n > 0 && has_rows(j, how, &row)) {
+        double value;
+        cpu_rows_best()->fold(row, from, 1, n, &value);
+        return fold_run_double(join_of(how), acc, &value, 1, 0);
+    }
     if (j->dtype == GRT_DTYPE_FLOAT)
         return fold_run_float(how, acc, from, n, shift);
     if (j->dtype == GRT_DTYPE_DOUBLE)
@@ -330,8 +353,27 @@ static double finite_or_zero(double v)
     return isfinite(v) ? v : 0;
 }
 
+/* Rows of float32 that lie one behind the other, many a call. False: others. */
+static bool reduce_dense_rows(const job *j, int64_t begin, int64_t end)
+{
+    enum { ROWS = 64 };
+    double values[ROWS];
+    cpu_fold how;
+    if (!has_rows(j, j->how, &how) || j->n_reduced != 1 || j->kept.n > 1)
+        return false;
+    for (int64_t i = begin; i < end; i += ROWS) {
+        const int64_t n = end - i < ROWS ? end - i : ROWS;
+        cpu_rows_best()->fold(how, (const float *)j->in + i * j->inner, n, j->inner, values);
+        for (int64_t k = 0; k < n; k++)
+            reduce_store(j, i + k, values[k], 0, 0);
+    }
+    return true;
+}
+
 static void reduce_runs(const job *j, int64_t begin, int64_t end)
 {
+    if (reduce_dense_rows(j, begin, end))
+        return;
     for (int64_t i = begin; i < end; i++) {
         int64_t base = list_offset(&j->kept, i);
         double real = 0, shift = 0;
@@ -359,12 +401,6 @@ CPU_BODY add_row_body(float *restrict part, const float *restrict row, int64_t m
         part[i] += row[i];
 }
 CPU_DISPATCH(add_row, (float *restrict part, const float *restrict row, int64_t m), (part, row, m))
-
-/* Parts of sums are summed, of products multiplied, of maxima compared. */
-static fold join_of(fold how)
-{
-    return how == FOLD_ABS || how == FOLD_SQUARE ? FOLD_SUM : how;
-}
 
 /* Rows [begin, end) are folded in float32 for a while, which is twice as fast, and then into float64. */
 static void rows_narrow(const job *j, fold how, numbers *acc, int64_t base, int64_t m, int64_t begin,

@@ -2,7 +2,9 @@
 /* DeformConv, LpPool, MaxUnpool. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
+#include "backends/cpu/flip.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/move.h"
 #include "backends/cpu/threads.h"
 #include "backends/shared/sampling.h"
 #include "src/base/checked.h"
@@ -73,7 +75,7 @@ static grt_status unpool_run(const grt_run *run)
 
 /* float32 is one product for each group: samples of some pixels as columns, a row for each channel and tap.
  */
-enum { DEFORM_FLOATS = 1 << 18, DEFORM_BLOCK = 64, CORNERS = 4 };
+enum { DEFORM_FLOATS = 1 << 18, DEFORM_BLOCK = 64, DEFORM_CHANNELS = 64, CORNERS = 4 };
 
 static int64_t deform_tile(const grt_deform *s)
 {
@@ -102,16 +104,27 @@ static bool deform_columns(const grt_deform *s, size_t *out_bytes)
            grt_mul_size(*out_bytes, (size_t)deform_tile(s), out_bytes) && *out_bytes <= SIZE_MAX / 4;
 }
 
+/* Bytes of an image with channels last. */
+static bool deform_image(const grt_deform *s, size_t *out_bytes)
+{
+    if (!grt_mul_size((size_t)s->channels * sizeof(float), (size_t)s->w.in_pixels, out_bytes) ||
+        *out_bytes > SIZE_MAX / 4)
+        return false;
+    *out_bytes = grt_align_up(*out_bytes, 64);
+    return true;
+}
+
 static bool deform_workspace(const grt_reshape *reshape, const grt_deform *s, size_t *out_bytes)
 {
-    size_t samples, scratch;
+    size_t samples, scratch, image;
     if (reshape->in[GRT_DEFORM_X]->dtype != GRT_DTYPE_FLOAT)
         return grt_mul_size((size_t)s->channels * sizeof(double), (size_t)s->w.taps, &samples) &&
                grt_mul_size(samples, (size_t)reshape->threads, out_bytes);
     const grt_gemm product = deform_product(s, deform_tile(s));
-    if (!deform_columns(s, &samples) || !grt_gemm_scratch_bytes(&product, reshape->threads, &scratch))
+    if (!deform_image(s, &image) || !deform_columns(s, &samples) ||
+        !grt_gemm_scratch_bytes(&product, reshape->threads, &scratch))
         return false;
-    *out_bytes = grt_align_up(samples, 64) + scratch;
+    *out_bytes = image + grt_align_up(samples, 64) + scratch;
     return true;
 }
 
@@ -145,26 +158,44 @@ static void deform_corners(const cpu_window *w, double row, double column, doubl
     }
 }
 
-/* A pixel that is not there is read by nobody, as what is in its place may be infinite. */
-CPU_BODY deform_gather_body(const deform_block *b, const float *x, int64_t m, float *to)
+/* What n channels see, DEFORM_CHANNELS at most; x: pixels with channels last, `each` apart. A pixel that is
+ * not there is read by nobody, as what is in its place may be infinite. */
+CPU_BODY deform_see_body(const deform_block *b, const float *x, int64_t each, int64_t n, int64_t m,
+                         float (*seen)[DEFORM_CHANNELS])
 {
-#pragma omp simd
     for (int64_t i = 0; i < m; i++) {
-        float sum = 0;
-        for (int k = 0; k < CORNERS; k++) {
-            const int64_t at = b->at[k][i];
-            const float seen = x[at < 0 ? 0 : at];
-            sum += at < 0 ? 0 : b->weight[k][i] * seen;
+        float *to = seen[i];
+        if (b->at[0][i] >= 0 && b->at[CORNERS - 1][i] >= 0) { /* the usual case: all are there */
+            const float *p0 = x + b->at[0][i] * each, *p1 = x + b->at[1][i] * each,
+                        *p2 = x + b->at[2][i] * each, *p3 = x + b->at[3][i] * each;
+            const float w0 = b->weight[0][i], w1 = b->weight[1][i], w2 = b->weight[2][i],
+                        w3 = b->weight[3][i];
+#pragma omp simd
+            for (int64_t c = 0; c < n; c++)
+                to[c] = (w0 * p0[c] + w1 * p1[c]) + (w2 * p2[c] + w3 * p3[c]);
+            continue;
         }
-        to[i] = sum;
+        for (int64_t c = 0; c < n; c++)
+            to[c] = 0.0f;
+        for (int k = 0; k < CORNERS; k++) {
+            const float *p = x + b->at[k][i] * each, w = b->weight[k][i];
+            if (b->at[k][i] < 0)
+                continue;
+#pragma omp simd
+            for (int64_t c = 0; c < n; c++)
+                to[c] += w * p[c];
+        }
     }
 }
-CPU_DISPATCH(deform_gather, (const deform_block *b, const float *x, int64_t m, float *to), (b, x, m, to))
+CPU_DISPATCH(deform_see,
+             (const deform_block *b, const float *x, int64_t each, int64_t n, int64_t m,
+              float (*seen)[DEFORM_CHANNELS]),
+             (b, x, each, n, m, seen))
 
 /* Row (channel, tap) of the columns, for n output pixels from `first` on and all channels of offset group g.
- */
-static void deform_rows(const grt_run *run, int64_t batch, int64_t g, int64_t tap, int64_t first, int64_t n,
-                        float *columns)
+ * image: pixels with channels last. */
+static void deform_rows(const grt_run *run, const float *image, int64_t batch, int64_t g, int64_t tap,
+                        int64_t first, int64_t n, float *columns)
 {
     const grt_deform *s = run->shape;
     const cpu_window *w = &s->w;
@@ -189,30 +220,29 @@ static void deform_rows(const grt_run *run, int64_t batch, int64_t g, int64_t ta
                            factor ? (double)factor[at] : 1, i, &b);
             column += (double)w->stride[1];
         }
-        for (int64_t c = g * each; c < (g + 1) * each; c++) {
-            const float *x =
-                (const float *)run->in[GRT_DEFORM_X]->data + (batch * s->channels + c) * w->in_pixels;
-            float *to = columns + (c * w->taps + tap) * n + from;
-            if (w->in_pixels)
-                deform_gather(&b, x, m, to);
-            else
-                memset(to, 0, (size_t)m * sizeof *to);
+        for (int64_t c = g * each; c < (g + 1) * each; c += DEFORM_CHANNELS) {
+            const int64_t left_over = (g + 1) * each - c,
+                          count = left_over < DEFORM_CHANNELS ? left_over : DEFORM_CHANNELS;
+            float seen[DEFORM_BLOCK][DEFORM_CHANNELS];
+            deform_see(&b, image + c, s->channels, count, m, seen);
+            cpu_flip(sizeof(float), columns + (c * w->taps + tap) * n + from, w->taps * n, seen,
+                     DEFORM_CHANNELS, count, m);
         }
     }
 }
 
-/* Output pixels [first, first + n) of one image. */
-static void deform_floats(const grt_run *run, int64_t batch, int64_t first, int64_t n)
+/* Output pixels [first, first + n) of one image, which is there with channels last, too. */
+static void deform_floats(const grt_run *run, const float *image, int64_t batch, int64_t first, int64_t n,
+                          float *columns)
 {
     const grt_deform *s = run->shape;
     const grt_tensor *bias = grt_run_in(run, GRT_DEFORM_BIAS);
     const int64_t rows = s->offset_groups * s->w.taps;
-    float *columns = run->workspace;
     size_t bytes = 0;
     (void)deform_columns(s, &bytes); /* was checked by reshape */
 #pragma omp parallel for num_threads(run->threads) if (rows * n * s->channels > CPU_GRAIN)
     for (int64_t i = 0; i < rows; i++)
-        deform_rows(run, batch, i / s->w.taps, i % s->w.taps, first, n, columns);
+        deform_rows(run, image, batch, i / s->w.taps, i % s->w.taps, first, n, columns);
     grt_gemm product = deform_product(s, n);
     for (int64_t g = 0; g < s->groups; g++) {
         product.bias_row = bias ? (const float *)bias->data + g * product.m : NULL;
@@ -253,10 +283,21 @@ static grt_status deform_run(const grt_run *run)
     int64_t pixels = shape->w.out_pixels, n = shape->batch * pixels, taps = shape->w.taps;
     int64_t group_in = shape->channels / shape->groups, group_out = shape->out_channels / shape->groups;
     if (run->in[GRT_DEFORM_X]->dtype == GRT_DTYPE_FLOAT) {
-        const int64_t tile = deform_tile(shape);
-        for (int64_t i = 0; i < shape->batch; i++)
+        const int64_t tile = deform_tile(shape), in_pixels = shape->w.in_pixels;
+        float *image = run->workspace;
+        size_t bytes = 0;
+        (void)deform_image(shape, &bytes); /* was checked by reshape */
+        for (int64_t i = 0; i < shape->batch; i++) {
+            cpu_move turn = {.size = sizeof *image};
+            cpu_move_axis(&turn, in_pixels, shape->channels, 1);
+            cpu_move_axis(&turn, shape->channels, 1, in_pixels);
+            cpu_move_run(&turn, image,
+                         (const float *)run->in[GRT_DEFORM_X]->data + i * shape->channels * in_pixels,
+                         run->threads);
             for (int64_t at = 0; at < pixels; at += tile)
-                deform_floats(run, i, at, pixels - at < tile ? pixels - at : tile);
+                deform_floats(run, image, i, at, pixels - at < tile ? pixels - at : tile,
+                              (float *)((char *)run->workspace + bytes));
+        }
         return GRT_OK;
     }
 #pragma omp parallel for num_threads(run->threads) if (n * taps * shape->channels > CPU_GRAIN)

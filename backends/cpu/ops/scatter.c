@@ -133,33 +133,52 @@ static grt_status scatter_out_of_range(const grt_run *run, int64_t at, int64_t i
                        (long long)index, (long long)at, (long long)size);
 }
 
+/* Updates [at, at + n), whose targets differ in the index and, by `step` elements each, in their place. */
+static void scatter_row(const grt_run *run, reduction how, int64_t base, int64_t at, int64_t n, int64_t size,
+                        int64_t stride, int64_t step)
+{
+    const grt_tensor *indices = run->in[1], *updates = run->in[2];
+    const grt_dtype dtype = run->in[0]->dtype;
+    const size_t bytes = grt_dtype_size(dtype);
+    const bool words = bytes == sizeof(cpu_bits32) && how == TAKE,
+               sums = dtype == GRT_DTYPE_FLOAT && how == ADD;
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t index = cpu_index(indices, at + k),
+                      to = base + (index < 0 ? index + size : index) * stride + k * step;
+        if (words)
+            ((cpu_bits32 *)run->out[0]->data)[to] = ((const cpu_bits32 *)updates->data)[at + k];
+        else if (sums)
+            ((float *)run->out[0]->data)[to] += ((const float *)updates->data)[at + k];
+        else
+            write_run(how, dtype, cpu_at(run->out[0]->data, to, bytes),
+                      cpu_at_const(updates->data, at + k, bytes), 1);
+    }
+}
+
 static grt_status run_scatter_elements(const grt_run *run)
 {
     const scatter_state *state = run->state;
-    const grt_tensor *data = run->in[0], *indices = run->in[1], *updates = run->in[2];
+    const grt_tensor *data = run->in[0], *indices = run->in[1];
     int32_t axis = (int32_t)grt_axis(state->axis, data->rank);
     int64_t strides[GRT_MAX_RANK], total = grt_tensor_elements(indices), size = data->dims[axis];
-    size_t bytes = grt_dtype_size(data->dtype);
     grt_dims_strides(data->dims, data->rank, strides);
     for (int32_t k = 0; k < data->rank; k++)
         if (k != axis && indices->dims[k] > data->dims[k])
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                                "indices has size %lld in dim %d, more than data's %lld",
                                (long long)indices->dims[k], k, (long long)data->dims[k]);
-    for (int64_t k = 0; k < total; k++)
-        if (cpu_index(indices, k) < -size || cpu_index(indices, k) >= size)
-            return scatter_out_of_range(run, k, cpu_index(indices, k), size);
+    const int64_t wrong = cpu_index_outside(indices, size);
+    if (wrong >= 0)
+        return scatter_out_of_range(run, wrong, cpu_index(indices, wrong), size);
     start_output(run);
-    int64_t at[GRT_MAX_RANK] = {0};
-    for (int64_t k = 0; k < total; k++) {
-        int64_t index = cpu_index(indices, k), offset = (index < 0 ? index + size : index) * strides[axis];
-        for (int32_t d = 0; d < data->rank; d++)
-            offset += d == axis ? 0 : at[d] * strides[d];
-        write_run(state->how, data->dtype, cpu_at(run->out[0]->data, offset, bytes),
-                  cpu_at_const(updates->data, k, bytes), 1);
-        for (int32_t d = data->rank - 1; d >= 0 && ++at[d] == indices->dims[d]; d--)
-            at[d] = 0;
-    }
+    if (total == 0)
+        return GRT_OK;
+    const int32_t last = data->rank - 1;
+    const int64_t n = indices->dims[last], stride = strides[axis];
+    strides[axis] = 0;
+    for (int64_t row = 0; row < total / n; row++)
+        scatter_row(run, state->how, grt_strided_offset(indices->dims, last, strides, row), row * n, n, size,
+                    stride, strides[last]);
     return GRT_OK;
 }
 

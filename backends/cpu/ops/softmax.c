@@ -9,10 +9,12 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LANES = 64 };
 
-/* Up to LANES neighbouring columns, the axis running down with distance `step`. */
+/* Up to LANES neighbouring columns, the axis running down with distance `step`. The numbers of a column are
+ * few loops of one kind each, without a choice inside: a choice between results kept them scalar. */
 CPU_BODY softmax_columns_body(const float *x, float *y, int64_t n, int64_t step, int64_t lanes, bool log)
 {
     float top[LANES], sum[LANES];
@@ -28,21 +30,33 @@ CPU_BODY softmax_columns_body(const float *x, float *y, int64_t n, int64_t step,
     }
     for (int64_t i = 0; i < n; i++) {
         const float *row = x + i * step;
-        float *to = y + i * step;
+        float *to = y + i * step, e[LANES];
 #pragma omp simd
         for (int64_t l = 0; l < lanes; l++) {
-            const float d = row[l] - top[l], e = grt_act_exp(d);
-            to[l] = log ? d : e;
-            sum[l] += e;
+            e[l] = grt_act_exp_low(row[l] - top[l]);
+            sum[l] += e[l];
+        }
+        if (log) {
+#pragma omp simd
+            for (int64_t l = 0; l < lanes; l++)
+                to[l] = row[l] - top[l];
+        } else {
+            memcpy(to, e, (size_t)lanes * sizeof *e);
         }
     }
     for (int64_t l = 0; l < lanes; l++)
-        sum[l] = log ? logf(sum[l]) : 1.0f / sum[l];
+        sum[l] = log ? -logf(sum[l]) : 1.0f / sum[l];
     for (int64_t i = 0; i < n; i++) {
         float *to = y + i * step;
+        if (log) {
 #pragma omp simd
-        for (int64_t l = 0; l < lanes; l++)
-            to[l] = log ? to[l] - sum[l] : to[l] * sum[l];
+            for (int64_t l = 0; l < lanes; l++)
+                to[l] += sum[l];
+        } else {
+#pragma omp simd
+            for (int64_t l = 0; l < lanes; l++)
+                to[l] *= sum[l];
+        }
     }
 }
 CPU_DISPATCH(softmax_columns, (const float *x, float *y, int64_t n, int64_t step, int64_t lanes, bool log),

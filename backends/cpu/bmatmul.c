@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul, Gemm and graphrt::MatMul by constant weights in bfloat16: of bfloat16 tensors, and of float32 where
  * the attribute math says so. Weights keep 16 bits, in plans as well. */
+#include "backends/cpu/bmatmul.h"
+
 #include "backends/cpu/bgemm.h"
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
@@ -43,7 +45,7 @@ static bool c_fits(const grt_kernel_node *node, int64_t n)
            (c->rank == 1 || (c->rank == 2 && c->dims[0] == 1));
 }
 
-static bool bmatmul_supports(const grt_kernel_node *node, grt_text *why)
+bool cpu_bmatmul_supports(const grt_kernel_node *node, grt_text *why)
 {
     const grt_tensor *b = &node->in[1];
     const bool is_gemm = grt_op_is(node->desc, "", "Gemm"),
@@ -76,8 +78,7 @@ static grt_status bmatmul_pack_b(const grt_tensor *b, bool trans_b, uint16_t **o
     return GRT_OK;
 }
 
-static grt_status bmatmul_pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing,
-                               void **out_data)
+grt_status cpu_bmatmul_pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data)
 {
     const grt_tensor *b = &node->in[1];
     const bool trans_b = transposes_b(node->desc);
@@ -92,7 +93,7 @@ static grt_status bmatmul_pack(const grt_kernel_node *node, int32_t i, grt_packi
     return GRT_OK;
 }
 
-static void bmatmul_destroy(void *data)
+void cpu_bmatmul_destroy(void *data)
 {
     bmatmul_state *state = data;
     if (state)
@@ -122,7 +123,7 @@ static grt_status bmatmul_bind(const grt_kernel_node *node, bmatmul_state *state
                        packing->format, packing->bytes, format, bytes);
 }
 
-static grt_status bmatmul_create(const grt_kernel_node *node, void **out_state)
+grt_status cpu_bmatmul_create(const grt_kernel_node *node, void **out_state)
 {
     bmatmul_state *state = calloc(1, sizeof *state);
     if (!state)
@@ -137,7 +138,7 @@ static grt_status bmatmul_create(const grt_kernel_node *node, void **out_state)
         grt_act_read(desc, &state->act, NULL);
     const grt_status status = bmatmul_bind(node, state);
     if (status != GRT_OK) {
-        bmatmul_destroy(state);
+        cpu_bmatmul_destroy(state);
         return status;
     }
     *out_state = state;
@@ -157,7 +158,7 @@ static grt_status bmatmul_lay_out(const grt_reshape *r, const bmatmul_state *sta
 }
 
 /* Dims that do not fit are found by the rule that all products share. */
-static grt_status bmatmul_reshape(grt_reshape *r)
+grt_status cpu_bmatmul_reshape(grt_reshape *r)
 {
     const bmatmul_state *state = r->state;
     const grt_dtype dtype = r->in[0]->dtype;
@@ -187,7 +188,7 @@ static grt_status bmatmul_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-static grt_status bmatmul_run(const grt_run *r)
+grt_status cpu_bmatmul_run(const grt_run *r)
 {
     const bmatmul_state *state = r->state;
     const bmatmul_shape *s = r->shape;
@@ -205,16 +206,3 @@ static grt_status bmatmul_run(const grt_run *r)
                   cpu_workspace_at(r->workspace, s->scratch), r->threads);
     return GRT_OK;
 }
-
-#define TYPES (GRT_BIT(FLOAT) | GRT_BIT(BFLOAT16))
-#define LIFE                                                                                                 \
-    .types = {TYPES, TYPES, TYPES, TYPES}, .supports = bmatmul_supports, .pack = bmatmul_pack,               \
-    .create = bmatmul_create, .destroy = bmatmul_destroy, .reshape = bmatmul_reshape, .release_shape = free, \
-    .run = bmatmul_run
-
-static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "MatMul", LIFE},
-    {.domain = "", .op = "Gemm", LIFE},
-    {.domain = "graphrt", .op = "MatMul", LIFE},
-};
-CPU_KERNELS(bmatmul, rows);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Passes `quantised` and `quantised_epilogues` for targets whose steps do more than the CPU's. */
+#include "graph/passes/quantised.h"
+#include "tests/unit/ir_text.h"
+#include "tests/unit/quantised_text.h"
+#include "tests/unit/suite.h"
+
+#include <string.h>
+
+/* A target with steps that the CPU has not: residuals, rounding behind any activation, quantised norms. */
+static bool takes_products(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
+                           int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why)
+{
+    const grt_target plain = ir_text_target();
+    (void)target;
+    return grt_op_is(desc, "graphrt", "QConv") || grt_op_is(desc, "graphrt", "QMatMul") ||
+           grt_op_is(desc, "graphrt", "QLayerNormalization") ||
+           plain.supports(&plain, desc, in, n_in, out, n_out, why);
+}
+
+static ir_module *compile_for_other(const char *text, grt_precision precision)
+{
+    ir_module *module = ir_text(text);
+    grt_target target = ir_text_target();
+    target.supports = target.runs = takes_products;
+    pass_context context = {.module = module, .target = &target, .level = 2, .precision = precision};
+    ck_assert_msg(pass_run_enabled(&context) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(ir_verify(module) == GRT_OK, "%s", grt_last_error());
+    return module;
+}
+
+START_TEST(sums_join_products_that_are_rounded)
+{
+    ir_module *module =
+        compile_for_other("in x f32 1,4,6,6\n" X_QUANTISED "const w i8 4,4,1,1" WEIGHTS "const u f32 - 0.25\n"
+                          "wd = DequantizeLinear w ws wz\n"
+                          "c = Conv xd wd\n"
+                          "cq = QuantizeLinear c u z\n"
+                          "cd = DequantizeLinear cq u z\n"
+                          "a = Add cd xd\n"
+                          "r = Relu a\n" Y_QUANTISED,
+                          GRT_PRECISION_MODEL);
+    const ir_node *conv = ir_text_node(module, "QConv", 0);
+    double scale;
+    ck_assert_ptr_null(strstr(ir_text_ops(module), "QAdd"));
+    ck_assert_str_eq(grt_attr_string(&conv->desc, "sum_activation", ""), "Relu");
+    ck_assert_str_eq(grt_attr_string(&conv->desc, "activation", ""), "");
+    ck_assert(ir_const_float(ir_in(conv, QP_Y_SCALE), &scale) && scale == 0.25);
+    ck_assert(ir_const_float(ir_in(conv, QP_SUM_SCALE), &scale) && scale == 0.5);
+    ck_assert(ir_const_float(ir_in(conv, QP_R_SCALE), &scale) && scale == 0.0078125);
+    ck_assert_str_eq(conv->out[0]->name, "yq"); /* as on targets where the sum is a step of its own */
+    ir_module_release(module);
+}
+END_TEST
+
+START_TEST(activations_join_what_is_rounded_behind_them)
+{
+    const char *text =
+        "in x f32 2,16\n" X_QUANTISED "const w i8 16,12" WEIGHTS "wd = DequantizeLinear w ws wz\n"
+        "m = MatMul xd wd\n"
+        "r = Gelu m\n" Y_QUANTISED;
+    ir_module *module = compile_for_other(text, GRT_PRECISION_MODEL);
+    ck_assert_str_eq(ir_text_ops(module), "QuantizeLinear graphrt::QMatMul DequantizeLinear");
+    ck_assert_str_eq(grt_attr_string(&ir_text_node(module, "QMatMul", 0)->desc, "activation", ""), "Gelu");
+    ir_module_release(module);
+    /* The CPU's step does not round behind it. */
+    module = ir_text(text);
+    ir_text_pass(module, "");
+    ck_assert_ptr_nonnull(strstr(ir_text_ops(module), "Gelu"));
+    ir_module_release(module);
+}
+END_TEST
+
+START_TEST(float_products_add_residuals_and_are_narrow)
+{
+    ir_module *module = compile_for_other("in x f32 2,16\n"
+                                          "in o f32 2,12\n" X_QUANTISED "const w i8 16,12" WEIGHTS
+                                          "wd = DequantizeLinear w ws wz\n"
+                                          "e = Relu o\n"
+                                          "m = MatMul xd wd\n"
+                                          "y = Add e m\n"
+                                          "out y\n",
+                                          GRT_PRECISION_FLOAT16);
+    const ir_node *product = ir_text_node(module, "QMatMul", 0);
+    ck_assert_int_eq(product->out[0]->type.dtype, GRT_DTYPE_FLOAT16);
+    ck_assert_int_eq(ir_in(product, QP_RESIDUAL)->type.dtype, GRT_DTYPE_FLOAT16);
+    ck_assert_ptr_null(strstr(ir_text_ops(module), "Add"));
+    ir_module_release(module);
+}
+END_TEST
+
+START_TEST(norms_quantise_their_results)
+{
+#define NORM                 \
+    "in x f32 2,16\n"        \
+    "const t f32 - 0.5\n"    \
+    "const z u8 - 128\n"     \
+    "const g f32 16 1 2 3\n" \
+    "const b f32 16 5 4\n"   \
+    "e = Relu x\n"           \
+    "r = LayerNormalization e g b\n" Y_QUANTISED
+    ir_module *module = compile_for_other(NORM, GRT_PRECISION_FLOAT16);
+    const ir_node *norm = ir_text_node(module, "QLayerNormalization", 0);
+    ck_assert_int_eq(norm->n_out, 1);
+    ck_assert_int_eq(ir_in(norm, 0)->type.dtype, GRT_DTYPE_FLOAT16);
+    ck_assert_ptr_null(strstr(ir_text_ops(module), "QuantizeLinear"));
+    ir_module_release(module);
+    /* Others read the float result. */
+    module = compile_for_other(NORM "o = Tanh r\nout o\n", GRT_PRECISION_MODEL);
+    ck_assert_int_eq(ir_text_node(module, "QLayerNormalization", 0)->n_out, 2);
+    ir_module_release(module);
+    /* The CPU's step does not quantise. */
+    module = ir_text(NORM);
+    ir_text_pass(module, "");
+    ck_assert_ptr_nonnull(strstr(ir_text_ops(module), "QuantizeLinear"));
+    ir_module_release(module);
+#undef NORM
+}
+END_TEST
+
+UNIT_SUITE(test_pass_quantised_targets, NULL, NULL, sums_join_products_that_are_rounded,
+           activations_join_what_is_rounded_behind_them, float_products_add_residuals_and_are_narrow,
+           norms_quantise_their_results)
