@@ -334,6 +334,12 @@ static bool leaves_to_epilogue(const host *h, const affine *a)
     return equal;
 }
 
+/* The input of a follower that is no constant. */
+static ir_value *followed(const ir_node *user)
+{
+    return ir_in(user, ir_in(user, 0)->type.data ? 1 : 0);
+}
+
 /* Fold what follows the node into it, as long as something does. */
 static void fold_followers(pass_context *context, ir_node *node, grt_arena *scratch)
 {
@@ -353,9 +359,10 @@ static void fold_followers(pass_context *context, ir_node *node, grt_arena *scra
         if (!rewrite_same_shape(&m.value->type, &user->out[0]->type) || !absorb(&h, &a, scratch))
             return;
         ir_node_absorb_name(node, user);
-        if (!rewrite_take_over_node(user, m.value))
+        ir_value *last = followed(user); /* not m.value where a bias became an Add of its own */
+        if (!rewrite_take_over_node(user, last))
             return; /* cannot be: it is made by a node and has no other use */
-        rewrite_forget_names(node->out[0], m.value);
+        rewrite_forget_names(node->out[0], last);
         context->changed++;
         if (ir_constants_collect(context->module) != GRT_OK)
             return; /* the weights that were scaled before keep their memory */

@@ -162,6 +162,11 @@ START_TEST(batch_norm_after_a_product)
         "in x f32 5,3\nconst w f32 3,4\nconst s f32 4 1\nconst b f32 4 0\nconst m f32 4 0\n" /* as made */
         "const v f32 4 1\na = MatMul x w\ny = BatchNormalization a s b m v\nout y\n",
         "affine", "MatMul Add");
+    ir_text_check(
+        "in x f32 5,3\nconst w f32 3,4\nconst s f32 4 1 2 -1 0.5\nconst b f32 4 0.5 -1 2 3\n" /* trained */
+        "const m f32 4 0.25 -2 1 4\nconst v f32 4 1 0.25 4 0.5\na = MatMul x w\n"
+        "y = BatchNormalization a s b m v\nout y\n",
+        "affine", "MatMul Add");
 }
 END_TEST
 
