@@ -453,20 +453,14 @@ static bool begin_search(search *s)
     return ok || (tool_fail(), false);
 }
 
-/* Where 8 bits are not possible: products in bfloat16, else float32. */
-static char *search_products(search *s, const char *why)
+/* Products in bfloat16 are faster where the processor has AMX alone, and plans go to other processors. */
+static void say_reason(const search *s, const char *why)
 {
-    double error;
     if (!s->a->quiet)
-        tool_print("  8 bits are not possible: %s\n", why);
-    if (!auto_precision_measure_candidate(s, "bf16", &error))
-        return NULL;
-    if (error <= s->a->max_error) {
-        say(s, "chosen: %s for products by constant weights; error %.3g\n", "bfloat16", error);
-        return strdup("bf16");
-    }
-    say(s, "chosen: float32; products in %s have an error of %.3g\n", "bfloat16", error);
-    return strdup("fp32");
+        tool_print("chosen: float32, as 16-bit floats save time only on CPUs with AMX (--precision bf16), "
+                   "and 8 bits "
+                   "are not possible: %s\n",
+                   why);
 }
 
 /* What grt_quantize measured is measured again, with the plan's own options. */
@@ -477,18 +471,16 @@ static char *search_bytes(search *s)
     if (!quantised_model_make(q, s->a->model, &s->a->options, &s->a->data, GRT_DTYPE_UINT8, s->a->max_error))
         return NULL;
     if (!q->path) {
-        char why[512];
-        snprintf(why, sizeof why, "%s", grt_last_error());
-        return search_products(s, why);
+        say_reason(s, grt_last_error());
+        return strdup("fp32");
     }
     s->model = q->path;
     if (!auto_precision_measure_candidate(s, "fp32", &error))
         return NULL;
     if (!(error <= s->a->max_error)) {
         quantised_model_release(q);
-        s->model = s->a->model;
         say(s, "  %s for the layers that allow it: error %.3g\n", "int8", error);
-        return search_products(s, "they have a larger error with the plan's options");
+        say_reason(s, "8 bits have a larger error with the plan's options");
     } else if (!s->a->quiet) {
         tool_print("chosen: int8 for %lld of %lld layers; error %.3g\n", (long long)q->quantised,
                    (long long)q->layers, error);
