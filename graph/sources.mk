@@ -85,6 +85,7 @@ graph_SOURCES += graph/passes/partial_rotary.c
 graph_SOURCES += graph/passes/permutation.h graph/passes/permutation.c
 graph_SOURCES += graph/passes/phases.c
 graph_SOURCES += graph/passes/pointwise.c
+graph_SOURCES += graph/passes/bfloat16_products.c
 graph_SOURCES += graph/passes/pointwise_node.h graph/passes/pointwise_node.c
 graph_SOURCES += graph/passes/rows.c
 graph_SOURCES += graph/passes/rows_code.h graph/passes/rows_code.c

@@ -124,6 +124,7 @@ unit_SOURCES += tests/unit/test_rows.c
 unit_SOURCES += tests/unit/test_view.c
 unit_SOURCES += tests/unit/test_visible.c
 unit_SOURCES += tests/unit/test_gemm.c
+unit_SOURCES += tests/unit/test_bgemm.c
 unit_SOURCES += tests/unit/test_byte_table.c
 unit_SOURCES += tests/unit/test_qgemm.c
 unit_SOURCES += tests/unit/test_qconv.c

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* asprintf */
 #include "tools/auto_precision.h"
 
 #include "tools/interrupt.h"
@@ -47,9 +48,25 @@ static void candidate_release(candidate *c)
     grt_model_release(c->model);
 }
 
+static bool is_for_cpu(const search *s)
+{
+    const char *target = s->a->options.target;
+    return !target || !strcmp(target, "cpu");
+}
+
 static grt_status candidate_open(const search *s, const char *precision, candidate *c)
 {
+    /* With the roundings of the target's plan: the CPU's own plans round products alone. */
+    static const char keeps_narrowing[] = "bfloat16_products";
     grt_compile_options options = s->a->options;
+    const char *also = options.disable_passes;
+    char *disabled = NULL;
+    *c = (candidate){0};
+    if (!is_for_cpu(s)) {
+        if (asprintf(&disabled, "%s%s%s", keeps_narrowing, also ? "," : "", also ? also : "") < 0)
+            return GRT_STATUS_OUT_OF_MEMORY;
+        options.disable_passes = disabled;
+    }
     options.target = NULL;
     options.devices = NULL;
     options.shapes = NULL;
@@ -58,8 +75,8 @@ static grt_status candidate_open(const search *s, const char *precision, candida
     options.progress = NULL;
     options.warning = NULL;
     options.precision = precision;
-    *c = (candidate){0};
     grt_status status = grt_model_open_with(s->runtime, s->model, &options, &c->model);
+    free(disabled);
     if (status == GRT_OK)
         status = grt_session_create(c->model, "cpu", NULL, &c->session);
     return status == GRT_OK ? grt_context_create(c->session, &c->context) : status;
@@ -436,12 +453,14 @@ static bool begin_search(search *s)
     return ok || (tool_fail(), false);
 }
 
+/* Products in bfloat16 are faster where the processor has AMX alone, and plans go to other processors. */
 static void say_reason(const search *s, const char *why)
 {
     if (!s->a->quiet)
-        tool_print(
-            "chosen: float32, as 16-bit floats save no time on the CPU, and 8 bits are not possible: %s\n",
-            why);
+        tool_print("chosen: float32, as 16-bit floats save time only on CPUs with AMX (--precision bf16), "
+                   "and 8 bits "
+                   "are not possible: %s\n",
+                   why);
 }
 
 /* What grt_quantize measured is measured again, with the plan's own options. */
@@ -473,10 +492,8 @@ char *auto_precision_find(auto_precision *a)
 {
     search s = {.a = a, .model = a->model};
     char *found = NULL;
-    const char *target = a->options.target;
-    const bool on_cpu = !target || !strcmp(target, "cpu");
     if (begin_search(&s))
-        found = on_cpu ? search_bytes(&s) : search_all(&s);
+        found = is_for_cpu(&s) ? search_bytes(&s) : search_all(&s);
     for (size_t i = 0; s.expected && i < s.n_samples * s.n_outputs; i++)
         free(s.expected[i]);
     for (size_t i = 0; i < s.n_groups; i++)

@@ -41,6 +41,10 @@ bool cpu_isa_is_capped(void);
  */
 bool cpu_isa_has_avx_vnni(void);
 bool cpu_isa_has_avx512_vnni(void);
+/* The same of dot products of pairs of bfloat16. */
+bool cpu_isa_has_avx512_bf16(void);
+/* The same of products of bfloat16 in tiles, where the level is AMX. */
+bool cpu_isa_has_amx_bf16(void);
 
 /* An error if GRAPHRT_CPU_ISA is set to an unknown level. */
 grt_status cpu_isa_check(void);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats: "panels16", "panels16 transposed", "onednn GROUPS LAYOUT", "onednn transposed GROUPS LAYOUT". */
+/* Formats: "panels16", "panels16 transposed", "bf16 pairs16", "bf16 pairs16 transposed", "onednn GROUPS
+ * LAYOUT", "onednn transposed GROUPS LAYOUT". */
 #include "backends/cpu/packing.h"
 
+#include "backends/cpu/bgemm.h"
 #include "backends/cpu/gemm.h"
 #include "src/base/checked.h"
 #include "src/base/tensor.h"
@@ -16,6 +18,11 @@ static const char plain_conv[] = "onednn ", transposed_conv[] = "onednn transpos
 const char *cpu_packing_matrix(bool trans_b)
 {
     return trans_b ? "panels16 transposed" : "panels16";
+}
+
+const char *cpu_packing_narrow_matrix(bool trans_b)
+{
+    return trans_b ? "bf16 pairs16 transposed" : "bf16 pairs16";
 }
 
 bool cpu_packing_conv(const char *layout, int64_t groups, bool transposed, grt_packing *out)
@@ -72,6 +79,17 @@ static grt_status unpack_matrices(const grt_tensor *packed, const grt_packing *p
     return GRT_OK;
 }
 
+/* A float32 tensor comes back as it was rounded. */
+static grt_status unpack_narrow(const grt_tensor *packed, const grt_packing *packing, bool trans_b, void *out)
+{
+    const int64_t k = packed->dims[trans_b ? 1 : 0], n = packed->dims[trans_b ? 0 : 1];
+    size_t bytes;
+    if (!grt_bgemm_packed_bytes(k, n, &bytes) || bytes != packing->bytes)
+        return packing_bad(packed, packing);
+    grt_bgemm_unpack(k, n, packed->data, trans_b, packed->dtype, out);
+    return GRT_OK;
+}
+
 static grt_status unpack_conv(const grt_tensor *packed, const grt_packing *packing, float *out)
 {
     grt_dnnl_filter f = {.spatial = packed->rank - 2};
@@ -95,6 +113,11 @@ grt_status cpu_packing_unpack(const grt_tensor *packed, const grt_packing *packi
 {
     const bool matrix = !strcmp(packing->format, cpu_packing_matrix(false)),
                transposed = !strcmp(packing->format, cpu_packing_matrix(true));
+    const bool narrow = !strcmp(packing->format, cpu_packing_narrow_matrix(false)),
+               narrow_transposed = !strcmp(packing->format, cpu_packing_narrow_matrix(true));
+    if ((narrow || narrow_transposed) && packed->rank == 2 && grt_tensor_elements(packed) > 0 &&
+        grt_dtype_in(packed->dtype, GRT_BIT(FLOAT) | GRT_BIT(BFLOAT16)))
+        return unpack_narrow(packed, packing, narrow_transposed, out_data);
     if (packed->dtype != GRT_DTYPE_FLOAT || packed->rank < 1 || grt_tensor_elements(packed) <= 0)
         return packing_bad(packed, packing);
     if (matrix || transposed)

@@ -10,6 +10,9 @@
 /* Matrices as panels of 16 columns (gemm.h), of B as it is or, with trans_b, of B stored transposed. */
 const char *cpu_packing_matrix(bool trans_b);
 
+/* Matrices as bfloat16 in pairs (bgemm.h). */
+const char *cpu_packing_narrow_matrix(bool trans_b);
+
 /* Convolution weights in a layout of oneDNN's. False: the name is too long. */
 bool cpu_packing_conv(const char *layout, int64_t groups, bool transposed, grt_packing *out);
 /* The layout in a format that cpu_packing_conv made for such weights; NULL: it is another. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Micro-kernels of 8-bit products for AVX-512 with VNNI: blocks of 12 x 32, whose instruction multiplies
  * four bytes by four and adds without saturating; and for AMX: blocks of 32 x 32, the rest as without it. */
+#include "backends/cpu/amx_instructions.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/qgemm_kernel.h"
 
@@ -40,24 +41,17 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx512_vnni(void)
     return cpu_isa_has_avx512_vnni() ? &kernel : NULL;
 }
 
-#define TILE_CONFIGURE(shapes)      __asm__ volatile("ldtilecfg %0" ::"m"(*(shapes)))
-#define TILE_RELEASE()              __asm__ volatile("tilerelease" :::)
-#define TILE_ZERO(to)               __asm__ volatile("tilezero %%tmm" #to :::)
-#define TILE_LOAD(to, p, stride)    TILE_MOVE("tileloadd (%0,%1,1), %%tmm" #to, p, stride)
-#define TILE_STORE(from, p, stride) TILE_MOVE("tilestored %%tmm" #from ", (%0,%1,1)", p, stride)
-#define TILE_MOVE(text, p, stride)  __asm__ volatile(text ::"r"(p), "r"((int64_t)(stride)) : "memory")
-#define TILE_DOT(to, a, b)          __asm__ volatile("tdpbusd %%tmm" #b ", %%tmm" #a ", %%tmm" #to :::)
 #include "backends/cpu/qgemm_tiles.inc"
 
 const grt_qgemm_kernel *grt_qgemm_kernel_amx(void)
 {
     static const grt_qgemm_kernel kernel = {.name = "amx",
-                                            .mr = TILED_ROWS,
+                                            .mr = CPU_AMX_BLOCK_ROWS,
                                             .panels = PANELS,
                                             .wide = false,
                                             .step = TILE_ROWS,
                                             .block = multiply_tiles,
-                                            .leave = release_tiles,
+                                            .leave = cpu_amx_release,
                                             QGEMM_LOOPS};
     return cpu_isa_may_use_tiles() ? &kernel : NULL;
 }

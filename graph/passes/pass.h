@@ -59,12 +59,16 @@ typedef struct pass_context {
     bool precision_asked;   /* by the caller; else it is the model's own */
     bool exact;             /* 16-bit floats are rounded wherever the model has one */
     const char *exceptions; /* to `precision`: "NAME=fp32,...", or NULL; see pass_precision_find */
+    bool bfloat16_products; /* products have been told to round to bfloat16; values stay float32 */
     bool keeps_quantised;   /* pass `quantised` is to come: DequantizeLinear of constants is not folded */
     void (*progress)(void *user, const char *phase, double fraction);
     void *user;
     ir_warnings near_misses; /* what patterns nearly matched */
     int64_t changed;         /* a pass adds the number of rewrites it made */
 } pass_context;
+
+/* What the caller asked for, for this node. */
+grt_precision pass_precision_of(const pass_context *context, const ir_node *node);
 
 /* All passes, each in a file of its own name: X(name, level, rounding, summary), in the order of their first
  * run. rounding is that of pass_rounding, for passes that stay out of `exact` compiles. */
@@ -95,6 +99,8 @@ typedef struct pass_context {
     X(quantised_epilogues, 2, DROPS, "let products of 8-bit numbers apply activations and add residuals") \
     X(epilogue, 2, DROPS, "let convolutions and products add bias and residual and apply the activation") \
     X(merge_projections, 2, KEEPS, "make one product of the three in front of an attention")              \
+    X(bfloat16_products, 0, KEEPS,                                                                        \
+      "let products round to bfloat16, where the target has such, and keep values")                       \
     X(precision, 0, KEEPS, "narrow what gains by it to the precision that was asked for")                 \
     X(quantised_norms, 2, KEEPS, "let layer normalisations quantise their results")                       \
     X(merge_products, 2, KEEPS, "make one product of those of one row that have the same input")          \

@@ -75,7 +75,7 @@ bool pass_precision_find(const char *exceptions, const char *name, grt_precision
     return false;
 }
 
-static grt_precision precision_of(const pass_context *context, const ir_node *node)
+grt_precision pass_precision_of(const pass_context *context, const ir_node *node)
 {
     grt_precision found = context->precision;
     pass_precision_find(context->exceptions, node->desc.name, &found);
@@ -240,7 +240,7 @@ static op_precision role_of(const ir_node *node)
 static bool may_narrow(const precision *p, const ir_node *node)
 {
     return node->row && role_of(node) >= OP_NARROW && role_of(node) < OP_READS_NARROW &&
-           narrow_dtype(precision_of(p->context, node)) == p->narrow;
+           narrow_dtype(pass_precision_of(p->context, node)) == p->narrow;
 }
 
 /* Inputs from this one on keep their type. */
@@ -456,7 +456,7 @@ static grt_status allow_tf32(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
         if (node->row && node->row->flags & OP_TF32 && precision_is_float(ir_in(node, 0)) &&
-            precision_of(context, node) == GRT_PRECISION_TF32) {
+            pass_precision_of(context, node) == GRT_PRECISION_TF32) {
             ir_attr_set_string(node, "math", "tf32");
             context->changed++;
         }
@@ -466,6 +466,8 @@ static grt_status allow_tf32(pass_context *context, ir_graph *graph)
 grt_status pass_precision(pass_context *context)
 {
     precision p = {.context = context, .graph = context->module->main, .narrow = narrow_of_all(context)};
+    if (p.narrow == GRT_DTYPE_BFLOAT16 && context->bfloat16_products)
+        p.narrow = GRT_DTYPE_NONE;
     if (p.narrow) {
         precision_clear_marks(p.graph);
         const grt_status status = narrow_graph(&p);

@@ -18,6 +18,8 @@ typedef struct grt_device_traits {
     bool merges_products;    /* one product of one row is faster than several with the same input and as many
                                columns in all */
     bool half_floats;        /* float16 is faster than float32 */
+    bool bfloat16_products;  /* precision bf16 means products alone: their factors are rounded as they are
+                                read,  values between stay float32 */
     bool joins_networks;     /* a chain of small batched products is faster as one kernel */
     bool folds_rows;         /* element-wise ops around sums of rows are faster as one kernel */
     bool loads_code; /* code and libraries' tables are loaded by what uses them first: sessions do so before

@@ -68,6 +68,13 @@ check "the CPU, a limit between: why layers are float32" sh -c "./graphc inspect
 check "the CPU, a limit between: the same plan twice" sh -c "./graphc optimize '$model' --precision auto --data '$data' --max-error 0.008 -o '$scratch/few2.grt' >/dev/null && cmp '$scratch/few.grt' '$scratch/few2.grt'"
 check "the CPU, a limit that nothing reaches" cpu 1e-9 "$scratch/wide.grt"
 check "the CPU, a limit that nothing reaches: float32" chose "float32.*above max_error"
+check "the CPU, bfloat16" ./graphc optimize "$model" --precision bf16 -o "$scratch/products.grt"
+check "the CPU, bfloat16: accuracy" reads_digits "$scratch/products.grt"
+for level in base avx2 avx512 amx; do
+    check "the CPU, bfloat16, at most $level: near float32" env "GRAPHRT_CPU_ISA=$level" ./graphrun compare "$scratch/wide.grt" "$scratch/products.grt" --tolerance 0.01
+    check "the CPU, bfloat16, at most $level: not float32" sh -c "! GRAPHRT_CPU_ISA=$level ./graphrun compare '$scratch/wide.grt' '$scratch/products.grt' --tolerance 1e-5"
+done
+check "the CPU, bfloat16, but for a node" sh -c "./graphc optimize '$model' --precision bf16,fc=fp32 -o '$scratch/one.grt' && ./graphrun compare '$scratch/wide.grt' '$scratch/one.grt' --tolerance 1e-5"
 check "no model is left behind" sh -c "mkdir '$scratch/tmp' && TMPDIR='$scratch/tmp' ./graphc optimize '$model' --precision auto --data '$data' --max-error 0.05 -o '$scratch/t.grt' >/dev/null && rmdir '$scratch/tmp'"
 check "nodes by name" ./graphc optimize "$model" --precision 'fp16,conv*=fp32' -o "$scratch/named.grt"
 words="no node for 'head=fp32'"

@@ -235,6 +235,34 @@ START_TEST(tf32_marks_products)
 }
 END_TEST
 
+/* Where the target gains by products alone: their math is bfloat16, and values between stay as they are. */
+START_TEST(products_by_constants_are_bfloat16)
+{
+    ir_module *module = ir_text("in x f32 4,4\n"
+                                "in v f32 4,4\n"
+                                "const w f32 4,4\n"
+                                "a = MatMul x w\n"
+                                "b = Relu a\n"
+                                "c = MatMul b v\n"
+                                "d = Gemm c w transA=1\n"
+                                "e = Gemm d w transB=1\n"
+                                "out e\n");
+    static const char *const expected[] = {"bf16", "", "", "", "bf16"};
+    grt_target target = ir_text_target();
+    pass_context context = {
+        .module = module, .target = &target, .level = 2, .precision = GRT_PRECISION_BFLOAT16};
+    ck_assert(target.traits->bfloat16_products);
+    ck_assert_int_eq(pass_bfloat16_products(&context), GRT_OK);
+    ck_assert_int_eq(pass_precision(&context), GRT_OK);
+    ck_assert_int_eq(ir_verify(module), GRT_OK);
+    ck_assert_str_eq(ir_text_ops(module), "MatMul Relu MatMul Gemm Gemm");
+    int i = 0;
+    IR_FOR_EACH_NODE (node, module->main)
+        ck_assert_str_eq(grt_attr_string(&node->desc, "math", ""), expected[i++]);
+    ir_module_release(module);
+}
+END_TEST
+
 START_TEST(what_is_narrow_by_itself_is_left_alone)
 {
     ir_module *module;
@@ -264,4 +292,5 @@ UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, what_
            short_sums_are_narrow, long_sums_read_narrow_numbers, nodes_are_excepted_by_name,
            masks_that_hide_keep_their_type, one_cast_serves_all_users, elementwise_work_on_inputs_stays,
            an_epsilon_does_not_vanish, limits_stay_finite, tables_are_narrowed_where_they_are_read,
-           tf32_marks_products, what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked)
+           tf32_marks_products, products_by_constants_are_bfloat16, what_is_narrow_by_itself_is_left_alone,
+           nothing_is_done_unasked)

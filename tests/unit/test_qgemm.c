@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The product of 8-bit matrices on each instruction set of this machine, against sums in 64 bits. */
+#include "backends/cpu/amx.h"
 #include "backends/cpu/qgemm.h"
 #include "backends/cpu/qgemm_kernel.h"
 #include "tests/unit/suite.h"
@@ -235,12 +236,12 @@ static void multiply_block(int rows, int panels, int64_t groups, const void *a, 
 START_TEST(tiles_give_the_defined_bits_on_a_model_of_amx)
 {
     const grt_qgemm_kernel kernel = {.name = "model of amx",
-                                     .mr = TILED_ROWS,
+                                     .mr = CPU_AMX_BLOCK_ROWS,
                                      .panels = 2,
                                      .step = TILE_ROWS,
                                      .block = multiply_tiles,
                                      .finish = grt_qgemm_kernel_c.finish,
-                                     .leave = release_tiles,
+                                     .leave = model_release,
                                      .row_sums = grt_qgemm_kernel_c.row_sums};
     for (uint32_t seed = 0; seed < 60; seed++) {
         problem p;

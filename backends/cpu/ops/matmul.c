@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul, Gemm and their fused form graphrt::MatMul. float32 runs on the packed product of gemm.h, 16-bit
  * floats do after widening, other types on plain loops (matmul_typed.c). */
+#include "backends/cpu/bmatmul.h"
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/epilogue_attrs.h"
@@ -331,7 +332,11 @@ static grt_status matmul_run(const grt_run *r)
     .pack = matmul_pack, .create = matmul_create, .destroy = matmul_destroy, .reshape = matmul_reshape, \
     .release_shape = free, .run = matmul_run
 
+/* The first that supports a node is taken. */
 static const grt_kernel_row rows[] = {
+    {.domain = "", .op = "MatMul", CPU_BMATMUL},
+    {.domain = "", .op = "Gemm", CPU_BMATMUL},
+    {.domain = "graphrt", .op = "MatMul", CPU_BMATMUL},
     {.domain = "", .op = "MatMul", .types = {TYPES, TYPES}, LIFE},
     {.domain = "", .op = "Gemm", .types = {TYPES, TYPES, TYPES}, LIFE},
     {.domain = "graphrt",
