@@ -86,7 +86,8 @@ def compile_all(args, items):
         if exporter == "generated" and not path.with_suffix(".npz").exists():
             random_inputs(args, path)
         try:
-            run([args.bundle / "bin/graphc", "optimize", "--target", args.target, "--precision", "fp32" if half else precision, path, "-o", plan])
+            run([args.bundle / "bin/graphc", "optimize", "--target", args.target, "--precision", "fp32" if half else precision,
+                 *(["--enable-pass", args.enable_pass] if args.enable_pass else []), path, "-o", plan])
         except RuntimeError as error:
             notes(str(error)[-300:])
             return None
@@ -235,6 +236,7 @@ def main():
     p.add_argument("--bundle", type=Path, required=True, help="what make bundle made")
     p.add_argument("--work", type=Path, help="where exports are kept for the next call (default: nowhere)")
     p.add_argument("--target", default="sm_90", help="of graphc optimize (default: sm_90)")
+    p.add_argument("--enable-pass", help="of graphc optimize: passes that the target leaves out")
     p.add_argument("--cuda", type=Path, default=Path("/usr/local/cuda/lib64"), help="directory of libcudart")
     p.add_argument("--only", nargs="+", default=USUAL, choices=[*exports.CATALOGUE, *GENERATED], metavar="NAME")
     p.add_argument("--exporters", nargs="+", default=list(exports.EXPORTERS), choices=list(exports.EXPORTERS))

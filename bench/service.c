@@ -240,8 +240,9 @@ static void together(const subject *a, const subject *b, int64_t rows, double a_
             .subject = i < 2 ? a : b, .pool = pool, .lane = i < 2 ? 0 : lane, .rows = rows, .open = 4};
     run_clients(clients, 4);
     const double x = rows_per_s(clients, 2), y = rows_per_s(clients + 2, 2);
-    printf("two models together, %d at work: %.1f and %.1f rows/s, %.3f of their time-slices\n",
-           (int)device_runs, x, y, (x * a_ms + y * b_ms) / (1e3 * (double)rows));
+    printf("two models together, %d at work%s: %.1f and %.1f rows/s, %.3f of their time-slices\n",
+           (int)device_runs, device_runs ? "" : " (the pool's own rule)", x, y,
+           (x * a_ms + y * b_ms) / (1e3 * (double)rows));
     grt_pool_release(pool);
 }
 
@@ -418,6 +419,7 @@ int main(int argc, char **argv)
     host_to_host(&a, batch, a_ms);
     for (int32_t runs = 3; runs <= 6; runs++)
         together(&a, &b, batch, a_ms, b_ms, runs);
+    together(&a, &b, batch, a_ms, b_ms, 0);
     single_rows(&a, batch, 1e3 * batch / a_ms);
     tail("one row at a time, alone", &a, NULL, 0);
     tail("beside the other model, equal priority", &a, &b, batch);

@@ -215,7 +215,8 @@ static bool is_member(const rows_group *g, const ir_value *value)
 }
 
 /* Numbers that depend on no fold are computed outside: there they are computed once a row, not once an
- * element. What they are computed from is of the same kind. */
+ * element. What they are computed from is of the same kind. So is a view whose reduction is no member: what
+ * it reads has other dims than the group's. */
 static bool drop_plain_numbers(rows_group *g)
 {
     bool folded[MOST_MEMBERS];
@@ -230,7 +231,8 @@ static bool drop_plain_numbers(rows_group *g)
     }
     kept.n = kept.n_inputs = 0;
     for (int32_t i = 0; i < g->n; i++)
-        if (folded[i] || rewrite_same_shape(g->frame, &g->members[i]->out[0]->type))
+        if (folded[i] || (rewrite_same_shape(g->frame, &g->members[i]->out[0]->type) &&
+                          !is_view_of_reduction(g->members[i])))
             kept.members[kept.n++] = g->members[i];
     for (int32_t i = 0; i < kept.n; i++)
         for (int32_t k = 0; k < rows_operands_of(kept.members[i]); k++) {

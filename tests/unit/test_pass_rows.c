@@ -270,6 +270,23 @@ START_TEST(plain_numbers_stay_outside)
 }
 END_TEST
 
+/* A row of one element: the view of a reduction has the shape of all elements, but its reduction, which is
+ * read twice, is no member. */
+START_TEST(views_of_reductions_outside)
+{
+    ir_text_check("in x f32 2,3,4\n"
+                  "in z f32 2,3,1\n"
+                  "const last i64 1 -1\n"
+                  "a = ReduceSum x last keepdims=0\n"
+                  "u = Unsqueeze a last\n"
+                  "m = Mul u z\n"
+                  "y = ReduceSum m last keepdims=0\n"
+                  "out y\n"
+                  "out a\n",
+                  "rows", "ReduceSum Unsqueeze graphrt::Rows Reshape");
+}
+END_TEST
+
 START_TEST(part_of_a_row_as_input)
 {
     ir_text_check("in x f32 4,6,8\n"
@@ -361,6 +378,7 @@ Suite *suite_test_pass_rows(void)
     tcase_add_test(tc, long_rows_stay);
     tcase_add_test(tc, two_readers);
     tcase_add_test(tc, plain_numbers_stay_outside);
+    tcase_add_test(tc, views_of_reductions_outside);
     tcase_add_test(tc, part_of_a_row_as_input);
     tcase_add_test(tc, only_where_it_gains);
     tcase_add_loop_test(tc, drawn_graphs, 0, 150);
