@@ -198,7 +198,8 @@ endif
 # What generated kernels compute, on the host: needs a C++ compiler, and neither CUDA nor a GPU.
 check_PROGRAMS += tests/emulate/emulate
 TESTS += tests/emulate/emulate
-tests_emulate_emulate_SOURCES = tests/emulate/main.c tests/emulate/translate.h tests/emulate/translate.c
+tests_emulate_emulate_SOURCES = tests/emulate/main.c tests/emulate/nvrtc.h tests/emulate/nvrtc.c
+tests_emulate_emulate_SOURCES += tests/emulate/translate.h tests/emulate/translate.c
 tests_emulate_emulate_SOURCES += backends/cuda/generated_source.h backends/cuda/generated_source.c
 tests_emulate_emulate_SOURCES += backends/cuda/pointwise_source.h backends/cuda/pointwise_source.c
 tests_emulate_emulate_SOURCES += backends/cuda/networks_source.h backends/cuda/networks_source.c

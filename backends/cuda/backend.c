@@ -233,6 +233,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
             .merges_products = true,
             .half_floats = true,
             .joins_networks = true,
+            .folds_rows = true,
             .loads_code = true,
             .merges_gathers = true,
             .splits_phases = true,

@@ -6,7 +6,7 @@
 #include "backends/cuda/generated_source.h"
 
 /* Change it when the same key would give other code. */
-enum { GENERATOR = 1 };
+enum { GENERATOR = 2 };
 
 enum {
     WARP = 32,
@@ -24,12 +24,13 @@ static int64_t dim_of(const grt_tensor *in, const grt_tensor *out, int32_t k)
     return at < 0 ? 1 : in->dims[at];
 }
 
-/* The dims in front of the row as [outer, middle]; false if they are more. */
+/* The dims in front of the row as groups; false if there are too many. Bits of groups that are not there are
+ * those of the outermost, so that the same code serves more dims. */
 static bool join_outer(const grt_tensor *const *in, int32_t n_in, const grt_tensor *out, int32_t outer,
                        cuda_rows_form *form)
 {
-    uint32_t bits[2] = {0};
-    int64_t dims[2] = {1, 1};
+    uint32_t bits[CUDA_ROWS_GROUPS] = {0};
+    int64_t sizes[CUDA_ROWS_GROUPS];
     int32_t n = 0;
     for (int32_t k = outer - 1; k >= 0; k--) {
         uint32_t found = 0;
@@ -41,20 +42,20 @@ static bool join_outer(const grt_tensor *const *in, int32_t n_in, const grt_tens
             found |= (uint32_t)(dim_of(in[i], out, k) != 1) << i;
         }
         if (n && bits[n - 1] == found) {
-            dims[n - 1] *= out->dims[k];
+            sizes[n - 1] *= out->dims[k];
             continue;
         }
-        if (n == 2)
+        if (n == CUDA_ROWS_GROUPS)
             return false;
-        dims[n] = out->dims[k];
+        sizes[n] = out->dims[k];
         bits[n++] = found;
     }
-    form->middle = (uint32_t)dims[0];
-    for (int32_t i = 0; i < n_in; i++) {
-        if (n && bits[0] >> i & 1)
-            form->place[i] |= CUDA_ROWS_HAS_MIDDLE;
-        if (n && bits[n - 1] >> i & 1) /* a dim that is not there goes with the other */
-            form->place[i] |= CUDA_ROWS_HAS_OUTER;
+    for (int32_t g = 0; g < CUDA_ROWS_GROUPS; g++) {
+        if (g + 1 < CUDA_ROWS_GROUPS)
+            form->sizes[g] = g < n ? (uint32_t)sizes[g] : 1;
+        for (int32_t i = 0; i < n_in; i++)
+            if (n && bits[g < n ? g : n - 1] >> i & 1)
+                form->place[i] |= (uint8_t)cuda_rows_has_group(g);
     }
     return true;
 }
@@ -94,13 +95,15 @@ bool cuda_rows_form_of(const rows_program *program, int32_t row_dims, const grt_
 {
     const int32_t outer = out->rank - row_dims;
     const int64_t rows = outer < 0 ? 0 : grt_dims_product(out->dims, 0, outer);
-    *form = (cuda_rows_form){.n_in = program->n_in, .out_dtype = out->dtype, .threads = WARP};
+    *form = (cuda_rows_form){.n_in = program->n_in, .out_dtype = out->dtype, .threads = 1};
     if (row_dims < 1 || rows < 1 || rows >= (int64_t)1 << 30 ||
         !find_length(in, program->n_in, out, outer, form) ||
         !join_outer(in, program->n_in, out, outer, form) || rows * form->length >= (int64_t)1 << 31)
         return false;
     form->rows = (uint32_t)rows;
     form->vector = form->length % CUDA_ROWS_VECTOR ? 1 : CUDA_ROWS_VECTOR;
+    while (form->threads < WARP && turns_of(form) > 1)
+        form->threads *= 2;
     while (form->threads < MOST_THREADS && turns_of(form) * form->vector > EACH)
         form->threads *= 2;
     for (int32_t i = 0; i < program->n_in; i++)
@@ -110,12 +113,18 @@ bool cuda_rows_form_of(const rows_program *program, int32_t row_dims, const grt_
 
 uint32_t cuda_rows_block(const cuda_rows_form *form)
 {
-    return (uint32_t)(form->threads == WARP ? CUDA_ROWS_WARPS * WARP : form->threads);
+    return (uint32_t)(form->threads <= WARP ? CUDA_ROWS_BLOCK : form->threads);
+}
+
+/* Rows of a block. */
+static uint32_t rows_of_block(const cuda_rows_form *form)
+{
+    return form->threads <= WARP ? (uint32_t)(CUDA_ROWS_BLOCK / form->threads) : 1;
 }
 
 uint32_t cuda_rows_grid(const cuda_rows_form *form)
 {
-    return form->threads == WARP ? (form->rows + CUDA_ROWS_WARPS - 1) / CUDA_ROWS_WARPS : form->rows;
+    return (form->rows + rows_of_block(form) - 1) / rows_of_block(form);
 }
 
 void cuda_rows_key(const grt_op_desc *desc, const cuda_rows_form *form, grt_text *key)
@@ -153,10 +162,10 @@ static const char folds[] =
     "    static __device__ __forceinline__ A join(A a, A b) { return b < a || b != b ? b : a; } };\n"
     "template <typename F, int THREADS> __device__ __forceinline__ T fold(typename F::A x)\n{\n"
     "    typedef typename F::A A;\n"
-    "#pragma unroll\n    for (int lane = 16; lane; lane /= 2)\n"
+    "#pragma unroll\n    for (int lane = (THREADS < 32 ? THREADS : 32) / 2; lane; lane /= 2)\n"
     "        x = F::join(x, __shfl_xor_sync(0xffffffffu, x, lane));\n"
     "    if (THREADS > 32) {\n"
-    "        __shared__ A parts[THREADS / 32];\n"
+    "        __shared__ A parts[(THREADS + 31) / 32];\n"
     "        __syncthreads();\n"
     "        if (threadIdx.x % 32 == 0)\n            parts[threadIdx.x / 32] = x;\n"
     "        __syncthreads();\n"
@@ -179,15 +188,59 @@ static void add_vectors(const cuda_rows_form *form, grt_text *s)
                      types[i], form->vector);
 }
 
+/* The product of the sizes of groups from `first` to before `end`, those in `bits` alone. */
+static void add_sizes(int32_t first, int32_t end, int32_t bits, grt_text *s)
+{
+    const char *between = "(";
+    for (int32_t g = first; g < end; g++)
+        if (bits & cuda_rows_has_group(g)) {
+            grt_text_add(s, "%sa.sizes[%d]", between, g);
+            between = " * ";
+        }
+    grt_text_add(s, "%s", *between == '(' ? "1u" : ")");
+}
+
+/* The row among those that the input has: neighbouring groups that it has are one number. */
+static void add_row_of_input(int32_t place, grt_text *s)
+{
+    const char *between = "";
+    for (int32_t end = CUDA_ROWS_GROUPS; end > 0;) {
+        int32_t first = end;
+        while (first > 0 && place & cuda_rows_has_group(first - 1))
+            first--;
+        if (first == end) {
+            end--;
+            continue;
+        }
+        grt_text_add(s, "%srow", between);
+        between = " + ";
+        if (first > 0) {
+            grt_text_add(s, " / ");
+            add_sizes(0, first, ~0, s);
+        }
+        if (end < CUDA_ROWS_GROUPS) {
+            grt_text_add(s, " %% ");
+            add_sizes(first, end, ~0, s);
+        }
+        if (first > 0) {
+            grt_text_add(s, " * ");
+            add_sizes(0, first, place, s);
+        }
+        end = first;
+    }
+    if (!*between)
+        grt_text_add(s, "0");
+}
+
 /* Where an input's part for this row begins. */
 static void add_bases(const cuda_rows_form *form, grt_text *s)
 {
-    static const char *const rows[] = {"0", "row % a.middle", "row / a.middle", "row"};
     for (int32_t i = 0; i < form->n_in; i++) {
         const char *type = rows_element_of(form->in_dtype[i]);
-        grt_text_add(s, "    const %s *const in%d = (const %s *)a.in[%d] + (unsigned long long)(%s) * %d;\n",
-                     type, i, type, i, rows[form->place[i] >> 1],
-                     form->place[i] & CUDA_ROWS_HAS_ROW ? form->length : 1);
+        grt_text_add(s, "    const %s *const in%d = (const %s *)a.in[%d] + (unsigned long long)(", type, i,
+                     type, i);
+        add_row_of_input(form->place[i], s);
+        grt_text_add(s, ") * %d;\n", form->place[i] & CUDA_ROWS_HAS_ROW ? form->length : 1);
     }
 }
 
@@ -294,7 +347,10 @@ static void add_elements(const rows_program *p, const cuda_rows_form *form, int3
     }
     grt_text_add(s, "        }\n");
     if (last)
-        grt_text_add(s, "        ((vector_%s *)a.out)[(unsigned long long)row * N + i] = y;\n", out);
+        grt_text_add(s,
+                     "        if (live)\n"
+                     "            ((vector_%s *)a.out)[(unsigned long long)row * N + i] = y;\n",
+                     out);
     grt_text_add(s, "    }\n");
 }
 
@@ -330,29 +386,30 @@ void cuda_rows_source(const rows_program *p, const cuda_rows_form *form, grt_tex
     grt_text_add(s, "%s%s", cuda_generated_beginning, folds);
     add_vectors(form, s);
     grt_text_add(s,
-                 "struct arguments { const void *in[%d]; void *out; unsigned rows, middle; };\n"
+                 "struct arguments { const void *in[%d]; void *out; unsigned rows, sizes[%d]; };\n"
                  "enum { THREADS = %d, V = %d, N = %d, E = %d };\n",
-                 ROWS_MAX_INPUTS, form->threads, form->vector, form->length / form->vector, turns_of(form));
+                 ROWS_MAX_INPUTS, CUDA_ROWS_GROUPS - 1, form->threads, form->vector,
+                 form->length / form->vector, turns_of(form));
     grt_text_add(s,
                  "extern \"C\" __global__ void __launch_bounds__(%u) " CUDA_ROWS_KERNEL
                  "(const __grid_constant__ arguments a)\n{\n",
                  cuda_rows_block(form));
     cuda_generated_let_next_begin(s);
     cuda_generated_wait(s);
-    if (form->threads == WARP)
-        grt_text_add(s,
-                     "    const unsigned row = blockIdx.x * %du + threadIdx.x / 32;\n"
-                     "    const int thread = threadIdx.x %% 32;\n    if (row >= a.rows)\n        return;\n",
-                     CUDA_ROWS_WARPS);
-    else
-        grt_text_add(s, "    const unsigned row = blockIdx.x;\n    const int thread = threadIdx.x;\n");
+    /* Threads behind the last row compute it again and store nothing: all lanes of a warp fold together. */
+    grt_text_add(s,
+                 "    const unsigned mine = blockIdx.x * %uu + threadIdx.x / THREADS;\n"
+                 "    const bool live = mine < a.rows;\n"
+                 "    const unsigned row = live ? mine : a.rows - 1;\n"
+                 "    const int thread = threadIdx.x %% THREADS;\n",
+                 rows_of_block(form));
     add_bases(form, s);
     for (int32_t k = 0; k < p->n_kept; k++)
         grt_text_add(s, "    T k%d[E * V];\n", k);
     for (int32_t phase = 0; phase < p->n_phases; phase++)
         add_phase(p, form, phase, s);
     if (p->code[p->n - 1].by_row)
-        grt_text_add(s, "    if (thread == 0)\n        ((%s *)a.out)[row] = to_%s(n%d);\n",
+        grt_text_add(s, "    if (live && thread == 0)\n        ((%s *)a.out)[row] = to_%s(n%d);\n",
                      rows_element_of(form->out_dtype), grt_dtype_name(form->out_dtype), p->n - 1);
     grt_text_add(s, "}\n");
 }

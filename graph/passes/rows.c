@@ -265,6 +265,27 @@ static bool inputs_fit(const rows_group *g)
     return true;
 }
 
+/* Kernels find an input's row by few divisions: the dims in front of the row make few groups, of which each
+ * input has all or none. */
+static bool groups_fit(const rows_group *g)
+{
+    const ir_graph *graph = g->members[0]->graph;
+    int32_t groups = 0;
+    uint32_t last = 0;
+    for (int32_t k = g->frame->rank - g->row_dims; k-- > 0;) {
+        uint32_t have = 0;
+        if (is_one(graph, g->frame->dims[k]))
+            continue;
+        for (int32_t i = 0; i < g->n_inputs; i++) {
+            const int32_t at = k - (g->frame->rank - g->inputs[i]->type.rank);
+            have |= (uint32_t)(at >= 0 && !is_one(graph, g->inputs[i]->type.dims[at])) << i;
+        }
+        groups += groups == 0 || have != last;
+        last = have;
+    }
+    return groups <= ROWS_MAX_GROUPS;
+}
+
 /* ---- the node ---- */
 
 /* The result has another type than it would have by itself, or floats among the inputs differ. */
@@ -343,7 +364,8 @@ static grt_status rows_fuse(rows_groups *all, rows_group *g)
 {
     ir_node *root = g->members[0];
     rows_code c = {0};
-    if (!g->row_dims || !drop_plain_numbers(g) || g->n < 2 || g->n_inputs < 1 || !inputs_fit(g))
+    if (!g->row_dims || !drop_plain_numbers(g) || g->n < 2 || g->n_inputs < 1 || !inputs_fit(g) ||
+        !groups_fit(g))
         return GRT_OK;
     c.n_inputs = g->n_inputs;
     memcpy(c.inputs, g->inputs, sizeof c.inputs);

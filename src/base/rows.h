@@ -17,8 +17,15 @@ extern "C" {
 /* The opcode of a fold is -1 - fold, so that opcodes of functions stay those of pointwise.def. */
 typedef enum rows_fold { ROWS_SUM, ROWS_MAX, ROWS_MIN, ROWS_PRODUCT, ROWS_FOLDS } rows_fold;
 
-/* What a program may have; a row has at most ROWS_MAX_LENGTH elements. */
-enum { ROWS_MAX_INSTRUCTIONS = 64, ROWS_MAX_INPUTS = 8, ROWS_MAX_CONSTANTS = 64, ROWS_MAX_LENGTH = 32768 };
+/* What a program may have; a row has at most ROWS_MAX_LENGTH elements. Rows that a pass makes lie along at
+ * most ROWS_MAX_GROUPS groups of dims, of which each input has all or none. */
+enum {
+    ROWS_MAX_INSTRUCTIONS = 64,
+    ROWS_MAX_INPUTS = 8,
+    ROWS_MAX_CONSTANTS = 64,
+    ROWS_MAX_LENGTH = 32768,
+    ROWS_MAX_GROUPS = 4
+};
 
 static inline int64_t rows_opcode_of(rows_fold fold)
 {

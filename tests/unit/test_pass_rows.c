@@ -307,6 +307,34 @@ static uint32_t draw(uint32_t *seed, uint32_t below)
 }
 
 /* Functions and reductions in any order, of elements and of numbers, with several readers and outputs. */
+/* Each dim in front of the row is another input's. */
+START_TEST(many_groups_stay)
+{
+    static const char form[] = "in x f32 2,3,2,3,2,8\n"
+                               "in a f32 1,3,1,3,1,8\n"
+                               "in b f32 %s,1,8\n"
+                               "const last i64 1 -1\n"
+                               "p = Add x a\n"
+                               "q = Add p b\n"
+                               "m = ReduceMax q last\n"
+                               "y = Sub q m\n"
+                               "out y\n";
+    char text[512];
+    snprintf(text, sizeof text, form, "1,3,1,3");
+    ir_text_check(text, "rows", "Add Add ReduceMax Sub");
+    snprintf(text, sizeof text, form, "2,3,2,3");
+    ir_text_check(text, "rows", "Add Add ReduceMax Sub");
+    ir_text_check("in x f32 2,3,2,3,8\n"
+                  "in a f32 1,3,1,3,8\n"
+                  "const last i64 1 -1\n"
+                  "p = Add x a\n"
+                  "m = ReduceMax p last\n"
+                  "y = Sub p m\n"
+                  "out y\n",
+                  "rows", "graphrt::Rows");
+}
+END_TEST
+
 START_TEST(drawn_graphs)
 {
     static const char *const unary[] = {"Tanh", "Abs", "Sigmoid", "Neg", "Softplus"},
@@ -380,6 +408,7 @@ Suite *suite_test_pass_rows(void)
     tcase_add_test(tc, plain_numbers_stay_outside);
     tcase_add_test(tc, views_of_reductions_outside);
     tcase_add_test(tc, part_of_a_row_as_input);
+    tcase_add_test(tc, many_groups_stay);
     tcase_add_test(tc, only_where_it_gains);
     tcase_add_loop_test(tc, drawn_graphs, 0, 150);
     suite_add_tcase(s, tc);

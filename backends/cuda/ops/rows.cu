@@ -316,7 +316,7 @@ grt_status cuda_rows_run(const grt_run *r)
             args.in[i] = r->in[i]->data;
         args.out = r->out[0]->data;
         args.rows = sh->form.rows;
-        args.middle = sh->form.middle;
+        memcpy(args.sizes, sh->form.sizes, sizeof args.sizes);
         void *list[] = {&args};
         CUDA_TRY(overlap_launch_code(((const cuda_device *)r->device)->prop.major >= 9, sh->generated,
                                      dim3(cuda_rows_grid(&sh->form)), dim3(cuda_rows_block(&sh->form)), 0,
