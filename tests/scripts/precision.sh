@@ -37,6 +37,22 @@ check "a loose limit: accuracy" reads_digits "$scratch/loose.grt"
 named() { ./graphc optimize "$model" --target "$1" --precision auto --data "$data" --max-error 0.1 -o "$scratch/named.grt" >"$scratch/said" 2>"$scratch/errors" || grep -q "the module 'cuda' cannot be opened" "$scratch/errors" && chose "$2"; }
 check "a GPU with products of float8" named h100 "float8 for 1 of 4 layers"
 check "a GPU without" named a100 "fp16 for all layers"
+# Large convolutions: a picture made of the digits.
+large=$srcdir/tests/data/large_convolutions.onnx
+mkdir "$scratch/pictures"
+{
+    printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 640, 720), }"
+    for ((i = 0; i < 16; i++)); do tail -c +129 "$digits/test_images.npy" | head -c 115200; done
+} >"$scratch/pictures/0.npy"
+# pictures GPU ERROR WORDS...: what is chosen for that GPU within the error.
+pictures()
+{
+    ./graphc optimize "$large" --target "$1" --precision auto --data "$scratch/pictures" --max-error "$2" -o "$scratch/named.grt" >"$scratch/said" 2>"$scratch/errors" ||
+        grep -q "the module 'cuda' cannot be opened" "$scratch/errors" && grep -q "$3" "$scratch/said"
+}
+check "large convolutions" pictures h100 0.1 "^chosen: int8 for 2 of 2 layers"
+check "large convolutions, few of which may have 8 bits" pictures h100 0.0006 "int8 for .* of 2 layers: too few\|int8 for no layer"
+check "large convolutions, an older GPU" pictures a100 0.1 "^chosen: fp16 for all layers"
 check "a limit between" auto 0.0006 "$scratch/mixed.grt"
 check "a limit between: some layers" chose "fp16 for .* error 0.000[0-5]"
 check "a limit between: what the plan says" options "$scratch/mixed.grt" "precision fp16,.*=fp32"
