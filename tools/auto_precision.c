@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/auto_precision.h"
+
 #include "tools/precision_search.h"
 #include "tools/report.h"
 
@@ -38,7 +40,8 @@ static char *try_count(precision_search *s, const char *narrow, size_t n, double
 }
 
 /* Doubling, then bisection: the fewest groups in float32. */
-static char *put_back(precision_search *s, const char *narrow, size_t *out_n, double *out_error)
+static char *auto_precision_put_back(precision_search *s, const char *narrow, size_t *out_n,
+                                     double *out_error)
 {
     size_t low = 0, high = 1;
     char *best = NULL;
@@ -78,7 +81,7 @@ static char *search_mix(precision_search *s, const char *narrow)
     for (size_t i = 0; i < s->n_groups; i++)
         precision_search_say(s, "  %-40.40s alone in 16 bits: error %.3g\n", s->groups[i].layers,
                              s->groups[i].error);
-    char *best = put_back(s, narrow, &n, &error);
+    char *best = auto_precision_put_back(s, narrow, &n, &error);
     for (size_t i = 0; i < n && i < s->n_groups; i++)
         wide += s->groups[i].flops;
     if (best && n >= s->n_groups)

@@ -12,16 +12,7 @@
 #ifndef TOOLS_AUTO_PRECISION_H
 #define TOOLS_AUTO_PRECISION_H
 
-#include "tools/quantised_model.h"
-
-typedef struct auto_precision {
-    const char *model;
-    grt_compile_options options; /* of the plan that is to be made */
-    calibration_data data;       /* opened */
-    double max_error;            /* of an output: root of the sum of squared errors over the sum of squares */
-    bool quiet;
-    quantised_model quantised; /* found: takes the model's place if it has a path */
-} auto_precision;
+#include "tools/precision_request.h"
 
 /* For grt_compile_options.precision, malloc'ed; NULL after printing an error. Prints what was tried. The
  * caller releases `quantised`. */

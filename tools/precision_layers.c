@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_layer(const char *op)
+static bool precision_layers_is_one(const char *op)
 {
     static const char *const ops[] = {"Conv",
                                       "ConvTranspose",
@@ -25,14 +25,14 @@ static bool is_layer(const char *op)
     return false;
 }
 
-static bool is_convolution(const char *op)
+static bool precision_layers_is_convolution(const char *op)
 {
     return !strcmp(op, "Conv") || !strcmp(op, "graphrt::Conv");
 }
 
 /* The first of the nodes of a step, as a pattern that fits it alone: signs that patterns or lists have a use
  * for fit any character. */
-static bool add_layer(layer_group *g, const grt_step_info *step)
+static bool precision_layers_add(layer_group *g, const grt_step_info *step)
 {
     const size_t size = strcspn(step->name, "+"), before = g->layers ? strlen(g->layers) : 0;
     if (!size)
@@ -61,7 +61,7 @@ bool precision_layers_find(precision_search *s, const grt_model *model)
             grt_step_info step = {.struct_size = sizeof step};
             if (grt_model_step(model, (size_t)i, &step) != GRT_OK)
                 return false;
-            if (!is_layer(step.op) || !*step.name)
+            if (!precision_layers_is_one(step.op) || !*step.name)
                 continue;
             if (!pass) {
                 layers++;
@@ -70,11 +70,11 @@ bool precision_layers_find(precision_search *s, const grt_model *model)
             const int64_t groups = layers < MOST_GROUPS ? layers : MOST_GROUPS, at = seen++ * groups / layers;
             s->n_groups = (size_t)at + 1;
             s->flops += step.flops;
-            if (is_convolution(step.op)) {
+            if (precision_layers_is_convolution(step.op)) {
                 s->convolution_flops += step.flops;
                 s->n_convolutions++;
             }
-            if (!add_layer(&s->groups[at], &step))
+            if (!precision_layers_add(&s->groups[at], &step))
                 return false;
         }
     return true;

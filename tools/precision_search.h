@@ -3,7 +3,7 @@
 #ifndef TOOLS_PRECISION_SEARCH_H
 #define TOOLS_PRECISION_SEARCH_H
 
-#include "tools/auto_precision.h"
+#include "tools/precision_request.h"
 
 enum { MOST_SAMPLES = 16, MOST_GROUPS = 24 };
 
