@@ -120,6 +120,7 @@ unit_SOURCES += tests/unit/test_isa.c
 unit_SOURCES += tests/unit/test_ml.c
 unit_SOURCES += tests/unit/test_ml_models.c
 unit_SOURCES += tests/unit/test_pointwise.c
+unit_SOURCES += tests/unit/test_row_folds.c
 unit_SOURCES += tests/unit/test_rows.c
 unit_SOURCES += tests/unit/test_view.c
 unit_SOURCES += tests/unit/test_visible.c
