@@ -121,6 +121,7 @@ unit_SOURCES += tests/unit/test_ml.c
 unit_SOURCES += tests/unit/test_ml_models.c
 unit_SOURCES += tests/unit/test_pointwise.c
 unit_SOURCES += tests/unit/test_row_folds.c
+unit_SOURCES += tests/unit/test_gemm_dots.c
 unit_SOURCES += tests/unit/test_rows.c
 unit_SOURCES += tests/unit/test_view.c
 unit_SOURCES += tests/unit/test_visible.c
