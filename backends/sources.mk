@@ -15,6 +15,7 @@ backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/algos.h backends/algos.c
 backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c
+backends_SOURCES += backends/cpu/gemm_dots.h backends/cpu/gemm_dots.c
 backends_SOURCES += backends/cpu/gemm_kernel.h
 backends_SOURCES += backends/cpu/gemm_c.c
 backends_SOURCES += backends/cpu/gemm_avx2.c

@@ -25,6 +25,26 @@ void cpu_copy(void *dst, const void *src, size_t bytes, int32_t threads)
     }
 }
 
+/* One element n times, by blocks: compilers leave a loop over single elements as it is. Inlined, so that the
+ * size is known. */
+static inline __attribute__((always_inline)) void fill_row(void *dst, const void *element, size_t size,
+                                                           int64_t n)
+{
+    enum { BLOCK = 64 };
+    char block[BLOCK], *d = dst;
+    size_t bytes = (size_t)n * size;
+    if (bytes < BLOCK) {
+        for (int64_t i = 0; i < n; i++)
+            memcpy(d + (size_t)i * size, element, size);
+        return;
+    }
+    for (size_t at = 0; at < BLOCK; at += size)
+        memcpy(block + at, element, size);
+    for (; bytes >= BLOCK; bytes -= BLOCK, d += BLOCK)
+        memcpy(d, block, BLOCK);
+    memcpy(d, block, bytes);
+}
+
 /* One row of n elements: dst is contiguous or not, src is walked by `from`. */
 #define DEFINE_ROW(bits)                                                                    \
     static void row_##bits(void *dst, int64_t to, const void *src, int64_t from, int64_t n) \
@@ -32,9 +52,7 @@ void cpu_copy(void *dst, const void *src, size_t bytes, int32_t threads)
         cpu_bits##bits *d = dst;                                                            \
         const cpu_bits##bits *s = src;                                                      \
         if (to == 1 && from == 0) {                                                         \
-            const cpu_bits##bits v = *s;                                                    \
-            for (int64_t i = 0; i < n; i++)                                                 \
-                d[i] = v;                                                                   \
+            fill_row(d, s, sizeof *s, n);                                                   \
         } else if (to == 1) {                                                               \
             for (int64_t i = 0; i < n; i++)                                                 \
                 d[i] = s[i * from];                                                         \

@@ -5,7 +5,7 @@
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/epilogue_attrs.h"
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/gemm_dots.h"
 #include "backends/cpu/matmul_typed.h"
 #include "backends/cpu/packing.h"
 #include "backends/cpu/workspace.h"
@@ -283,8 +283,11 @@ static grt_status matmul_run_float(const grt_run *run)
             g.residual = (const float *)residual->data + call * s->m.call_c;
         if (g.stride_bias)
             g.bias = (const float *)c->data + call * g.batch * g.stride_bias;
-        grt_gemm_run(&g, a + at_a * size_a, b + at_b * size_b, y + call * s->m.call_c,
-                     cpu_workspace_at(run->workspace, s->scratch), run->threads);
+        if (grt_gemm_is_dots(&g))
+            grt_gemm_dots_run(&g, a + at_a * size_a, b + at_b * size_b, y + call * s->m.call_c, run->threads);
+        else
+            grt_gemm_run(&g, a + at_a * size_a, b + at_b * size_b, y + call * s->m.call_c,
+                         cpu_workspace_at(run->workspace, s->scratch), run->threads);
     }
     if (half)
         cpu_narrow(run->out[0]->dtype, y, s->m.n_c, run->out[0]->data, 0, (cpu_convert_options){0});

@@ -251,6 +251,23 @@ static void reduce_store(const job *j, int64_t i, double real, uint64_t whole, d
         store_real(j->dtype, j->out, i, real);
 }
 
+/* Results i to i + n of reals; log of none, as that has a shift of its own. */
+static void reduce_store_reals(const job *j, int64_t i, const double *values, int64_t n)
+{
+    float *to = (float *)j->out + i;
+    if (j->dtype != GRT_DTYPE_FLOAT || j->state->finish == FINISH_LOG) {
+        for (int64_t k = 0; k < n; k++)
+            reduce_store(j, i + k, values[k], 0, 0);
+        return;
+    }
+    for (int64_t k = 0; k < n && j->state->finish == FINISH_NONE; k++)
+        to[k] = (float)values[k];
+    for (int64_t k = 0; k < n && j->state->finish == FINISH_MEAN; k++)
+        to[k] = (float)(values[k] / j->count);
+    for (int64_t k = 0; k < n && j->state->finish == FINISH_SQRT; k++)
+        to[k] = (float)sqrt(values[k]);
+}
+
 /* Result of an empty set: lowest or greatest number of the type for maxima and minima. */
 static double start_real(fold how)
 {
@@ -364,8 +381,7 @@ static bool reduce_dense_rows(const job *j, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i += ROWS) {
         const int64_t n = end - i < ROWS ? end - i : ROWS;
         cpu_rows_best()->fold(how, (const float *)j->in + i * j->inner, n, j->inner, values);
-        for (int64_t k = 0; k < n; k++)
-            reduce_store(j, i + k, values[k], 0, 0);
+        reduce_store_reals(j, i, values, n);
     }
     return true;
 }
@@ -393,14 +409,28 @@ static void reduce_runs(const job *j, int64_t begin, int64_t end)
 
 /* ---- innermost axis kept ---- */
 
-/* What the loop over rows is for most models: a mean over the pixels of an image. */
-CPU_BODY add_row_body(float *restrict part, const float *restrict row, int64_t m)
+/* Sums of columns of n rows, added up in order: columns by blocks that stay in registers. */
+CPU_BODY sum_columns_body(float *restrict part, const float *restrict x, int64_t row, int64_t n, int64_t m)
 {
+    enum { BLOCK = 64 };
+    int64_t i = 0;
+    for (; i + BLOCK <= m; i += BLOCK) {
+        float sum[BLOCK] = {0};
+        for (int64_t k = 0; k < n; k++)
 #pragma omp simd
-    for (int64_t i = 0; i < m; i++)
-        part[i] += row[i];
+            for (int64_t c = 0; c < BLOCK; c++)
+                sum[c] += x[k * row + i + c];
+        memcpy(part + i, sum, sizeof sum);
+    }
+    for (int64_t c = i; c < m; c++)
+        part[c] = 0;
+    for (int64_t k = 0; k < n; k++)
+#pragma omp simd
+        for (int64_t c = i; c < m; c++)
+            part[c] += x[k * row + c];
 }
-CPU_DISPATCH(add_row, (float *restrict part, const float *restrict row, int64_t m), (part, row, m))
+CPU_DISPATCH(sum_columns, (float *restrict part, const float *restrict x, int64_t row, int64_t n, int64_t m),
+             (part, x, row, n, m))
 
 /* Rows [begin, end) are folded in float32 for a while, which is twice as fast, and then into float64. */
 static void rows_narrow(const job *j, fold how, numbers *acc, int64_t base, int64_t m, int64_t begin,
@@ -408,16 +438,17 @@ static void rows_narrow(const job *j, fold how, numbers *acc, int64_t base, int6
 {
     enum { ROWS = 32 };
     float part[STRIP], room[STRIP];
+    const bool dense = how == FOLD_SUM && j->dtype == GRT_DTYPE_FLOAT && j->reduced.n == 1;
     for (int64_t r = begin; r < end; r += ROWS) {
-        for (int64_t i = 0; i < m; i++)
+        if (dense)
+            sum_columns(part, (const float *)j->in + base + r * j->reduced.strides[0], j->reduced.strides[0],
+                        end - r < ROWS ? end - r : ROWS, m);
+        for (int64_t i = 0; i < m && !dense; i++)
             part[i] = (float)start_real(how);
-        for (int64_t k = r; k < r + ROWS && k < end; k++) {
+        for (int64_t k = r; k < r + ROWS && k < end && !dense; k++) {
             const int64_t at = j->reduced.n == 1 ? k * j->reduced.strides[0] : list_offset(&j->reduced, k);
-            const float *row = as_float(j, cpu_at_const(j->in, base + at, j->size), m, room);
-            if (how == FOLD_SUM)
-                add_row(part, row, m);
-            else
-                fold_row_narrow(how, part, row, m, NULL);
+            fold_row_narrow(how, part, as_float(j, cpu_at_const(j->in, base + at, j->size), m, room), m,
+                            NULL);
         }
         fold_row_float(join_of(how), acc->real, part, m, NULL);
     }
@@ -499,6 +530,10 @@ static void reduce_rows(const job *j, int64_t strips, int64_t begin, int64_t end
             }
             rows_real(j, j->how, &acc, base, m, shift.real);
         }
+        if (!j->ints && j->how != FOLD_EXP) {
+            reduce_store_reals(j, row * j->inner + at, acc.real, m);
+            continue;
+        }
         for (int64_t i = 0; i < m; i++)
             reduce_store(j, row * j->inner + at + i, j->ints ? 0 : acc.real[i], j->ints ? acc.whole[i] : 0,
                          shift.real[i]);
@@ -526,8 +561,7 @@ static bool reduce_many_rows(const job *j, int64_t strips, int64_t items, int32_
         }
         for (int64_t p = 1; p < PARTS; p++)
             fold_row_double(join_of(j->how), part[0].real, part[p].real, m, NULL);
-        for (int64_t i = 0; i < m; i++)
-            reduce_store(j, row * j->inner + at + i, part[0].real[i], 0, 0);
+        reduce_store_reals(j, row * j->inner + at, part[0].real, m);
     }
     return true;
 }

@@ -4,7 +4,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
 #include "src/base/element.h"
-#include "backends/cpu/softmax.h"
+#include "backends/cpu/rows.h"
 #include "backends/shared/softmax.h"
 
 #include <math.h>
@@ -67,9 +67,10 @@ static void softmax_run_float(const grt_softmax *s, const float *x, float *y, in
     const int64_t blocks = (s->inner + LANES - 1) / LANES, matrix = s->size * s->inner;
     const bool many = s->outer * matrix > CPU_GRAIN / 4;
     if (s->inner == 1) {
+        const cpu_rows *loops = cpu_rows_best();
 #pragma omp parallel for num_threads(threads) if (many)
-        for (int64_t i = 0; i < s->outer; i++)
-            cpu_softmax_row(x + i * s->size, y + i * s->size, s->size, s->log);
+        for (int64_t i = 0; i < (s->size ? s->outer : 0); i++)
+            loops->softmax(x + i * s->size, y + i * s->size, s->size, s->log);
         return;
     }
 #pragma omp parallel for num_threads(threads) if (many)
