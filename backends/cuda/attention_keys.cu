@@ -491,6 +491,7 @@ __device__ __forceinline__ void keys_store(const keys_task &task, const attentio
 /* A cluster's parts arrive in the first block's shared memory. */
 __device__ __forceinline__ void keys_expect_parts(const keys_task &task, uint64_t *arrived)
 {
+#if __CUDA_ARCH__ >= 900
     if (!task.clustered)
         return;
     if (blockIdx.x == 0 && threadIdx.x == 0) {
@@ -500,6 +501,7 @@ __device__ __forceinline__ void keys_expect_parts(const keys_task &task, uint64_
     }
     __syncwarp();
     cluster_arrive_only();
+#endif
 }
 
 template <class F>
@@ -701,6 +703,7 @@ static int64_t keys_seen(const attention_shape *s)
 void attention_keys_spread(attention_shape *s, const struct cudaDeviceProp *device)
 {
     enum { LEAST_GROUPS = 16, GROUPS_OF_BLOCK = 8, MANY_GROUPS = 512, MOST_SPLITS = 128 };
+    enum { LEAST_SPLITS = 4 /* for the second kernel to pay */ };
     const bool clusters = device->major >= 9;
     const int64_t groups = (keys_seen(s) + KEYS - 1) / KEYS, heads = s->batch * s->kv_heads,
                   processors = device->multiProcessorCount, useful = groups / GROUPS_OF_BLOCK;
@@ -709,7 +712,7 @@ void attention_keys_spread(attention_shape *s, const struct cudaDeviceProp *devi
     const int64_t most = s->clustered ? (int64_t)MOST_PARTS : (int64_t)MOST_SPLITS;
     wanted = wanted < most ? wanted : most;
     int64_t parts = wanted < useful ? wanted : useful;
-    if (groups <= LEAST_GROUPS || parts < 2)
+    if (groups <= LEAST_GROUPS || parts < (s->clustered ? 2 : (int64_t)LEAST_SPLITS))
         parts = 1;
     const int64_t each = groups ? (groups - 1) / parts + 1 : 1;
     s->splits = groups ? (int)((groups - 1) / each + 1) : 1;
