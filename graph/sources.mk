@@ -79,6 +79,7 @@ graph_SOURCES += graph/passes/legalise.c
 graph_SOURCES += graph/passes/merge_products.c
 graph_SOURCES += graph/passes/networks.c
 graph_SOURCES += graph/passes/merge_gathers.c
+graph_SOURCES += graph/passes/rotary_pairs.c
 graph_SOURCES += graph/passes/merge_projections.c
 graph_SOURCES += graph/passes/moves.c
 graph_SOURCES += graph/passes/partial_rotary.c

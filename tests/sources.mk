@@ -96,6 +96,7 @@ unit_SOURCES += tests/unit/test_pass_legalise.c
 unit_SOURCES += tests/unit/test_pass_merge_products.c
 unit_SOURCES += tests/unit/test_pass_networks.c
 unit_SOURCES += tests/unit/test_pass_merge_gathers.c
+unit_SOURCES += tests/unit/test_pass_rotary_pairs.c
 unit_SOURCES += tests/unit/test_pass_merge_projections.c
 unit_SOURCES += tests/unit/test_pass_partial_rotary.c
 unit_SOURCES += tests/unit/test_pass_phases.c

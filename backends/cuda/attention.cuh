@@ -19,19 +19,22 @@ typedef enum attention_kernel {
     ATTENTION_FLASH,     /* attention_flash.cu: 16-bit floats, and float32 as TF32, on tensor cores */
     ATTENTION_FLOAT,     /* attention_float.cu: float32 as it is */
     ATTENTION_WARPGROUP, /* attention_warpgroup.cu: 16-bit floats on Hopper, many rows */
+    ATTENTION_KEYS,      /* attention_keys.cu: 16-bit floats, up to 16 rows that share keys */
 } attention_kernel;
 
 /* calloc'ed, and an argument of kernels: keep it a plain struct. */
 struct attention_shape : grt_attention_dims {
     attention_kernel kernel;
-    bool few;      /* few rows; the kernels on tensor cores have code of their own for that */
-    bool limited;  /* some keys are masked by position; nonpad may mask more */
-    bool padded;   /* nonpad is given: padded keys may be NaN and are not read */
-    int splits;    /* tasks that share the keys of one row */
-    int columns;   /* of tiles in shared memory: the sizes of heads, filled up with zeros */
-    int64_t fold;  /* query heads of one key head that a block takes together, as rows; 1: none */
-    int64_t heads; /* of folded heads */
-    int64_t group; /* query heads of one key head */
+    bool few;       /* few rows; the kernels on tensor cores have code of their own for that */
+    bool limited;   /* some keys are masked by position; nonpad may mask more */
+    bool padded;    /* nonpad is given: padded keys may be NaN and are not read */
+    int splits;     /* tasks that share the keys of one row */
+    bool clustered; /* KEYS: they join their sums themselves */
+    int warps;      /* KEYS: of a task */
+    int columns;    /* of tiles in shared memory: the sizes of heads, filled up with zeros */
+    int64_t fold;   /* query heads of one key head that a block takes together, as rows; 1: none */
+    int64_t heads;  /* of folded heads */
+    int64_t group;  /* query heads of one key head */
     int mask_dtype, qk_dtype;
     attention_view q, k, v, y; /* joined: K and V are parts of Q's tensor */
     size_t shared_bytes;
@@ -88,6 +91,13 @@ bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype,
 cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *d, grt_dtype dtype,
                                 int multiprocessors, cudaStream_t stream);
 
+/* attention_keys.cu, likewise; `spread` says how many splits. */
+bool attention_keys_takes(const attention_shape *s, grt_dtype dtype);
+void attention_keys_spread(attention_shape *s, const struct cudaDeviceProp *device);
+cudaError_t attention_keys_prepare(const attention_shape *s, grt_dtype dtype);
+cudaError_t attention_keys(const attention_shape *s, const attention_data *d, grt_dtype dtype, bool overlaps,
+                           cudaStream_t stream);
+
 /* attention_float.cu */
 cudaError_t attention_float_prepare(const attention_shape *s);
 void attention_float(const attention_shape *s, const attention_data *d, int multiprocessors,
@@ -96,6 +106,7 @@ void attention_float(const attention_shape *s, const attention_data *d, int mult
 /* attention_split.cu: which kernel, how many splits and what they want; and their results as one. */
 void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const struct cudaDeviceProp *device);
 size_t attention_partial_bytes(const attention_shape *s);
-void attention_merge(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream);
+cudaError_t attention_merge(const attention_shape *s, const attention_data *d, grt_dtype dtype, bool overlaps,
+                            cudaStream_t stream);
 
 #endif

@@ -7,6 +7,7 @@
  *
  * and a second kernel joins the parts. */
 #include "backends/cuda/attention_tile.cuh"
+#include "backends/cuda/overlap.cuh"
 
 #include "src/base/checked.h"
 
@@ -62,6 +63,16 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     if (!grt_mul_i64(s->batch, s->q_heads, &rows) || !grt_mul_i64(rows, s->q_len, &rows) ||
         rows > INT32_MAX || s->total > INT32_MAX)
         return;
+    s->limited = s->causal || s->left >= 0 || s->right >= 0 || s->mask_len < s->total;
+    s->group = s->q_heads / s->kv_heads;
+    if (s->q_len <= FOLD_QUERIES)
+        s->fold = s->group;
+    s->heads = s->q_heads / s->fold;
+    if (attention_keys_takes(s, dtype)) {
+        s->kernel = ATTENTION_KEYS;
+        attention_keys_spread(s, device);
+        return;
+    }
     if (!attention_is_whole(s) && s->columns <= 128 && s->q_len <= FOLD_QUERIES)
         return; /* tiles would be mostly empty, and the plain kernel rounds less */
     const bool strict = dtype == GRT_DTYPE_FLOAT && !tf32;
@@ -69,11 +80,6 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
         return;
     s->kernel = strict ? ATTENTION_FLOAT : ATTENTION_FLASH;
     const int64_t enough = 2 * (int64_t)device->multiProcessorCount;
-    s->limited = s->causal || s->left >= 0 || s->right >= 0 || s->mask_len < s->total;
-    s->group = s->q_heads / s->kv_heads;
-    if (s->q_len <= FOLD_QUERIES)
-        s->fold = s->group;
-    s->heads = s->q_heads / s->fold;
     s->few = s->kernel == ATTENTION_FLASH && attention_flash_few(s, dtype, device);
     if (s->kernel == ATTENTION_FLASH && (!s->few || s->total <= WARPGROUP_KEYS) &&
         attention_warpgroup_takes(s, dtype, device) && (s->encode = cuda_tensor_map_find())) {
@@ -94,7 +100,7 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
 
 size_t attention_partial_bytes(const attention_shape *s)
 {
-    return s->splits > 1
+    return s->splits > 1 && !s->clustered
                ? (size_t)(s->batch * s->q_heads * s->q_len * s->splits * (s->v_size + 2)) * sizeof(float)
                : 0;
 }
@@ -105,6 +111,8 @@ __global__ void merge(const __grid_constant__ attention_shape s, const float *pa
 {
     __shared__ float2 ends[MOST_SPLITS]; /* largest scores and sums */
     const int64_t step = s.v_size + 2;
+    overlap_let_next_begin();
+    overlap_wait();
     for (int64_t i = blockIdx.x; i < s.batch * s.q_heads * s.q_len; i += gridDim.x) {
         const attention_row row = {i / s.q_len % s.q_heads, i % s.q_len};
         const float *parts = partial + i * s.splits * step;
@@ -128,13 +136,15 @@ __global__ void merge(const __grid_constant__ attention_shape s, const float *pa
     }
 }
 
-void attention_merge(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream)
+cudaError_t attention_merge(const attention_shape *s, const attention_data *d, grt_dtype dtype, bool overlaps,
+                            cudaStream_t stream)
 {
     const unsigned blocks = cuda_blocks(s->batch * s->q_heads * s->q_len, 1), threads = (unsigned)s->v_size;
     if (dtype == GRT_DTYPE_FLOAT16)
-        merge<<<blocks, threads, 0, stream>>>(*s, d->partial, (__half *)d->y);
-    else if (dtype == GRT_DTYPE_BFLOAT16)
-        merge<<<blocks, threads, 0, stream>>>(*s, d->partial, (__nv_bfloat16 *)d->y);
-    else
-        merge<<<blocks, threads, 0, stream>>>(*s, d->partial, (float *)d->y);
+        return overlap_launch(overlaps, merge<__half>, blocks, threads, 0, stream, *s, d->partial,
+                              (__half *)d->y);
+    if (dtype == GRT_DTYPE_BFLOAT16)
+        return overlap_launch(overlaps, merge<__nv_bfloat16>, blocks, threads, 0, stream, *s, d->partial,
+                              (__nv_bfloat16 *)d->y);
+    return overlap_launch(overlaps, merge<float>, blocks, threads, 0, stream, *s, d->partial, (float *)d->y);
 }

@@ -3,6 +3,7 @@
  * of the tile, with the others' sums from their shared memory. Integers: the order does not matter. */
 #include "backends/cuda/qgemm_split.h"
 
+#include "backends/cuda/cluster.cuh"
 #include "backends/cuda/qgemm_panels.cuh"
 
 namespace
@@ -15,32 +16,6 @@ enum {
     SPLIT_STAGES = 2,       /* of a block at least */
     LANE_ROWS = 2 * 2 * 128 /* a lane's eight filters of a row, for all of a tile */
 };
-
-__device__ __forceinline__ void cluster_arrive()
-{
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
-__device__ __forceinline__ void cluster_wait()
-{
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-__device__ __forceinline__ uint32_t cluster_rank()
-{
-    uint32_t rank;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-/* What the block of this rank has at shared address `at`. */
-__device__ __forceinline__ int4 cluster_load(uint32_t at, uint32_t rank)
-{
-    int4 v;
-    asm volatile("{.reg .u32 there; mapa.shared::cluster.u32 there, %4, %5;\n"
-                 "ld.shared::cluster.v4.s32 {%0,%1,%2,%3}, [there];}"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(at), "r"(rank)
-                 : "memory");
-    return v;
-}
 
 __device__ __forceinline__ void add_to(int4 &a, int4 b)
 {

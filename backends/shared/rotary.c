@@ -8,24 +8,28 @@ grt_status grt_rotary_create(const grt_kernel_node *node, void **out_state)
     grt_rotary *rotary = calloc(1, sizeof *rotary);
     if (!rotary)
         return grt_fail_memory(sizeof *rotary);
-    rotary->heads = grt_attr_int(node->desc, "num_heads", 0);
+    rotary->n = grt_op_is(node->desc, "graphrt", "RotaryEmbeddings") ? 2 : 1;
+    rotary->heads[0] = grt_attr_int(node->desc, rotary->n == 2 ? "q_num_heads" : "num_heads", 0);
+    rotary->heads[1] = grt_attr_int(node->desc, "kv_num_heads", 0);
     rotary->rotated = grt_attr_int(node->desc, "rotary_embedding_dim", 0);
     rotary->interleaved = grt_attr_int(node->desc, "interleaved", 0) != 0;
     *out_state = rotary;
     return GRT_OK;
 }
 
-static bool rotary_fit(const grt_reshape *reshape, grt_rotary_dims *dims)
+static bool rotary_fit(const grt_reshape *reshape, int32_t result, grt_rotary_dims *dims)
 {
     const grt_rotary *rotary = (const grt_rotary *)reshape->state;
-    const grt_tensor *x = reshape->in[0], *ids = reshape->n_in > 3 ? reshape->in[3] : NULL;
+    const grt_tensor *x = reshape->in[grt_rotary_input(result)],
+                     *ids = reshape->n_in > 3 ? reshape->in[3] : NULL;
+    const int64_t heads = rotary->heads[result];
     dims->packed = x->rank == 3;
-    if (x->rank != 4 && (x->rank != 3 || rotary->heads <= 0 || x->dims[2] % rotary->heads))
+    if (x->rank != 4 && (x->rank != 3 || heads <= 0 || x->dims[2] % heads))
         return false;
     dims->batch = x->dims[0];
-    dims->heads = dims->packed ? rotary->heads : x->dims[1];
+    dims->heads = dims->packed ? heads : x->dims[1];
     dims->length = x->dims[dims->packed ? 1 : 2];
-    dims->size = dims->packed ? x->dims[2] / rotary->heads : x->dims[3];
+    dims->size = dims->packed ? x->dims[2] / heads : x->dims[3];
     int64_t rotated = rotary->rotated ? rotary->rotated : dims->size;
     dims->half = rotated / 2;
     if (rotated < 0 || rotated > dims->size || rotated % 2)
@@ -47,16 +51,20 @@ static bool rotary_fit(const grt_reshape *reshape, grt_rotary_dims *dims)
 
 grt_status grt_rotary_reshape(grt_reshape *reshape)
 {
-    grt_rotary_dims *dims = calloc(1, sizeof *dims);
+    const int32_t n = ((const grt_rotary *)reshape->state)->n;
+    grt_rotary_dims *dims = calloc((size_t)n, sizeof *dims);
     if (!dims)
-        return grt_fail_memory(sizeof *dims);
-    if (!rotary_fit(reshape, dims)) {
+        return grt_fail_memory((size_t)n * sizeof *dims);
+    for (int32_t i = 0; i < n; i++) {
+        if (rotary_fit(reshape, i, &dims[i]))
+            continue;
         char x[GRT_TYPE_TEXT_SIZE], cache[GRT_TYPE_TEXT_SIZE];
         free(dims);
         return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "input %s does not fit caches of %s: they need half the rotated size as last dim, "
                            "and a row for each position",
-                           grt_tensor_text(reshape->in[0], x), grt_tensor_text(reshape->in[1], cache));
+                           grt_tensor_text(reshape->in[grt_rotary_input(i)], x),
+                           grt_tensor_text(reshape->in[1], cache));
     }
     reshape->shape = dims;
     return GRT_OK;

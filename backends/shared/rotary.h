@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RotaryEmbedding: its attributes, and how the dims of its inputs go together. All backends compute from
- * these. */
+ * these. graphrt::RotaryEmbeddings(q, cos, sin, ids, k) rotates two inputs by the same angles. */
 #ifndef GRT_BACKENDS_SHARED_ROTARY_H
 #define GRT_BACKENDS_SHARED_ROTARY_H
 
@@ -11,9 +11,17 @@ extern "C" {
 #endif
 
 typedef struct grt_rotary {
-    int64_t heads, rotated; /* 0: as the input says */
+    int64_t heads[2], rotated; /* 0: as the input says. Heads of each input that is rotated */
     bool interleaved;
+    int32_t n; /* inputs that are rotated, and results */
 } grt_rotary;
+
+/* Number of the input that result i is of. */
+static inline int32_t grt_rotary_input(int32_t i)
+{
+    enum { SECOND = 4 };
+    return i == 0 ? 0 : SECOND;
+}
 
 /* Rows of the input are in memory order: [batch, heads, length] or, packed, [batch, length, heads]. */
 typedef struct grt_rotary_dims {
@@ -22,7 +30,8 @@ typedef struct grt_rotary_dims {
     bool packed;                              /* [batch, length, heads * size] */
 } grt_rotary_dims;
 
-/* For kernel rows: the state is a grt_rotary, the shape a grt_rotary_dims; free releases both. */
+/* For kernel rows: the state is a grt_rotary, the shape a grt_rotary_dims for each result; free
+ * releases both. */
 grt_status grt_rotary_create(const grt_kernel_node *node, void **out_state);
 grt_status grt_rotary_reshape(grt_reshape *reshape);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RotaryEmbedding. */
+/* RotaryEmbedding, and graphrt::RotaryEmbeddings, which rotates queries and keys. */
 #include "graph/ir/ir.h"
 #include "graph/ops/heads.h"
 
@@ -10,25 +10,62 @@ static const op_attr rotary_attrs[] = {
     {0},
 };
 
-static grt_status infer_rotary(infer *inf)
+static const op_attr rotary_pair_attrs[] = {
+    {"interleaved", GRT_ATTR_INT, false},
+    {"kv_num_heads", GRT_ATTR_INT, false},
+    {"q_num_heads", GRT_ATTR_INT, false},
+    {"rotary_embedding_dim", GRT_ATTR_INT, false},
+    {0},
+};
+
+/* Input i, whose heads `attr` counts. */
+static grt_status check_rotated(infer *inf, int32_t i, const char *attr)
 {
-    const ir_type *x = inf->in[0];
+    const ir_type *x = inf->in[i];
     heads split;
     int64_t size, rotated = grt_attr_int(inf->desc, "rotary_embedding_dim", 0);
     if (x->rank >= 0) {
-        GRT_TRY(heads_split(inf, 0, "num_heads", &split));
+        GRT_TRY(heads_split(inf, i, attr, &split));
         if (infer_const(inf, split.size, &size) &&
             (rotated < 0 || rotated > size || (rotated ? rotated : size) % 2))
             return infer_fail(
                 inf, "attribute rotary_embedding_dim is %lld; it must be even and at most the head size %lld",
                 (long long)rotated, (long long)size);
     }
+    return GRT_OK;
+}
+
+static grt_status check_caches(infer *inf)
+{
     int32_t want = infer_has(inf, 3) ? 2 : 3;
     for (int32_t i = 1; i <= 2; i++)
         if (inf->in[i]->rank >= 0 && inf->in[i]->rank != want)
             return infer_fail(inf, "input %d has rank %d; it must be %d (%s position_ids)", i,
                               inf->in[i]->rank, want, want == 2 ? "with" : "without");
+    return GRT_OK;
+}
+
+static grt_status infer_rotary(infer *inf)
+{
+    GRT_TRY(check_rotated(inf, 0, "num_heads"));
+    GRT_TRY(check_caches(inf));
     return infer_same_as_first(inf);
+}
+
+/* graphrt::RotaryEmbeddings(q, cos, sin, ids, k): both by the angles of the same positions. */
+static grt_status infer_rotary_pair(infer *inf)
+{
+    enum { Q = 0, K = 4 };
+    if (!infer_has(inf, K))
+        return infer_fail(inf, "input %d is missing", K);
+    GRT_TRY(check_rotated(inf, Q, "q_num_heads"));
+    GRT_TRY(check_rotated(inf, K, "kv_num_heads"));
+    GRT_TRY(check_caches(inf));
+    if (inf->in[K]->dtype != inf->in[Q]->dtype)
+        return infer_fail(inf, "inputs %d and %d are of different types", Q, K);
+    inf->out[0] = *inf->in[Q];
+    inf->out[1] = *inf->in[K];
+    return GRT_OK;
 }
 
 /* [batch, 1, 1], batch as in x. */
@@ -87,5 +124,16 @@ static const op_row rows[] = {
      .cost = OP_COST_COMPUTE,
      .infer = infer_rotary,
      .expand = expand_rotary},
+    {.domain = "graphrt",
+     .name = "RotaryEmbeddings",
+     .since = 1,
+     .min_in = 3,
+     .max_in = 5,
+     .min_out = 2,
+     .max_out = 2,
+     .attrs = rotary_pair_attrs,
+     .precision = OP_NARROW,
+     .cost = OP_COST_COMPUTE,
+     .infer = infer_rotary_pair},
 };
 OP_TABLE(rotary, rows);

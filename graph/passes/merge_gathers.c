@@ -105,6 +105,7 @@ static grt_status merge_gathers_visit_graph(pass_context *context, ir_graph *gra
 
 grt_status pass_merge_gathers(pass_context *context)
 {
-    return context->target->traits->merges_gathers ? rewrite_each_graph(context, merge_gathers_visit_graph)
-                                                   : GRT_OK;
+    return context->target->traits->merges_small_steps
+               ? rewrite_each_graph(context, merge_gathers_visit_graph)
+               : GRT_OK;
 }

@@ -24,9 +24,9 @@ typedef struct grt_device_traits {
     bool folds_rows;         /* element-wise ops around sums of rows are faster as one kernel */
     bool loads_code; /* code and libraries' tables are loaded by what uses them first: sessions do so before
                         they are ready */
-    bool merges_gathers; /* starting a step costs more than small Gathers take */
-    bool splits_phases;  /* a convolution of all phases and DepthToSpace is faster than ConvTranspose */
-    bool weight_rows;    /* TF32 products are faster with constant weights that are stored as [n, k] */
+    bool merges_small_steps; /* starting a step costs more than a small one takes */
+    bool splits_phases;      /* a convolution of all phases and DepthToSpace is faster than ConvTranspose */
+    bool weight_rows;        /* TF32 products are faster with constant weights that are stored as [n, k] */
     /* Products of at least so many multiply-adds gain nothing from being batched with others like them; 0:
      * batching always helps. */
     int64_t batch_limit;

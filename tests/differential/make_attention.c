@@ -183,6 +183,12 @@ static void make_small(node *n)
     set_heads(n, &a);
     if (n->out == GRT_DTYPE_FLOAT && draw(0, 1))
         n->precision = "tf32";
+    if (!a.past && !is_masked && !draw(0, 3))
+        add_lengths(n, &a);
+    if (!draw(0, 3))
+        set_int(n, "left_window_size", draw(0, 300));
+    if (!draw(0, 3))
+        set_int(n, "right_window_size", draw(0, 300));
 }
 
 void make_attention(node *n)

@@ -204,7 +204,7 @@ grt_target ir_text_target(void)
     traits.merges_products = true;
     traits.half_floats = true;
     traits.joins_networks = true;
-    traits.merges_gathers = true;
+    traits.merges_small_steps = true;
     traits.splits_phases = true;
     traits.long_groups_last = true;
     target.traits = &traits;

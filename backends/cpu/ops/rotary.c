@@ -19,15 +19,15 @@ static void rotate_float(const float *x, const float *c, const float *s, float *
     }
 }
 
-static void rotary_rotate(const grt_run *run, int64_t at, int64_t cache_at, int64_t half, bool interleaved)
+static void rotary_rotate(const grt_run *run, const grt_tensor *x, grt_tensor *y, int64_t at,
+                          int64_t cache_at, int64_t half, bool interleaved)
 {
-    const grt_tensor *x = run->in[0];
     int64_t step = interleaved ? 2 : 1, other = interleaved ? 1 : half;
     for (int64_t p = 0; p < half; p++) {
         double a = grt_element_get(x, at + p * step), b = grt_element_get(x, at + p * step + other);
         double c = grt_element_get(run->in[1], cache_at + p), s = grt_element_get(run->in[2], cache_at + p);
-        grt_element_put(run->out[0], at + p * step, c * a - s * b);
-        grt_element_put(run->out[0], at + p * step + other, s * a + c * b);
+        grt_element_put(y, at + p * step, c * a - s * b);
+        grt_element_put(y, at + p * step + other, s * a + c * b);
     }
 }
 
@@ -44,15 +44,15 @@ static grt_status check_positions(const grt_run *run, const grt_rotary_dims *sha
     return GRT_OK;
 }
 
-static grt_status rotary_run(const grt_run *run)
+/* Result `result`, whose positions were checked. */
+static void rotary_rotate_rows(const grt_run *run, int32_t result)
 {
     const grt_rotary *state = run->state;
-    const grt_rotary_dims *shape = run->shape;
-    const grt_tensor *x = run->in[0], *ids = run->n_in > 3 ? run->in[3] : NULL;
+    const grt_rotary_dims *shape = (const grt_rotary_dims *)run->shape + result;
+    const grt_tensor *x = run->in[grt_rotary_input(result)], *ids = run->n_in > 3 ? run->in[3] : NULL;
+    grt_tensor *y = run->out[result];
     size_t element = grt_dtype_size(x->dtype);
     int64_t rows = shape->batch * shape->length * shape->heads, rest = shape->size - 2 * shape->half;
-    if (ids)
-        GRT_TRY(check_positions(run, shape));
 #pragma omp parallel for num_threads(run->threads) if (rows * shape->size > CPU_GRAIN)
     for (int64_t row = 0; row < rows; row++) {
         /* rows are in memory order: [batch, heads, length] or [batch, length, heads] */
@@ -64,14 +64,22 @@ static grt_status rotary_run(const grt_run *run)
         if (x->dtype == GRT_DTYPE_FLOAT)
             rotate_float((const float *)x->data + at,
                          (const float *)run->in[1]->data + cache_row * shape->half,
-                         (const float *)run->in[2]->data + cache_row * shape->half,
-                         (float *)run->out[0]->data + at, shape->half, state->interleaved);
+                         (const float *)run->in[2]->data + cache_row * shape->half, (float *)y->data + at,
+                         shape->half, state->interleaved);
         else
-            rotary_rotate(run, at, cache_row * shape->half, shape->half, state->interleaved);
+            rotary_rotate(run, x, y, at, cache_row * shape->half, shape->half, state->interleaved);
         size_t tail = (size_t)(at + 2 * shape->half) * element;
         if (rest)
-            memmove((char *)run->out[0]->data + tail, (const char *)x->data + tail, (size_t)rest * element);
+            memmove((char *)y->data + tail, (const char *)x->data + tail, (size_t)rest * element);
     }
+}
+
+static grt_status rotary_run(const grt_run *run)
+{
+    if (run->n_in > 3 && run->in[3])
+        GRT_TRY(check_positions(run, run->shape));
+    for (int32_t i = 0; i < ((const grt_rotary *)run->state)->n; i++)
+        rotary_rotate_rows(run, i);
     return GRT_OK;
 }
 
@@ -89,6 +97,15 @@ static const grt_kernel_row rows[] = {
      .op = "RotaryEmbedding",
      .flags = GRT_KERNEL_IN_PLACE(0),
      .types = {GRT_SET_FLOATS & ~GRT_BIT(FLOAT), GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
+     .create = grt_rotary_create,
+     .destroy = free,
+     .reshape = grt_rotary_reshape,
+     .release_shape = free,
+     .run = rotary_run},
+    {.domain = "graphrt",
+     .op = "RotaryEmbeddings",
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .create = grt_rotary_create,
      .destroy = free,
      .reshape = grt_rotary_reshape,

@@ -265,6 +265,8 @@ static cudaError_t cuda_attention_prepare(const attention_shape *s, grt_dtype dt
         return attention_warpgroup_prepare(s, dtype);
     case ATTENTION_FLOAT:
         return attention_float_prepare(s);
+    case ATTENTION_KEYS:
+        return attention_keys_prepare(s, dtype);
     default:
         return cudaSuccess;
     }
@@ -347,17 +349,21 @@ static cudaError_t cuda_attention_launch(const attention_shape *s, const attenti
         join<T><<<cuda_blocks(values, 256), 256, 0, stream>>>(*s, d->v, d->past_value, s->v, s->v_size,
                                                               (T *)out_of(r, ATTENTION_PRESENT_VALUE));
     const cuda_device *device = (const cuda_device *)r->device;
+    const bool overlaps = device->prop.major >= 9;
     if (s->kernel != ATTENTION_PLAIN && attention_tiles_aligned(d)) {
+        cudaError_t error = cudaSuccess;
         if (s->kernel == ATTENTION_FLASH)
             attention_flash(s, d, r->in[ATTENTION_Q]->dtype, stream);
         else if (s->kernel == ATTENTION_WARPGROUP)
             return attention_warpgroup(s, d, r->in[ATTENTION_Q]->dtype, device->prop.multiProcessorCount,
                                        stream);
+        else if (s->kernel == ATTENTION_KEYS)
+            error = attention_keys(s, d, r->in[ATTENTION_Q]->dtype, overlaps, stream);
         else
             attention_float(s, d, device->prop.multiProcessorCount, stream);
-        if (s->splits > 1)
-            attention_merge(s, d, r->in[ATTENTION_Q]->dtype, stream);
-        return cudaSuccess;
+        if (error == cudaSuccess && s->splits > 1 && !s->clustered)
+            error = attention_merge(s, d, r->in[ATTENTION_Q]->dtype, overlaps, stream);
+        return error;
     }
     const int64_t tasks = s->batch * s->q_heads * ((s->q_len + BLOCK_ROWS - 1) / BLOCK_ROWS);
     if (tasks > 0)
