@@ -75,14 +75,16 @@ void CompileOptions::set(const std::string &name, nb::handle value)
     if (name == "level") {
         if (!value.is_none())
             raw.optimization = level_of(nb::cast<int32_t>(value));
-    } else if (name == "disable_passes" || name == "free_dims" || name == "trust" || name == "keep_weights") {
+    } else if (name == "disable_passes" || name == "enable_passes" || name == "free_dims" ||
+               name == "trust" || name == "keep_weights") {
         if (value.is_none())
             return;
         texts_.push_back(joined(value));
-        (name == "trust"          ? raw.trust
-         : name == "free_dims"    ? raw.free_dims
-         : name == "keep_weights" ? raw.keep_weights
-                                  : raw.disable_passes) = texts_.back().c_str();
+        (name == "trust"           ? raw.trust
+         : name == "free_dims"     ? raw.free_dims
+         : name == "keep_weights"  ? raw.keep_weights
+         : name == "enable_passes" ? raw.enable_passes
+                                   : raw.disable_passes) = texts_.back().c_str();
     } else if (name == "state") {
         if (value.is_none())
             return;
