@@ -161,6 +161,8 @@ bad "types that do not fit" "'sum'" ./graphrun "$scratch/types.onnx"
 onnx shapes <<<'CAg6SwoTCgF4CgF6EgF5GgNzdW0iA0FkZBIBZ1oPCgF4EgoKCAgBEgQKAggCWg8KAXoSCgoICAESBAoCCANiDwoBeRIKCggIARIECgIIAkIECgAQEQ=='
 bad "shapes that do not fit" "'sum'" ./graphrun "$scratch/shapes.onnx"
 bad "graphc check of them" "not a valid" ./graphc check "$scratch/shapes.onnx"
+# random numbers of the input's type, which is int4
+bad "random numbers in 4 bits" "without attribute dtype the result would be int4" ./graphrun "$srcdir/tests/fuzz/regressions/run/random_like_int4.onnx"
 # two ops that nobody has: both are named
 onnx unknown <<<'CAg6VAoVCgF4EgFhGgNvZGQiCE5vU3VjaE9wChYKAWESAXkaBW9kZGVyIgdOb3JUaGlzEgFnWg8KAXgSCgoICAESBAoCCAJiDwoBeRIKCggIARIECgIIAkIECgAQEQ=='
 bad "unknown ops" "NoSuchOp" ./graphrun "$scratch/unknown.onnx"
