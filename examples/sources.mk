@@ -32,4 +32,3 @@ examples_digits_cpp_LDADD = libgraphrt.la
 noinst_LTLIBRARIES += examples/custom_ops.la
 examples_custom_ops_la_SOURCES = examples/custom_ops.c
 examples_custom_ops_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
-EXTRA_DIST += examples/custom_ops.onnx

@@ -66,8 +66,8 @@ if [ "$list" = thread ]; then
     exit 0
 fi
 # oneDNN keeps a primitive cache for the life of the process; what it holds is reachable, so leaks stay reportable.
-# intercept_tls_get_addr: GCC 12's LeakSanitizer reads thread-local variables of libraries that are opened while threads run, as oneDNN
-# is, at addresses that it guesses, and crashes. Without that they are not searched for pointers.
+# intercept_tls_get_addr: GCC 12's LeakSanitizer reads thread-local variables of libraries that are opened while threads run, as oneDNN's own
+# are, at addresses that it guesses, and may crash. Without that they are not searched for pointers.
 export ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1:intercept_tls_get_addr=0:${ASAN_OPTIONS:-}"
 export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1:${UBSAN_OPTIONS:-}"
 step "building" make -C "$build" -j"$(nproc)" || exit 1

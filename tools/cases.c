@@ -114,7 +114,7 @@ bool cases_add(test_cases *cases, const char *directory, const char *model, tole
         return add_case(cases, directory, model, given);
     int n = scandir(directory, &entries, NULL, alphasort);
     if (n < 0) {
-        tool_error("%s: %s", directory, strerror(errno));
+        tool_error("directory of cases: %s: %s", directory, strerror(errno));
         return false;
     }
     size_t before = cases->n;
@@ -178,7 +178,7 @@ bool expectations_read(expectations *list, const char *path)
 {
     FILE *f = fopen(path, "r");
     if (!f) {
-        tool_error("%s: %s", path, strerror(errno));
+        tool_error("--expect: %s: %s", path, strerror(errno));
         return false;
     }
     char *line = NULL;

@@ -27,7 +27,7 @@ static bool list_files(const char *directory, file_list *out)
     const int n = scandir(directory, &entries, is_visible, alphasort);
     bool ok = n > 0;
     if (!ok)
-        tool_error("%s: %s", directory, n < 0 ? strerror(errno) : "has no files");
+        tool_error("inputs: directory %s: %s", directory, n < 0 ? strerror(errno) : "has no files");
     out->paths = ok ? calloc((size_t)n, sizeof *out->paths) : NULL;
     for (int i = 0; i < n; i++) {
         const size_t size = strlen(directory) + strlen(entries[i]->d_name) + 2;
@@ -67,7 +67,7 @@ static bool input_lists_read_list(const char *path, file_list *out)
     size_t room = 0;
     bool ok = f != NULL;
     if (!f)
-        tool_error("%s: %s", path, strerror(errno));
+        tool_error("list of inputs: %s: %s", path, strerror(errno));
     for (ssize_t size; ok && (size = getline(&line, &room, f)) > 0;) {
         size -= line[size - 1] == '\n';
         ok = !size || input_lists_add_path(out, line, (size_t)size);

@@ -172,13 +172,13 @@ static bool ends_with(const char *text, const char *end)
 static bool read_input_file(const grt_io_info *info, const char *path, grt_value **out_value)
 {
     if (ends_with(path, ".npy")) {
-        if (!npy_read(path, out_value))
+        if (!npy_read(info->name, path, out_value))
             return false;
     } else if (!ends_with(path, ".pb")) {
         tool_error("input '%s': '%s' is neither FILE.npy, FILE.pb, random nor zeros", info->name, path);
         return false;
     } else if (grt_value_read_pb(path, info->kind, info->element_kind, out_value) != GRT_OK) {
-        tool_fail();
+        tool_error("input '%s': %s", info->name, grt_last_error());
         return false;
     }
     return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See npy.h. The header is a Python dictionary in a fixed order of keys; ours are read in any order. */
+#define _GNU_SOURCE /* asprintf */
 #include "tools/npy.h"
 
 #include "tools/report.h"
@@ -42,18 +43,34 @@ typedef struct npy_header {
     size_t text_size; /* characters of an element */
 } npy_header;
 
-static bool refuse_npy(const char *path, const char *problem)
+/* label: the input and its file, as messages begin. */
+static bool refuse_npy(const char *label, const char *problem)
 {
-    tool_error("%s: %s", path, problem);
+    tool_error("%s: %s", label, problem);
     return false;
 }
 
-static bool parse_type(const char *path, const char *descr, npy_header *h)
+/* NumPy's name of the dtype, or the fields of a structure, as the file has it. */
+static bool refuse_type(const char *label, const char *descr)
 {
-    char order = *descr++;
+    const bool fields = *descr == '[';
+    const char quote[] = {descr[-1], 0};
+    const int n = (int)(fields ? strcspn(descr, "]") + 1 : strcspn(descr, quote));
+    const char *reason = *descr == '>'
+                             ? "its bytes are in big-endian order, which is not supported; in NumPy, "
+                               "a.astype(a.dtype.newbyteorder('<')) has the other"
+                         : fields ? "arrays of structures are not supported"
+                                  : "that is no dtype of ONNX that .npy files can have";
+    tool_error("%s: found dtype %s%.*s%s: %s", label, fields ? "" : "'", n < 80 ? n : 80, descr,
+               fields ? "" : "'", reason);
+    return false;
+}
+
+static bool parse_type(const char *label, const char *full, npy_header *h)
+{
+    const char order = *full, *descr = full + 1;
     if (order != '<' && order != '|' && order != '=')
-        return refuse_npy(path, order == '>' ? "big-endian arrays are not supported"
-                                             : "its dtype is not understood");
+        return refuse_type(label, full);
     size_t n = strcspn(descr, "'\"");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strlen(types[i].text) == n && !strncmp(types[i].text, descr, n)) {
@@ -68,7 +85,7 @@ static bool parse_type(const char *path, const char *descr, npy_header *h)
         if (end == descr + n && h->text_size < (1u << 24))
             return true;
     }
-    return refuse_npy(path, "its dtype is not supported");
+    return refuse_type(label, full);
 }
 
 /* The text after 'key': */
@@ -81,14 +98,14 @@ static const char *find_npy_key(const char *header, const char *key)
     return at;
 }
 
-static bool parse_header(const char *path, const char *text, npy_header *h)
+static bool parse_header(const char *label, const char *text, npy_header *h)
 {
     const char *descr = find_npy_key(text, "'descr"), *order = find_npy_key(text, "'fortran_order"),
                *shape = find_npy_key(text, "'shape");
     *h = (npy_header){0};
     if (!descr || !order || !shape || *shape != '(')
-        return refuse_npy(path, "its .npy header is not understood");
-    if (!parse_type(path, descr, h))
+        return refuse_npy(label, "its .npy header is not understood");
+    if (!parse_type(label, descr, h))
         return false;
     h->fortran = !strncmp(order, "True", 4);
     for (shape++; *shape && *shape != ')';) {
@@ -96,7 +113,7 @@ static bool parse_header(const char *path, const char *text, npy_header *h)
         errno = 0;
         long long dim = strtoll(shape, &end, 10);
         if (end == shape || errno || dim < 0 || h->tensor.rank == GRT_MAX_RANK)
-            return refuse_npy(path, "its shape is not understood, or has more than 16 dims");
+            return refuse_npy(label, "its shape is not understood, or has more than 16 dims");
         h->tensor.dims[h->tensor.rank++] = dim;
         shape = end + strspn(end, "L, ");
     }
@@ -157,7 +174,7 @@ static void make_strings(const npy_header *h, const char *src, grt_string *strin
     }
 }
 
-static bool to_value(const char *path, npy_header *h, const char *data, int64_t n, size_t size,
+static bool to_value(const char *label, npy_header *h, const char *data, int64_t n, size_t size,
                      grt_value **out_value)
 {
     size_t count = (size_t)n, bytes = count * size;
@@ -180,9 +197,9 @@ static bool to_value(const char *path, npy_header *h, const char *data, int64_t 
     }
     h->tensor.data = strings ? (void *)strings : (void *)data;
     if (!ok)
-        tool_error("%s: out of memory", path);
+        tool_error("%s: out of memory", label);
     else if (grt_value_from_tensor(&h->tensor, out_value) != GRT_OK) {
-        tool_error("%s: %s", path, grt_last_error());
+        tool_error("%s: %s", label, grt_last_error());
         ok = false;
     }
     free(ordered);
@@ -192,14 +209,14 @@ static bool to_value(const char *path, npy_header *h, const char *data, int64_t 
 }
 
 /* The whole file; its size is known before memory is taken. */
-static bool read_whole_file(const char *path, char **out_data, size_t *out_size)
+static bool read_whole_file(const char *path, const char *label, char **out_data, size_t *out_size)
 {
     FILE *f = fopen(path, "rb");
     long size = -1;
     if (f && fseek(f, 0, SEEK_END) == 0)
         size = ftell(f);
     if (!f || size < 0) {
-        tool_error("%s: %s", path, strerror(errno));
+        tool_error("%s: %s", label, strerror(errno));
         if (f)
             fclose(f);
         return false;
@@ -210,7 +227,7 @@ static bool read_whole_file(const char *path, char **out_data, size_t *out_size)
     fclose(f);
     if (!data || got != (size_t)size) {
         free(data);
-        return refuse_npy(path, "cannot be read");
+        return refuse_npy(label, "cannot be read");
     }
     data[size] = 0;
     *out_data = data;
@@ -218,18 +235,18 @@ static bool read_whole_file(const char *path, char **out_data, size_t *out_size)
     return true;
 }
 
-static bool parse_npy(const char *path, char *data, size_t size, grt_value **out_value)
+static bool parse_npy(const char *label, char *data, size_t size, grt_value **out_value)
 {
     if (size < 12 || memcmp(data, "\x93NUMPY", 6) != 0)
-        return refuse_npy(path, "not a .npy file");
+        return refuse_npy(label, "not a .npy file");
     uint32_t length = 0;
     size_t begin = data[6] == 1 ? 10 : 12;
     memcpy(&length, data + 8, begin - 8);
     if (length > size - begin)
-        return refuse_npy(path, "truncated in its header");
+        return refuse_npy(label, "truncated in its header");
     char *text = strndup(data + begin, length);
     npy_header h;
-    bool ok = text && parse_header(path, text, &h);
+    bool ok = text && parse_header(label, text, &h);
     free(text);
     if (!ok)
         return false;
@@ -238,18 +255,21 @@ static bool parse_npy(const char *path, char *data, size_t size, grt_value **out
         h.text_kind ? h.text_size * (h.text_kind == 'U' ? 4 : 1) : grt_dtype_bits(h.tensor.dtype) / 8;
     size_t rest = size - begin - length;
     if (n < 0 || (element && (size_t)n > rest / element) || (!element && n > (int64_t)size))
-        return refuse_npy(path, "truncated: its shape asks for more data than the file has");
-    return to_value(path, &h, data + begin + length, n, element, out_value);
+        return refuse_npy(label, "truncated: its shape asks for more data than the file has");
+    return to_value(label, &h, data + begin + length, n, element, out_value);
 }
 
-bool npy_read(const char *path, grt_value **out_value)
+bool npy_read(const char *input, const char *path, grt_value **out_value)
 {
-    char *data;
+    char *data = NULL, *label = NULL;
     size_t size;
-    if (!read_whole_file(path, &data, &size))
+    if (asprintf(&label, "input '%s': %s", input, path) < 0) {
+        tool_error("out of memory");
         return false;
-    bool ok = parse_npy(path, data, size, out_value);
+    }
+    const bool ok = read_whole_file(path, label, &data, &size) && parse_npy(label, data, size, out_value);
     free(data);
+    free(label);
     return ok;
 }
 

@@ -3,6 +3,7 @@
 #include "tools/optimize.h"
 
 #include "tools/auto_precision.h"
+#include "tools/destination.h"
 #include "tools/inputs.h"
 #include "tools/inspect.h"
 #include "tools/interrupt.h"
@@ -229,6 +230,19 @@ static bool optimize_is_use_possible(const request *r)
     return false;
 }
 
+/* Known before minutes of compiling. */
+static bool optimize_has_place(const request *r)
+{
+    if (r->output && !strcmp(r->output, "-"))
+        return true;
+    char *name = r->output ? strdup(r->output) : plan_name(r->model);
+    if (!name)
+        tool_error("out of memory");
+    const bool ok = name && destination_file("-o", name);
+    free(name);
+    return ok;
+}
+
 static int list_passes(void)
 {
     const char *const *names;
@@ -339,7 +353,7 @@ int optimize_command(const tool_command *command, int argc, char **argv)
         if (r.list_passes)
             code = list_passes();
         else if (option_given(command, r.model) && optimize_is_use_possible(&r) && is_auto_possible(&r) &&
-                 take_shapes(&r)) {
+                 optimize_has_place(&r) && take_shapes(&r)) {
             targets_set(&r.targets, &r.options);
             r.options.user = &r;
             code = choose_precision(&r) ? optimize_model(&r) : EXIT_BAD;

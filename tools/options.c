@@ -2,6 +2,7 @@
 #include "tools/options.h"
 
 #include "tools/completion.h"
+#include "tools/destination.h"
 #include "tools/piped.h"
 #include "tools/report.h"
 #include "tools/verbose.h"
@@ -204,10 +205,10 @@ bool option_only(const char **model, const char *value)
 
 bool option_is_file(const char *option, const char *path)
 {
-    const bool ok = strcmp(path, "-") != 0;
-    if (!ok)
-        tool_error("%s: this cannot go to standard output; a file of that name is ./-", option);
-    return ok;
+    if (strcmp(path, "-") != 0)
+        return destination_file(option, path);
+    tool_error("%s: this cannot go to standard output; a file of that name is ./-", option);
+    return false;
 }
 
 bool option_given(const tool_command *command, const char *model)

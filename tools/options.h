@@ -47,7 +47,7 @@ bool option_load_custom_ops(void *request, const char *value);
  * nothing more to do, the exit status is *out_code (--help, or something was wrong, which is printed). */
 bool options_parse(const tool_command *command, int argc, char **argv, void *request,
                    bool (*argument)(void *request, const char *value), int *out_code);
-/* False after printing that "-" is no file to write to. */
+/* False after printing that no file can be written there, or that "-" is none. */
 bool option_is_file(const char *option, const char *path);
 /* For `argument` of commands that have one model: false after printing that there are two. "-" and pipes are
  * read here (piped.h). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrun MODEL: run it on one device or on many, show what comes out and how long it took. */
 #include "tools/commands.h"
+#include "tools/destination.h"
 #include "tools/interrupt.h"
 #include "tools/loaded.h"
 #include "tools/manifest.h"
@@ -47,6 +48,12 @@ static bool take_explain(void *request, const char *value)
     return !value || option_is_file("--explain-load", value);
 }
 
+static bool take_output_dir(void *request, const char *value)
+{
+    ((run_request *)request)->output_dir = value;
+    return destination_directory("--output-dir", value);
+}
+
 static bool take_run_model(void *request, const char *value)
 {
     return option_only(&((run_request *)request)->model, value);
@@ -61,7 +68,7 @@ const tool_option run_options[] = {
     OPTION_TAKE(take_run_shape, "--shape", "NAME=2x3x224",
                 "shape of a random or zeros input; unknown dims are 1 otherwise"),
     OPTION_INT(run_request, seed, INT64_MIN, INT64_MAX, "--seed", "N", "of random inputs (default: 0)"),
-    OPTION_TEXT(run_request, output_dir, "--output-dir", "DIR",
+    OPTION_TAKE(take_output_dir, "--output-dir", "DIR",
                 "save outputs as DIR/NAME.npy, or .pb where NumPy has no such type"),
     OPTION_TAKE(run_take_device, "--device", "DEVICE",
                 "KIND or KIND:NUMBER, as graphc devices lists them (default: cpu); several: KIND:all,\n"
@@ -208,11 +215,11 @@ static bool run_and_report(run_state *s)
                 .show = show_and_note,
                 .user = s};
     s->report = &report;
-    run_report_inputs(&report);
+    const bool has_place = run_report_begin(&report);
     if (r->trace)
         spans_start();
-    const bool ok = (!r->timeline || explain_html(&report.load, r->timeline)) && runs_all(&all) &&
-                    run_report_end(&report, &all) && !all.failed &&
+    const bool ok = has_place && (!r->timeline || explain_html(&report.load, r->timeline)) &&
+                    runs_all(&all) && run_report_end(&report, &all) && !all.failed &&
                     (!r->trace || trace_write(r->trace, &report.load, s->values));
     if (r->trace) {
         spans_stop();

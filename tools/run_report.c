@@ -28,7 +28,15 @@ static bool get_tensor_value(const grt_value *value, grt_tensor *out)
     return value && grt_value_kind(value) == GRT_KIND_TENSOR && grt_value_tensor(value, out) == GRT_OK;
 }
 
-void run_report_inputs(const run_report *r)
+static bool make_directory(const char *path)
+{
+    const bool ok = mkdir(path, 0777) == 0 || errno == EEXIST;
+    if (!ok)
+        tool_error("--output-dir: %s cannot be made: %s", path, strerror(errno));
+    return ok;
+}
+
+static void print_inputs(const run_report *r)
 {
     for (size_t i = 0; r->values && !r->results && i < grt_model_input_count(r->load.model); i++) {
         grt_io_info info = {.struct_size = sizeof info};
@@ -74,12 +82,10 @@ static json_t *inputs_json(const run_report *r)
     return array;
 }
 
-static bool make_directory(const char *path)
+bool run_report_begin(const run_report *r)
 {
-    const bool ok = mkdir(path, 0777) == 0 || errno == EEXIST;
-    if (!ok)
-        tool_error("%s: %s", path, strerror(errno));
-    return ok;
+    print_inputs(r);
+    return !r->request->output_dir || make_directory(r->request->output_dir);
 }
 
 /* Into the directory that was asked for, or into one of the run's own in it. */
@@ -95,8 +101,7 @@ static bool save_output(const run_report *r, size_t index, const char *name, con
         snprintf(directory, sizeof directory, "%s/%06zu", given, input_lists_number(r->lists, index));
     else
         snprintf(directory, sizeof directory, "%s", given);
-    return make_directory(given) && make_directory(directory) &&
-           outputs_save(directory, name, value, out_path);
+    return make_directory(directory) && outputs_save(directory, name, value, out_path);
 }
 
 static bool show_output(const run_report *r, const finished_run *run, size_t i, json_t *array)

@@ -16,8 +16,9 @@ typedef struct run_report {
     json_t *results; /* NULL: text */
 } run_report;
 
-/* Before the runs. */
-void run_report_inputs(const run_report *r);
+/* Before the runs: shows the inputs and makes the directory of outputs. False after printing what is wrong.
+ */
+bool run_report_begin(const run_report *r);
 /* `show` of runs: without directories all runs give the same, so the first and those that failed are shown.
  */
 bool run_report_show(void *report, const finished_run *run);

@@ -4,6 +4,7 @@ bin_PROGRAMS += graphc graphrun
 tools_SHARED =
 tools_SHARED += tools/option_table.h
 tools_SHARED += tools/options.h tools/options.c
+tools_SHARED += tools/destination.h tools/destination.c
 tools_SHARED += tools/completion.h tools/completion.c
 tools_SHARED += tools/verbose.h tools/verbose.c
 tools_SHARED += tools/piped.h tools/piped.c

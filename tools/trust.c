@@ -50,12 +50,13 @@ static bool read_keys(FILE *f, const char *path, const char *prefix, char **out_
     return ok && *out_keys;
 }
 
-static bool read_key_file(const char *path, const char *prefix, char **out_keys)
+/* option: whose value the path is. */
+static bool read_key_file(const char *option, const char *path, const char *prefix, char **out_keys)
 {
     FILE *f = fopen(path, "r");
     *out_keys = NULL;
     if (!f) {
-        tool_error("%s: %s", path, strerror(errno));
+        tool_error("%s: %s: %s", option, path, strerror(errno));
         return false;
     }
     const bool ok = read_keys(f, path, prefix, out_keys);
@@ -69,7 +70,8 @@ bool trust_read(const char *text, char **out_trust)
     if (!text)
         return true;
     if (strcmp(text, "all") != 0 && strcmp(text, "none") != 0 && !begins_with(text, public_prefix))
-        return read_key_file(text, public_prefix, out_trust);
+        return read_key_file("--trust (or GRAPHRT_TRUST): file of public keys", text, public_prefix,
+                             out_trust);
     *out_trust = strdup(text);
     if (!*out_trust)
         tool_error("out of memory");
@@ -79,7 +81,7 @@ bool trust_read(const char *text, char **out_trust)
 char *trust_read_secret(const char *path)
 {
     char *key;
-    if (read_key_file(path, secret_prefix, &key))
+    if (read_key_file("--key", path, secret_prefix, &key))
         return key;
     free(key);
     return NULL;

@@ -2,8 +2,8 @@
 #include "tools/verdicts.h"
 
 #include "tools/report.h"
+#include "tools/whole_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,24 +69,19 @@ static void put_case(FILE *f, const json_t *object)
 
 static bool write_junit(const verdicts *v)
 {
-    FILE *f = fopen(v->junit, "w");
+    whole_file file;
     size_t i;
     const json_t *object;
-    bool ok = f != NULL;
-    if (ok) {
-        fprintf(f,
-                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-                "<testsuite name=\"graphrun check\" tests=\"%zu\" failures=\"%zu\" skipped=\"%zu\">\n",
-                v->counts[CASE_PASSED] + v->counts[CASE_FAILED] + v->counts[CASE_SKIPPED],
-                v->counts[CASE_FAILED], v->counts[CASE_SKIPPED]);
-        json_array_foreach(v->cases, i, object) put_case(f, object);
-        fputs("</testsuite>\n", f);
-        ok = !ferror(f);
-        ok = fclose(f) == 0 && ok;
-    }
-    if (!ok)
-        tool_error("%s: %s", v->junit, strerror(errno));
-    return ok;
+    if (!whole_file_begin(&file, v->junit))
+        return false;
+    fprintf(file.f,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<testsuite name=\"graphrun check\" tests=\"%zu\" failures=\"%zu\" skipped=\"%zu\">\n",
+            v->counts[CASE_PASSED] + v->counts[CASE_FAILED] + v->counts[CASE_SKIPPED], v->counts[CASE_FAILED],
+            v->counts[CASE_SKIPPED]);
+    json_array_foreach(v->cases, i, object) put_case(file.f, object);
+    fputs("</testsuite>\n", file.f);
+    return whole_file_end(&file, true);
 }
 
 bool verdicts_end(const verdicts *v)

@@ -131,8 +131,9 @@ static void unit(double *out, int64_t k, int64_t n)
     out[1] = -sin(M_PI * (double)k / (double)n);
 }
 
-static void fill_twiddles(cpu_fft *fft, int64_t small)
+static void fill_twiddles(cpu_fft *fft)
 {
+    const int64_t small = fft->m < IN_CACHE ? fft->m : IN_CACHE;
     for (int64_t k = 0; k < FINE; k++)
         unit(fft->fine + 2 * k, 2 * k, fft->m);
     for (int64_t k = 0; k <= fft->m / 2 / FINE; k++)
@@ -180,11 +181,15 @@ grt_status cpu_fft_create(int64_t n, cpu_fft **out_fft)
         cpu_fft_release(fft);
         return grt_fail_memory(wanted);
     }
-    fill_twiddles(fft, small);
-    if (!direct)
-        fill_chirp(fft);
     *out_fft = fft;
     return GRT_OK;
+}
+
+void cpu_fft_fill(cpu_fft *fft)
+{
+    fill_twiddles(fft);
+    if (fft->chirp)
+        fill_chirp(fft);
 }
 
 void cpu_fft_release(cpu_fft *fft)

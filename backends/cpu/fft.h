@@ -7,8 +7,11 @@
 
 typedef struct cpu_fft cpu_fft;
 
-/* A plan for n >= 1 complex numbers; may be shared by threads. */
+/* A plan for n >= 1 complex numbers; may be shared by threads once it is filled. It has its memory and costs
+ * no time yet: whoever needs more memory for the transform takes that before filling the plan, as n may be a
+ * number that no machine can work with. */
 grt_status cpu_fft_create(int64_t n, cpu_fft **out_fft);
+void cpu_fft_fill(cpu_fft *fft);    /* once, before the first run */
 void cpu_fft_release(cpu_fft *fft); /* NULL-safe */
 /* Doubles of scratch that one transform in flight needs. */
 int64_t cpu_fft_scratch(const cpu_fft *fft);

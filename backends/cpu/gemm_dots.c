@@ -22,8 +22,8 @@ bool grt_gemm_is_dots(const grt_gemm *g)
 }
 
 /* Elements [begin, end) of one matrix. */
-static void run_part(const grt_gemm *g, int64_t item, const float *a, const float *b, float *c, int64_t begin,
-                     int64_t end)
+static void gemm_dots_of_part(const grt_gemm *g, int64_t item, const float *a, const float *b, float *c,
+                              int64_t begin, int64_t end)
 {
     const bool column = is_column(g);
     const float *vector = column ? b + item * g->stride_b : a + item * g->stride_a;
@@ -59,6 +59,6 @@ void grt_gemm_dots_run(const grt_gemm *g, const float *a, const float *b, float 
 #pragma omp parallel for num_threads(threads) schedule(static) if (many)
     for (int64_t p = 0; p < g->batch * parts; p++) {
         const int64_t begin = p % parts * ROWS, end = begin + ROWS < rows ? begin + ROWS : rows;
-        run_part(g, p / parts, a, b, c, begin, end);
+        gemm_dots_of_part(g, p / parts, a, b, c, begin, end);
     }
 }

@@ -185,6 +185,10 @@ grt_status infer_dtype_attr(const infer *inf, const char *name, grt_dtype_set al
     if (number && (number < 0 || number >= GRT_DTYPE_COUNT || !grt_dtype_in((grt_dtype)number, allowed)))
         return infer_fail(inf, "attribute %s is %lld, an element type that is not allowed here", name,
                           (long long)number);
+    if (!number && absent && !grt_dtype_in(absent, allowed)) /* the type of an input */
+        return infer_fail(
+            inf, "without attribute %s the result would be %s, an element type that is not allowed here",
+            name, grt_dtype_name(absent));
     *out_dtype = number ? (grt_dtype)number : absent;
     return GRT_OK;
 }

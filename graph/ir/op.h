@@ -52,7 +52,7 @@ grt_dim infer_product(const infer *inf, const grt_dim *dims, int32_t from, int32
 /* attribute `axis` style numbers: normalised, or failure naming attribute and rank */
 grt_status infer_axis(const infer *inf, const char *what, int64_t axis, int32_t rank, int32_t *out_axis);
 /* An attribute that is a dtype; `absent` if it is not there, or 0. Fails for what is no dtype or not
- * `allowed`. */
+ * `allowed`, of `absent` too, unless that is NONE: it may be an input's. */
 grt_status infer_dtype_attr(const infer *inf, const char *name, grt_dtype_set allowed, grt_dtype absent,
                             grt_dtype *out_dtype);
 static inline bool infer_const(const infer *inf, grt_dim dim, int64_t *out_value)

@@ -306,7 +306,7 @@ static bool step_gather(grt_dims *dims, const ir_node *node, const ir_value *val
     if (axis < 0 || !indices || indices->type.rank > 1 || !ir_const_ints(indices, &index, &n) || n < 1)
         return false;
     int64_t start = index[0];
-    if (!absolute(dims, in->dims[axis], &start) ||
+    if (!absolute(dims, in->dims[axis], &start) || start > INT64_MAX - n ||
         (grt_dim_is_const(dims, in->dims[axis], &size) && start + n > size))
         return false;
     for (int64_t i = 1; i < n; i++)

@@ -103,7 +103,8 @@ typedef struct grt_compile_options {
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file, which is written whole (temporary file, fsync, rename) or not at all. It replaces a file of that
- * name, unless that is the model or no regular file. The same model and options give the same bytes. options may be NULL.
+ * name, unless that is the model or no regular file. A path where no file can be made is found before anything is compiled. The same
+ * model and options give the same bytes. options may be NULL.
  * Memory and time are bounded by the model's size, whatever the model contains. With S bytes of model, external data included, and n
  * nodes, operands and attributes, those of inlined functions included: at most 64 MiB + 8 S + 2 KiB n of memory, and of one core 5 s and
  * 1 s for each MB of S. Constants that cannot be computed within these bounds are computed when the model runs.

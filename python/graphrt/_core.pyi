@@ -318,6 +318,7 @@ def compile(model: str | os.PathLike, plan: str | os.PathLike, *, target: str = 
         level: how much is optimised, 0 (what execution needs) to 2 (everything, the default).
         precision: "fp32" (default), "tf32", "fp16", "bf16": what float32 models are computed in.
         disable_passes: names of optimiser passes to leave out (graphrt.passes()).
+        enable_passes: names of passes to run although the target does not ask for them.
         free_dims: names of symbolic dims of which every use may have a size of its own; "*": all.
         strict: what breaks a rule of the standard but has one meaning is an error, too.
         state: inputs by the outputs whose content they have in the next run, which the plan then declares for graphrt.State.

@@ -105,6 +105,7 @@ void compile_bind(nb::module_ &module)
         "    precision: \"fp32\" (default), \"tf32\", \"fp16\", \"bf16\": what float32 models are computed "
         "in.\n"
         "    disable_passes: names of optimiser passes to leave out (graphrt.passes()).\n"
+        "    enable_passes: names of passes to run although the target does not ask for them.\n"
         "    free_dims: names of symbolic dims of which every use may have a size of its own; \"*\": all.\n"
         "    strict: what breaks a rule of the standard but has one meaning is an error, too.\n"
         "    state: inputs by the outputs whose content they have in the next run, which the plan then "

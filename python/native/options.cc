@@ -16,11 +16,15 @@ grt_optimization level_of(int32_t level)
 }
 
 /* "a,b" of a string or of several. */
-std::string joined(nb::handle value)
+std::string joined(const std::string &name, nb::handle value)
 {
     if (PyUnicode_Check(value.ptr()))
         return nb::cast<std::string>(value);
-    return nb::cast<std::string>(nb::str(",").attr("join")(value));
+    try {
+        return nb::cast<std::string>(nb::str(",").attr("join")(value));
+    } catch (const nb::python_error &) {
+        throw nb::type_error((name + " is a name or a list of names").c_str());
+    }
 }
 } // namespace
 
@@ -75,14 +79,16 @@ void CompileOptions::set(const std::string &name, nb::handle value)
     if (name == "level") {
         if (!value.is_none())
             raw.optimization = level_of(nb::cast<int32_t>(value));
-    } else if (name == "disable_passes" || name == "free_dims" || name == "trust" || name == "keep_weights") {
+    } else if (name == "disable_passes" || name == "enable_passes" || name == "free_dims" ||
+               name == "trust" || name == "keep_weights") {
         if (value.is_none())
             return;
-        texts_.push_back(joined(value));
-        (name == "trust"          ? raw.trust
-         : name == "free_dims"    ? raw.free_dims
-         : name == "keep_weights" ? raw.keep_weights
-                                  : raw.disable_passes) = texts_.back().c_str();
+        texts_.push_back(joined(name, value));
+        (name == "trust"           ? raw.trust
+         : name == "free_dims"     ? raw.free_dims
+         : name == "keep_weights"  ? raw.keep_weights
+         : name == "enable_passes" ? raw.enable_passes
+                                   : raw.disable_passes) = texts_.back().c_str();
     } else if (name == "state") {
         if (value.is_none())
             return;

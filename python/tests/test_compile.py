@@ -56,7 +56,9 @@ def test_options_reach_the_compiler(tmp_path, onnx_file):
     graphrt.compile(onnx_file, plan, target="null", precision="fp16", disable_passes=graphrt.passes()[:2], free_dims="*", shapes={"x": [8, 4]})
     told = graphrt.Model(plan).info
     assert told["target"] == "null" and "fp16" in told["options"]
-    for wrong in ({"precision": "fp7"}, {"disable_passes": ["nonsense"]}, {"trust": "nonsense"}):
+    graphrt.compile(onnx_file, plan, target="null", enable_passes=["rows"])
+    assert "rows" in graphrt.Model(plan).info["options"]
+    for wrong in ({"precision": "fp7"}, {"disable_passes": ["nonsense"]}, {"enable_passes": ["nonsense"]}, {"trust": "nonsense"}):
         with pytest.raises(graphrt.InvalidArgument):
             graphrt.Model(onnx_file, **wrong)
 

@@ -2,6 +2,7 @@
 /* grt_compile and grt_check_model: the compiler with a backend as its target. */
 #include "backends/registry.h"
 #include "graph/compile.h"
+#include "src/base/output.h"
 #include "src/base/structs.h"
 #include "src/target/choose.h"
 #include "src/target/measure.h"
@@ -28,6 +29,7 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     const grt_backend *backend = grt_backend_find(known.target ? known.target : "cpu");
     if (!backend)
         return GRT_STATUS_DEVICE;
+    GRT_TRY(grt_output_check(plan_path));
     grt_target target = grt_target_of(backend);
     const grt_cancel cancel = compile_cancel(&known);
     compile_source source = {.path = onnx_path};

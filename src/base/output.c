@@ -131,6 +131,14 @@ grt_status grt_output_open(grt_output *o, const char *path)
     return o->fd >= 0 ? GRT_OK : fail_io(o, "cannot be created");
 }
 
+grt_status grt_output_check(const char *path)
+{
+    grt_output o;
+    const grt_status status = grt_output_open(&o, path);
+    grt_output_close(&o);
+    return status;
+}
+
 grt_status grt_output_rename(grt_output *o, const char *name)
 {
     const size_t length = directory_length(o->path), size = length + strlen(name) + 1;

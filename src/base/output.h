@@ -14,6 +14,8 @@ typedef struct grt_output {
     uint64_t size; /* written so far */
 } grt_output;
 
+/* A file can be made at the path now: asked before the work whose result it is to have. */
+grt_status grt_output_check(const char *path);
 /* grt_output_close in any case. */
 grt_status grt_output_open(grt_output *o, const char *path);
 grt_status grt_output_write(grt_output *o, const void *data, size_t size);

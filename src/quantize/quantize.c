@@ -2,6 +2,7 @@
 /* grt_quantize: read, fold, calibrate, measure, put back, write. */
 #include <graphrt/quantize.h>
 
+#include "src/base/output.h"
 #include "src/base/structs.h"
 #include "src/quantize/fold_norm.h"
 #include "src/quantize/measure.h"
@@ -358,6 +359,7 @@ grt_status grt_quantize(const char *onnx_path, const grt_quantize_options *optio
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the result would take the place of the model",
                         out_path);
     GRT_TRY(quantize_options_take(&q.options, options));
+    GRT_TRY(grt_output_check(out_path));
     q.samples =
         (samples){.options = &q.options, .original = &q.base, .cancel = {q.options.cancel, q.options.user}};
     grt_status status = quantize_file(&q, onnx_path, out_path);

@@ -84,7 +84,46 @@ bad "wrong rank" "$input" ./graphrun "$plan" --shape "$input=64"
 bad "absurd shape" "$input" ./graphrun "$plan" --shape "$input=1099511627776x1x8x8"
 bad "overflowing shape" "$input" ./graphrun "$plan" --shape "$input=4611686018427387904x4611686018427387904x8x8"
 bad "wrong dtype" "$input.*int64|int64.*$input" ./graphrun "$plan" --input "$input=$srcdir/models/digits/test_labels.npy"
-bad "missing input file" "none.npy" ./graphrun "$plan" --input "$input=$scratch/none.npy"
+bad "missing input file" "input '$input': .*none.npy" ./graphrun "$plan" --input "$input=$scratch/none.npy"
+bad "missing .pb file" "input '$input': .*none.pb" ./graphrun "$plan" --input "$input=$scratch/none.pb"
+bad "missing list of inputs" "list of inputs: .*none" ./graphrun "$plan" --input "$input=@$scratch/none"
+bad "missing key" "--key: .*none" ./graphc sign "$plan" --key "$scratch/none"
+bad "missing public key" "--trust.*none" ./graphrun "$plan" --trust "$scratch/none"
+bad "missing expectations" "--expect: .*none" ./graphrun check --expect "$scratch/none" "$srcdir"
+# npy NAME DTYPE: the header of a .npy file, and 256 bytes
+npy()
+{
+    { printf '\x93NUMPY\x01\x00\x76\x00' && printf '%-117s\n' "{'descr': $2, 'fortran_order': False, 'shape': (1, 1, 8, 8), }" &&
+        head -c 256 /dev/zero; } >"$scratch/$1.npy"
+}
+npy objects "'|O'"
+bad "objects as .npy" "input '$input': .*objects.npy: found dtype '\|O'" ./graphrun "$plan" --input "$input=$scratch/objects.npy"
+npy dates "'<M8[s]'"
+bad "dates as .npy" "found dtype '<M8\[s\]'" ./graphrun "$plan" --input "$input=$scratch/dates.npy"
+npy fields "[('a', '<f4')]"
+bad "structures as .npy" "found dtype \[\('a', '<f4'\)\]" ./graphrun "$plan" --input "$input=$scratch/fields.npy"
+npy big "'>f4'"
+bad "big-endian .npy" "found dtype '>f4'.*newbyteorder" ./graphrun "$plan" --input "$input=$scratch/big.npy"
+
+# What cannot be written is said before anything runs.
+unwritten() # NAME WORD COMMAND...
+{
+    bad "$@"
+    [ -s "$scratch/out" ] || return 0
+    failed=$((failed + 1))
+    echo "FAILED: $1: something was run before"
+}
+unwritten "outputs below nothing" "--output-dir: .*no/such" ./graphrun "$plan" --output-dir "$scratch/no/such"
+unwritten "outputs below a file" "--output-dir: .*not a directory" ./graphrun "$plan" --output-dir "$plan/below"
+unwritten "outputs into a file" "--output-dir: .*not a directory" ./graphrun "$plan" --output-dir "$plan"
+unwritten "a trace below nothing" "--trace: .*no/such" ./graphrun "$plan" --trace "$scratch/no/such/t.json"
+unwritten "a trace over a directory" "--trace: .*directory" ./graphrun "$plan" --trace "$scratch"
+unwritten "a picture of loading below nothing" "--explain-load: .*no/such" ./graphrun "$plan" --explain-load="$scratch/no/such/t.html"
+unwritten "a report below nothing" "--report: .*no/such" ./graphrun bench "$plan" --report "$scratch/no/such/t.html"
+unwritten "a page below nothing" "--html: .*no/such" ./graphc inspect "$plan" --html "$scratch/no/such/t.html"
+unwritten "verdicts below nothing" "--junit: .*no/such" ./graphrun check --junit "$scratch/no/such/j.xml" "$srcdir"
+unwritten "a plan below nothing" "-o: .*no/such" ./graphc optimize "$model" -o "$scratch/no/such/x.grt"
+unwritten "a quantised model below nothing" "-o: .*no/such" ./graphc quantize "$model" --dynamic -o "$scratch/no/such/x.onnx"
 head -c 200 "$srcdir/models/digits/test_images.npy" >"$scratch/cut.npy"
 bad "cut input file" "cut.npy" ./graphrun "$plan" --input "$input=$scratch/cut.npy"
 head -c 200 "$0" >"$scratch/text.pb"
@@ -95,6 +134,10 @@ bad "a shape twice" "'$input' is given twice" ./graphrun "$plan" --shape "$input
 bad "a shape for a file" "--shape" ./graphrun "$plan" --input "$input=$srcdir/models/digits/test_images.npy" --shape "$input=1x1x8x8"
 bad "too many threads" "1024" ./graphrun "$plan" --threads 100000
 bad "no such device" "gpu9" ./graphrun "$plan" --device gpu9
+
+# a Fourier transform of 2^40 numbers, of which eight are given: refused before tables for it are computed
+onnx transform <<<'CAo6SAoOCgF4CgFuEgF5IgNERlQSAWcqDxAHQgFuSggAAAAAAAEAAFoXCgF4EhIKEAgBEgwKAggBCgIICAoCCAFiCQoBeRIECgIIAUIECgAQFQ=='
+bad "2^40 numbers to transform" "out of memory" sh -c 'ulimit -t 2 && exec ./graphrun "$1"' sh "$scratch/transform.onnx"
 
 # 2^40 elements in a hundred bytes
 onnx huge <<<'CAg6PwoQCgF3EgF5IghJZGVudGl0eRIBZyoSCICAgICAIBABQgF3SgQxMjM0YhQKAXkSDwoNCAESCQoHCICAgICAIEIECgAQEQ=='
@@ -118,6 +161,8 @@ bad "types that do not fit" "'sum'" ./graphrun "$scratch/types.onnx"
 onnx shapes <<<'CAg6SwoTCgF4CgF6EgF5GgNzdW0iA0FkZBIBZ1oPCgF4EgoKCAgBEgQKAggCWg8KAXoSCgoICAESBAoCCANiDwoBeRIKCggIARIECgIIAkIECgAQEQ=='
 bad "shapes that do not fit" "'sum'" ./graphrun "$scratch/shapes.onnx"
 bad "graphc check of them" "not a valid" ./graphc check "$scratch/shapes.onnx"
+# random numbers of the input's type, which is int4
+bad "random numbers in 4 bits" "without attribute dtype the result would be int4" ./graphrun "$srcdir/tests/fuzz/regressions/run/random_like_int4.onnx"
 # two ops that nobody has: both are named
 onnx unknown <<<'CAg6VAoVCgF4EgFhGgNvZGQiCE5vU3VjaE9wChYKAWESAXkaBW9kZGVyIgdOb3JUaGlzEgFnWg8KAXgSCgoICAESBAoCCAJiDwoBeRIKCggIARIECgIIAkIECgAQEQ=='
 bad "unknown ops" "NoSuchOp" ./graphrun "$scratch/unknown.onnx"

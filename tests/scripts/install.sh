@@ -104,7 +104,7 @@ check "the models' generator, too" waits_for_headers models/generate/builder.o
 check "make install" make -s install DESTDIR="$root"
 find_installed
 check "files" installed libgraphrt.so.1 graphrt/libgraphrt-onednn.so bin/graphc include/graphrt/graphrt.h include/graphrt/pool.h include/graphrt/quantize.h pkgconfig/graphrt.pc graphrt/graphrt.hpp cmake/graphrt/graphrt-config.cmake graphrt/devices/h200.json doc/graphrt/LICENSE doc/graphrt/NOTICE \
-    doc/graphrt/CONTRIBUTING.md doc/graphrt/examples/pool.c graphrt/triton/graphrt/libtriton_graphrt.so
+    doc/graphrt/CONTRIBUTING.md $(cd "$srcdir" && printf 'doc/graphrt/%s ' examples/*.c examples/*.cc) graphrt/triton/graphrt/libtriton_graphrt.so
 if [ -e docs/man/graphc.1 ]; then check "man pages" installed man1/graphc.1 man1/graphrun.1; else skip "man pages" "there is no scdoc"; fi
 if [ -e libgraphrt-cuda.so ]; then check "module" installed graphrt/libgraphrt-cuda.so; fi
 no_test_devices() { ! find "$root" -name '*mirror*' | grep . && ! nm -D "$libdir/libgraphrt.so" | grep mirror; }

@@ -364,6 +364,31 @@ START_TEST(a_shorter_struct_cancels_nothing)
 }
 END_TEST
 
+/* Cancelling is asked for between nodes: nothing was compiled if nobody asked. */
+START_TEST(the_plans_place_is_looked_at_first)
+{
+    char directory[FILES_NAME], source[FILES_NAME], plan[FILES_NAME + 32];
+    onnx_model m = onnx_create();
+    scale_one_weight(&m);
+    files_fresh(source);
+    files_directory(directory);
+    snprintf(plan, sizeof plan, "%s/nothing/m.grt", directory);
+    onnx_write(&m, source);
+    onnx_release(&m);
+    patience p = {.left = INT32_MAX};
+    const grt_compile_options options = {.struct_size = sizeof options, .cancel = is_over, .user = &p};
+    ck_assert_int_eq(grt_compile(source, &options, plan), GRT_STATUS_IO);
+    ck_assert_msg(strstr(grt_last_error(), plan) != NULL, "%s", grt_last_error());
+    ck_assert_int_eq(p.asked, 0);
+    snprintf(plan, sizeof plan, "%s/m.grt", directory);
+    p.left = 0;
+    ck_assert_int_eq(grt_compile(source, &options, plan), GRT_STATUS_CANCELLED);
+    ck_assert_int_eq(count_files(directory), 0); /* looking left nothing */
+    unlink(source);
+    files_remove(directory);
+}
+END_TEST
+
 Suite *suite_test_budget(void);
 Suite *suite_test_budget(void)
 {
@@ -373,6 +398,7 @@ Suite *suite_test_budget(void)
     tcase_add_test(tests, what_is_not_folded_still_runs);
     tcase_add_loop_test(tests, compiling_can_be_cancelled, 0, 2);
     tcase_add_test(tests, a_shorter_struct_cancels_nothing);
+    tcase_add_test(tests, the_plans_place_is_looked_at_first);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -129,6 +129,14 @@ START_TEST(what_does_not_compose)
     const char *text = map_text(module, "Transpose", 1, NULL);
     ck_assert_msg(strncmp(text, "x+", 2) != 0 && strstr(text, "+0 0:3*1 1:8*3"), "%s", text);
     ir_module_release(module);
+    /* Indices that no axis has, and whose end no number has. */
+    module = ir_text("in x f32 4,6\n"
+                     "const i i64 3 9223372036854775805 9223372036854775806 9223372036854775807\n"
+                     "y = Gather x i\n"
+                     "out y\n");
+    text = map_text(module, "Gather", 0, NULL);
+    ck_assert_msg(strncmp(text, "x+", 2) != 0, "%s", text);
+    ir_module_release(module);
 }
 END_TEST
 

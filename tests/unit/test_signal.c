@@ -19,6 +19,7 @@ START_TEST(test_fft_matches_definition)
     for (int64_t i = 0; i < 2 * n; i++)
         x[i] = (double)seed[i];
     ck_assert_int_eq(cpu_fft_create(n, &fft), GRT_OK);
+    cpu_fft_fill(fft);
     double *scratch = malloc((size_t)(cpu_fft_scratch(fft) + 1) * sizeof *scratch);
     cpu_fft_run(fft, x, false, scratch);
     for (int64_t k = 0; k < n; k++) {

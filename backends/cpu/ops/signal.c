@@ -42,6 +42,7 @@ static grt_status plan_create(const grt_op_desc *desc, int64_t n, int32_t thread
         plan_release(plan);
         return grt_fail_context(status, "%s node '%s'", desc->op, desc->name);
     }
+    cpu_fft_fill(plan->fft);
     *out_plan = plan;
     return GRT_OK;
 }
