@@ -339,16 +339,22 @@ static strip prepare_rows(const grt_qgemm *g, const tiling *t, int64_t row, int6
     return s;
 }
 
-/* Sums of a strip of rows and up to WIDTH columns from `col` on. */
+/* Sums of a strip of rows and so many panels, of WIDTH columns at most. */
+static void multiply_strip_by(const grt_qgemm_kernel *kernel, int rows, int panels, int64_t groups,
+                              const char *a, int64_t lda, const char *b, int64_t stride, int32_t *sums)
+{
+    for (int p = 0, now; p < panels; p += now) {
+        now = panels - p < kernel->panels ? panels - p : kernel->panels;
+        kernel->block(rows, now, groups, a, lda, b + p * stride, stride, sums + p * NR);
+    }
+}
+
 static void multiply_strip(const grt_qgemm *g, const tiling *t, const char *a, int64_t lda, int rows,
                            int64_t col, int panels, int32_t *sums)
 {
     const int64_t stride = panel_bytes_of(t->kernel, g->b->k);
     const char *b = (const char *)g->packed + sums_bytes(g->b->n) + col / NR * stride;
-    for (int p = 0, now; p < panels; p += now) {
-        now = panels - p < t->kernel->panels ? panels - p : t->kernel->panels;
-        t->kernel->block(rows, now, t->groups, a, lda, b + p * stride, stride, sums + p * NR);
-    }
+    multiply_strip_by(t->kernel, rows, panels, t->groups, a, lda, b, stride, sums);
 }
 
 /* Rows [from, to) of a tile that begins at `row`. */
@@ -442,20 +448,18 @@ void grt_qgemm_put_row(const uint8_t *from, int64_t k, void *row)
     memset((char *)row + used, 0, (size_t)(grt_qgemm_row_bytes(k) - used));
 }
 
-void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int rows, int64_t col,
+void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int rows, int64_t col, int64_t n,
                     int32_t *sums)
 {
     const grt_qgemm_kernel *kernel = grt_qgemm_kernel_of_few();
     const int64_t groups = groups_of(kernel, b->k), stride = panel_bytes_of(kernel, b->k),
                   lda = grt_qgemm_row_bytes(b->k);
     const char *panel = (const char *)packed + sums_bytes(b->n) + col / NR * stride;
-    const int panels = (int)qgemm_ceil_div(grt_min64(b->n - col, WIDTH), NR);
-    for (int row = 0; row < rows; row += kernel->mr)
-        for (int p = 0, now; p < panels; p += now) {
-            now = panels - p < kernel->panels ? panels - p : kernel->panels;
-            kernel->block((int)grt_min64(kernel->mr, rows - row), now, groups, (const char *)a + row * lda,
-                          lda, panel + p * stride, stride, sums + row * WIDTH + p * NR);
-        }
+    for (int64_t j = 0; j < n; j += WIDTH, sums += rows * WIDTH, panel += WIDTH / NR * stride)
+        for (int row = 0; row < rows; row += kernel->mr)
+            multiply_strip_by(kernel, (int)grt_min64(kernel->mr, rows - row),
+                              (int)qgemm_ceil_div(grt_min64(n - j, WIDTH), NR), groups,
+                              (const char *)a + row * lda, lda, panel, stride, sums + row * WIDTH);
     leave(kernel);
 }
 
