@@ -249,12 +249,13 @@ static void rnn_bytes_run_rows(const cpu_rnn_bytes *b, int rows, const float *a,
                                const thread_scratch *t)
 {
     const int64_t k = b->k, stride = grt_qgemm_row_bytes(k);
+    const grt_qgemm_b packed = {.k = k, .n = b->n, .is_signed = b->is_signed};
     row_range own[ROWS];
     for (int i = 0; i < rows; i++) {
         own[i].range = all ? *all : find_range(a + i * k, k);
         own[i].sum = round_row(a + i * k, k, own[i].range, t->bytes);
         if (b->packed)
-            grt_qgemm_put_row(t->bytes, k, t->rows + i * stride);
+            grt_qgemm_put_row(&packed, b->packed, t->bytes, t->rows + i * stride);
         else
             multiply_given(b, &own[i], t, bias, c + i * b->n);
     }
