@@ -116,16 +116,22 @@ static void pack_crossed(const grt_qgemm_b *b, const uint8_t *from, int64_t step
         }
 }
 
-static void pack_halves(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, int64_t step_n,
-                        int64_t cols, int32_t *sums, char *to)
+static bool has_least(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, int64_t step_n)
 {
-    const uint8_t flip = b->is_signed ? 0 : 0x80;
-    for (int64_t x = 0; x < b->k; x++, to += x % 2 ? 0 : 2 * NR)
-        for (int64_t j = 0; j < NR; j++) {
-            const uint8_t v = j < cols ? from[x * step_k + j * step_n] ^ flip : 0;
-            sums[j] += (int8_t)v;
-            ((uint8_t *)to)[j % (NR / 2) * 4 + x % 2 * 2 + j / (NR / 2)] = v ^ 0x80;
-        }
+    const uint8_t least = b->is_signed ? 0x80 : 0;
+    for (int64_t x = 0; x < b->k; x++)
+        for (int64_t j = 0; j < b->n; j++)
+            if (from[x * step_k + j * step_n] == least)
+                return true;
+    return false;
+}
+
+static void put_planes_head(bool both, const int32_t *sums, void *to)
+{
+    grt_qgemm_planes_head head = {.both = both};
+    for (int j = 0; j < NR && !both; j++)
+        head.sums[j] = 128 * sums[j];
+    memcpy(to, &head, sizeof head);
 }
 
 /* A group of a panel: `cols` columns of `rows` elements, added to sums. */
@@ -167,6 +173,7 @@ void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const 
 {
     kernel = kernel_of(kernel);
     const int64_t panel_bytes = panel_bytes_of(kernel, b->k);
+    const bool both = kernel->planes && has_least(b, from, step_k, step_n);
     int32_t *sums = packed;
     char *to = (char *)packed + sums_bytes(b->n);
     memset(packed, 0, (size_t)b->bytes);
@@ -175,15 +182,20 @@ void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const 
         const uint8_t *at = from + j * step_n;
         if (kernel->crossed)
             pack_crossed(b, at, step_k, step_n, cols, sums, to);
-        else if (kernel->halved)
-            pack_halves(b, at, step_k, step_n, cols, sums, to);
-        else if (kernel->wide)
+        else if (grt_qgemm_panel_group(kernel) == 2)
             qgemm_pack_panel(b, at, step_k, step_n, 2, cols, sums, to);
         else if (step_n == 1)
-            qgemm_pack_panel(b, at, step_k, 1, 4, cols, sums, to);
+            qgemm_pack_panel(b, at, step_k, 1, 4, cols, sums, to + grt_qgemm_panel_head(kernel));
         else
-            qgemm_pack_panel(b, at, step_k, step_n, 4, cols, sums, to);
+            qgemm_pack_panel(b, at, step_k, step_n, 4, cols, sums, to + grt_qgemm_panel_head(kernel));
+        if (kernel->planes)
+            put_planes_head(both, sums, to);
     }
+}
+
+static const char *qgemm_panels_of(const grt_qgemm_b *b, const void *packed)
+{
+    return (const char *)packed + sums_bytes(b->n);
 }
 
 /* ---- columns ---- */
@@ -267,7 +279,7 @@ static bool plan_tiles(const grt_qgemm *g, int threads, tiling *t)
         t->threads = 1;
     t->groups = groups_of(t->kernel, k);
     t->lda = (k + 63) / 64 * 64;
-    /* A row's last group must not reach past the matrix. */
+    /* A row's last group must not reach past the matrix. Two planes take as much as int16. */
     t->wide_lda = grt_qgemm_row_head(t->kernel) + 2 * t->lda;
     t->in_place =
         g->a && !g->a_signed && !t->kernel->wide && k == t->groups * grt_qgemm_panel_group(t->kernel);
@@ -331,24 +343,35 @@ static strip prepare_rows(const grt_qgemm *g, const tiling *t, int64_t row, int6
     s.lda = ld;
     if (t->kernel->wide) {
         char *wide = own + t->wide_at;
-        for (int64_t i = 0; i < rows; i++)
-            t->kernel->widen(bytes + i * ld, ld, (int16_t *)(void *)(wide + i * t->wide_lda));
+        for (int64_t i = 0; i < rows; i++) {
+            void *to = wide + i * t->wide_lda;
+            if (t->kernel->planes)
+                t->kernel->split(bytes + i * ld, g->b->k, qgemm_panels_of(g->b, g->packed), to);
+            else
+                t->kernel->widen(bytes + i * ld, ld, to);
+        }
         s.a = wide;
         s.lda = t->wide_lda;
     }
     return s;
 }
 
-/* Sums of a strip of rows and up to WIDTH columns from `col` on. */
+/* Sums of a strip of rows and so many panels, of WIDTH columns at most. */
+static void multiply_strip_by(const grt_qgemm_kernel *kernel, int rows, int panels, int64_t groups,
+                              const char *a, int64_t lda, const char *b, int64_t stride, int32_t *sums)
+{
+    for (int p = 0, now; p < panels; p += now) {
+        now = panels - p < kernel->panels ? panels - p : kernel->panels;
+        kernel->block(rows, now, groups, a, lda, b + p * stride, stride, sums + p * NR);
+    }
+}
+
 static void multiply_strip(const grt_qgemm *g, const tiling *t, const char *a, int64_t lda, int rows,
                            int64_t col, int panels, int32_t *sums)
 {
     const int64_t stride = panel_bytes_of(t->kernel, g->b->k);
-    const char *b = (const char *)g->packed + sums_bytes(g->b->n) + col / NR * stride;
-    for (int p = 0, now; p < panels; p += now) {
-        now = panels - p < t->kernel->panels ? panels - p : t->kernel->panels;
-        t->kernel->block(rows, now, t->groups, a, lda, b + p * stride, stride, sums + p * NR);
-    }
+    const char *b = qgemm_panels_of(g->b, g->packed) + col / NR * stride;
+    multiply_strip_by(t->kernel, rows, panels, t->groups, a, lda, b, stride, sums);
 }
 
 /* Rows [from, to) of a tile that begins at `row`. */
@@ -431,31 +454,33 @@ int64_t grt_qgemm_row_bytes(int64_t k)
            groups_of(kernel, k) * grt_qgemm_panel_group(kernel) * (kernel->wide ? 2 : 1);
 }
 
-void grt_qgemm_put_row(const uint8_t *from, int64_t k, void *row)
+void grt_qgemm_put_row(const grt_qgemm_b *b, const void *packed, const uint8_t *from, void *row)
 {
     const grt_qgemm_kernel *kernel = grt_qgemm_kernel_of_few();
-    const int64_t used = kernel->wide ? grt_qgemm_row_head(kernel) + 2 * k : k;
+    const int64_t used = kernel->wide ? grt_qgemm_row_head(kernel) + 2 * b->k : b->k;
+    if (kernel->planes) {
+        kernel->split(from, b->k, qgemm_panels_of(b, packed), row);
+        return;
+    }
     if (kernel->wide)
-        kernel->widen(from, k, row);
+        kernel->widen(from, b->k, row);
     else
-        memcpy(row, from, (size_t)k);
-    memset((char *)row + used, 0, (size_t)(grt_qgemm_row_bytes(k) - used));
+        memcpy(row, from, (size_t)b->k);
+    memset((char *)row + used, 0, (size_t)(grt_qgemm_row_bytes(b->k) - used));
 }
 
-void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int rows, int64_t col,
+void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int rows, int64_t col, int64_t n,
                     int32_t *sums)
 {
     const grt_qgemm_kernel *kernel = grt_qgemm_kernel_of_few();
     const int64_t groups = groups_of(kernel, b->k), stride = panel_bytes_of(kernel, b->k),
                   lda = grt_qgemm_row_bytes(b->k);
-    const char *panel = (const char *)packed + sums_bytes(b->n) + col / NR * stride;
-    const int panels = (int)qgemm_ceil_div(grt_min64(b->n - col, WIDTH), NR);
-    for (int row = 0; row < rows; row += kernel->mr)
-        for (int p = 0, now; p < panels; p += now) {
-            now = panels - p < kernel->panels ? panels - p : kernel->panels;
-            kernel->block((int)grt_min64(kernel->mr, rows - row), now, groups, (const char *)a + row * lda,
-                          lda, panel + p * stride, stride, sums + row * WIDTH + p * NR);
-        }
+    const char *panel = qgemm_panels_of(b, packed) + col / NR * stride;
+    for (int64_t j = 0; j < n; j += WIDTH, sums += rows * WIDTH, panel += WIDTH / NR * stride)
+        for (int row = 0; row < rows; row += kernel->mr)
+            multiply_strip_by(kernel, (int)grt_min64(kernel->mr, rows - row),
+                              (int)qgemm_ceil_div(grt_min64(n - j, WIDTH), NR), groups,
+                              (const char *)a + row * lda, lda, panel, stride, sums + row * WIDTH);
     leave(kernel);
 }
 

@@ -86,12 +86,12 @@ void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads);
 const struct grt_qgemm_kernel *grt_qgemm_kernel_of_few(void);
 /* Bytes of a row of A as that kernel reads it. */
 int64_t grt_qgemm_row_bytes(int64_t k);
-/* k bytes of 0 to 255 as such a row. */
-void grt_qgemm_put_row(const uint8_t *from, int64_t k, void *row);
-/* Sums of such rows, one behind the other, and columns [col, col + GRT_QGEMM_WIDTH) of B as it is packed:
- * signed bytes, 128 less if B is unsigned. col is a multiple of GRT_QGEMM_WIDTH; sums has that many for each
- * row, those behind the last column unspecified. */
-void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int rows, int64_t col,
+/* k bytes of 0 to 255 as such a row, which is multiplied by that B. */
+void grt_qgemm_put_row(const grt_qgemm_b *b, const void *packed, const uint8_t *from, void *row);
+/* Sums of such rows, one behind the other, and columns [col, col + n) of B as it is packed: signed bytes, 128
+ * less if B is unsigned. col is a multiple of GRT_QGEMM_WIDTH; sums has, for each block of that many columns
+ * and each row, that many, those behind the last column unspecified. */
+void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int rows, int64_t col, int64_t n,
                     int32_t *sums);
 /* The sum of each column of B as it is packed. */
 const int32_t *grt_qgemm_column_sums(const void *packed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Micro-kernels of 8-bit products for AVX2: blocks of 6 x 16 of crossed int16 pairs, whose products and sums
- * are exact modulo 2^32, and of few rows by B's bytes. The instruction on bytes, vpmaddubsw, saturates. */
+ * are exact modulo 2^32, and of few rows by two planes of bytes, as vpmaddubsw saturates. */
 #include "backends/cpu/isa.h"
 #include "backends/cpu/qgemm_kernel.h"
 
@@ -48,57 +48,90 @@ static void cross_row(const uint8_t *from, int64_t n, int16_t *to)
     memcpy(to, loses, sizeof loses);
 }
 
-/* Before the elements what all columns have too much, as their bytes are unsigned. */
-static void widen_behind_sum(const uint8_t *from, int64_t n, int16_t *to)
+static void split_row(const uint8_t *from, int64_t k, const void *panel, uint8_t *to)
 {
-    uint32_t sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += from[i];
-    const uint32_t head[2] = {128 * sum, 0};
-    memcpy(to, head, sizeof head);
-    widen_bytes(from, n, to + 4);
+    const int64_t groups = (k + 3) / 4;
+    uint8_t *first = to, *second = to + 4 * groups;
+    memset(to, 0, (size_t)(8 * groups));
+    if (((const grt_qgemm_planes_head *)panel)->both)
+        for (int64_t i = 0; i < k; i++) {
+            first[i] = from[i] < 127 ? from[i] : 127;
+            second[i] = (uint8_t)(from[i] - first[i]);
+        }
+    else
+        for (int64_t i = 0; i < k; i++) {
+            first[i] = (uint8_t)(from[i] < 128 ? 128 - from[i] : from[i] - 128);
+            second[i] = from[i] ^ 0x80;
+        }
 }
 
-/* Upper bytes of words. As a shuffle it is left to a port of its own on processors with one port for shifts
- * and products. */
-static inline __attribute__((always_inline)) __m256i upper_bytes(__m256i words)
+enum { A_FEW = 4 }; /* bytes of a group of a plane */
+
+/* Adds pairs of pairs of products; A's bytes have no sign. */
+static inline __attribute__((always_inline)) __m256i add_byte_pairs(__m256i sum, __m256i a, __m256i b)
 {
-    const __m256i places = _mm256_setr_epi8(1, -1, 3, -1, 5, -1, 7, -1, 9, -1, 11, -1, 13, -1, 15, -1, 1, -1,
-                                            3, -1, 5, -1, 7, -1, 9, -1, 11, -1, 13, -1, 15, -1);
-    return _mm256_shuffle_epi8(words, places);
+    return ADD(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)));
+}
+
+/* A group of both planes of A. `rows` and `both` are constants where this is inlined. */
+static inline __attribute__((always_inline)) void add_group_of_planes(const int rows, const bool both,
+                                                                      const char *a, int64_t lda,
+                                                                      int64_t plane, const char *b,
+                                                                      __m256i sum[ROWS][VECTORS])
+{
+    const __m256i of_b[VECTORS] = {LOAD(b), LOAD(b + sizeof(__m256i))};
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++) {
+        const __m256i first = spread_word(a + i * lda), second = spread_word(a + i * lda + plane);
+#pragma GCC unroll 2
+        for (int p = 0; p < VECTORS; p++) {
+            if (both)
+                sum[i][p] = add_byte_pairs(add_byte_pairs(sum[i][p], first, of_b[p]), second, of_b[p]);
+            else
+                sum[i][p] = add_byte_pairs(sum[i][p], first, _mm256_sign_epi8(of_b[p], second));
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void multiply_few(const int rows, const bool both,
+                                                               int64_t groups, const char *a, int64_t lda,
+                                                               const char *b, int32_t *sums)
+{
+    enum { UNROLLED = 4, AHEAD = 2048 };
+    const int at_once = rows < 3 ? UNROLLED : 1;
+    __m256i sum[ROWS][VECTORS];
+    const int64_t plane = 4 * groups;
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int p = 0; p < VECTORS; p++)
+            sum[i][p] = LOAD(b + p * (int)sizeof(__m256i));
+    b += sizeof(grt_qgemm_planes_head);
+    int64_t x = 0;
+    for (; x + at_once <= groups; x += at_once, a += at_once * A_FEW, b += at_once * GRT_QGEMM_GROUP_BYTES)
+#pragma GCC unroll 4
+        for (int g = 0; g < at_once; g++) {
+            if (rows < 3) /* they wait for B */
+                _mm_prefetch(b + g * GRT_QGEMM_GROUP_BYTES + AHEAD, _MM_HINT_T0);
+            add_group_of_planes(rows, both, a + g * A_FEW, lda, plane, b + g * GRT_QGEMM_GROUP_BYTES, sum);
+        }
+    for (; at_once > 1 && x < groups; x++, a += A_FEW, b += GRT_QGEMM_GROUP_BYTES)
+        add_group_of_planes(rows, both, a, lda, plane, b, sum);
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int p = 0; p < VECTORS; p++)
+            STORE(sums + i * WIDTH + p * 8, sum[i][p]);
 }
 
 /* `rows` is a constant where this is inlined. */
-static inline __attribute__((always_inline)) void multiply_few(const int rows, int64_t groups, const char *a,
-                                                               int64_t lda, const char *b, int32_t *sums)
+static inline __attribute__((always_inline)) void
+multiply_planes(const int rows, int64_t groups, const char *a, int64_t lda, const char *b, int32_t *sums)
 {
-    const __m256i lower = _mm256_set1_epi16(0xff);
-    const int at_once = rows < 3 ? 4 : 2; /* elements: as many as there are registers for */
-    __m256i left[ROWS], right[ROWS];
-#pragma GCC unroll 6
-    for (int i = 0; i < rows; i++)
-        left[i] = right[i] = _mm256_sub_epi32(_mm256_setzero_si256(), spread_word(a + i * lda));
-    a += 4 * sizeof(int16_t);
-    for (int64_t x = 0; x < 4 * groups; x += at_once) {
-        if (rows < 3) /* they wait for B */
-            _mm_prefetch(b + 2048, _MM_HINT_T0);
-#pragma GCC unroll 2
-        for (int h = 0; h < at_once; h += 2, a += 2 * sizeof(int16_t), b += 2 * GRT_QGEMM_NR) {
-            const __m256i both = LOAD(b), of_left = _mm256_and_si256(both, lower),
-                          of_right = upper_bytes(both);
-#pragma GCC unroll 6
-            for (int i = 0; i < rows; i++) {
-                const __m256i v = spread_word(a + i * lda);
-                left[i] = ADD(left[i], _mm256_madd_epi16(v, of_left));
-                right[i] = ADD(right[i], _mm256_madd_epi16(v, of_right));
-            }
-        }
-    }
-#pragma GCC unroll 6
-    for (int i = 0; i < rows; i++) {
-        STORE(sums + i * WIDTH, left[i]);
-        STORE(sums + i * WIDTH + 8, right[i]);
-    }
+    if (((const grt_qgemm_planes_head *)(const void *)b)->both)
+        multiply_few(rows, true, groups, a, lda, b, sums);
+    else
+        multiply_few(rows, false, groups, a, lda, b, sums);
 }
 
 static void multiply_few_rows(int rows, int panels, int64_t groups, const void *a, int64_t lda, const void *b,
@@ -108,22 +141,22 @@ static void multiply_few_rows(int rows, int panels, int64_t groups, const void *
     (void)panel_stride;
     switch (rows) {
     case 1:
-        multiply_few(1, groups, a, lda, b, sums);
+        multiply_planes(1, groups, a, lda, b, sums);
         break;
     case 2:
-        multiply_few(2, groups, a, lda, b, sums);
+        multiply_planes(2, groups, a, lda, b, sums);
         break;
     case 3:
-        multiply_few(3, groups, a, lda, b, sums);
+        multiply_planes(3, groups, a, lda, b, sums);
         break;
     case 4:
-        multiply_few(4, groups, a, lda, b, sums);
+        multiply_planes(4, groups, a, lda, b, sums);
         break;
     case 5:
-        multiply_few(5, groups, a, lda, b, sums);
+        multiply_planes(5, groups, a, lda, b, sums);
         break;
     default:
-        multiply_few(ROWS, groups, a, lda, b, sums);
+        multiply_planes(ROWS, groups, a, lda, b, sums);
     }
 }
 
@@ -133,11 +166,11 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void)
                                          .mr = ROWS,
                                          .panels = PANELS,
                                          .wide = true,
-                                         .halved = true,
+                                         .planes = true,
                                          .step = 1,
                                          .block = multiply_few_rows,
                                          .finish = finish_rows,
-                                         .widen = widen_behind_sum,
+                                         .split = split_row,
                                          .row_sums = sum_rows};
     static const grt_qgemm_kernel kernel = {.name = "avx2",
                                             .mr = ROWS,

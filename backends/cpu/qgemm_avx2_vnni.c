@@ -20,6 +20,7 @@
 #define LOAD(p)      _mm256_loadu_si256((const __m256i *)(p))
 #define STORE(p, v)  _mm256_storeu_si256((__m256i *)(p), v)
 #define SPREAD(v)    _mm256_set1_epi32(v)
+#define ADD          _mm256_add_epi32
 #define DOT(s, a, b) _mm256_dpbusd_avx_epi32(s, a, b)
 #include "backends/cpu/qgemm_block.inc"
 #include "backends/cpu/qgemm_finish_avx2.inc"

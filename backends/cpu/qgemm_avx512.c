@@ -20,6 +20,7 @@
 #define LOAD         _mm512_loadu_si512
 #define STORE        _mm512_storeu_si512
 #define SPREAD       _mm512_set1_epi32
+#define ADD          _mm512_add_epi32
 #define DOT(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
 #include "backends/cpu/qgemm_block.inc"
 #include "backends/cpu/qgemm_finish_avx512.inc"

@@ -9,10 +9,13 @@
  * (a1 + b2) * (a2 + b1), less a1 * a2, which is the same for a row, and b1 * b2, which is the same for a
  * column (Winograd's inner product). A group is 128 bytes, for each column int16 of elements 2 and 4 of four
  * and, behind those of all columns, of 1 and 3; a panel begins with what its columns lose, a row of A with
- * what it loses, and has elements 1, 3, 2 and 4. Halved: bytes of B plus 128, of columns j and j + 8 side
- * by side, so that one operation on int16 takes each out, elements 1 and 2 of four for all columns, then 3
- * and 4; a row begins with 128 times its sum. Where rows are few, memory and the unpacking of bytes bound a
- * product. */
+ * what it loses, and has elements 1, 3, 2 and 4.
+ *
+ * Planes: an instruction multiplies bytes, A's without a sign by B's with one, and saturates sums of two
+ * products, so that two planes of A's bytes make a row. They are numbers less 128, first without their signs
+ * and then with them, which B's bytes take over: 2 * 128 * 127 fits 16 bits. Where a byte of B is -128, which
+ * has no opposite, they are numbers up to 127 and what is above, and both are multiplied. A panel begins with
+ * what its sums begin with. Such a kernel reads half the bytes of B, which bounds products of few rows. */
 #ifndef GRT_BACKENDS_CPU_QGEMM_KERNEL_H
 #define GRT_BACKENDS_CPU_QGEMM_KERNEL_H
 
@@ -61,7 +64,7 @@ typedef struct grt_qgemm_kernel {
     const char *name;
     int mr, panels; /* of a full block */
     bool wide;      /* int16: groups of 2, or of 4 in one of the forms: */
-    bool crossed, halved;
+    bool crossed, planes;
     const struct grt_qgemm_kernel *few; /* for products of few rows; NULL: this one */
     int step; /* panels are filled up with zeros to a multiple of that many groups */
     grt_qgemm_block *block;
@@ -70,6 +73,8 @@ typedef struct grt_qgemm_kernel {
     grt_qgemm_windows *windows;
     /* A row of n bytes as int16; crossed: n is a multiple of 16. */
     void (*widen)(const uint8_t *from, int64_t n, int16_t *to);
+    /* A row of k bytes as two planes, for a B of this panel. */
+    void (*split)(const uint8_t *from, int64_t k, const void *panel, uint8_t *to);
     void (*row_sums)(const uint8_t *a, int64_t lda, int64_t rows, int64_t k, int32_t *sums);
 } grt_qgemm_kernel;
 
@@ -82,7 +87,7 @@ static inline int grt_qgemm_group(const grt_qgemm_kernel *kernel)
 /* Of a panel: elements of a column, and bytes; what precedes a panel's groups, and a row's. */
 static inline int grt_qgemm_panel_group(const grt_qgemm_kernel *kernel)
 {
-    return kernel->wide && !kernel->crossed && !kernel->halved ? 2 : 4;
+    return kernel->wide && !kernel->crossed && !kernel->planes ? 2 : 4;
 }
 
 static inline int64_t grt_qgemm_panel_group_bytes(const grt_qgemm_kernel *kernel)
@@ -90,14 +95,23 @@ static inline int64_t grt_qgemm_panel_group_bytes(const grt_qgemm_kernel *kernel
     return kernel->crossed ? 2 * GRT_QGEMM_GROUP_BYTES : GRT_QGEMM_GROUP_BYTES;
 }
 
+/* What precedes a panel of a kernel with planes. */
+typedef struct grt_qgemm_planes_head {
+    int32_t sums[GRT_QGEMM_NR]; /* what is to be added to those of the columns */
+    int32_t both;               /* planes are multiplied both */
+    int32_t unused[15];
+} grt_qgemm_planes_head;
+
 static inline int64_t grt_qgemm_panel_head(const grt_qgemm_kernel *kernel)
 {
-    return kernel->crossed ? GRT_QGEMM_NR * (int64_t)sizeof(int32_t) : 0;
+    return kernel->crossed  ? GRT_QGEMM_NR * (int64_t)sizeof(int32_t)
+           : kernel->planes ? (int64_t)sizeof(grt_qgemm_planes_head)
+                            : 0;
 }
 
 static inline int64_t grt_qgemm_row_head(const grt_qgemm_kernel *kernel)
 {
-    return kernel->crossed || kernel->halved ? 4 * (int64_t)sizeof(int16_t) : 0;
+    return kernel->crossed ? 4 * (int64_t)sizeof(int16_t) : 0;
 }
 
 /* Groups of the taps of one column. */

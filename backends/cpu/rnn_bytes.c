@@ -18,6 +18,7 @@
 enum {
     ROWS = 12,
     WIDTH = GRT_QGEMM_WIDTH,
+    CHUNK = 4 * WIDTH,      /* columns that are multiplied in one go */
     PARALLEL_WORK = 400000, /* multiply-adds, as of other products of bytes */
 };
 
@@ -156,70 +157,70 @@ typedef struct row_range {
     int32_t sum; /* of the rounded row, less its zero points */
 } row_range;
 
-/* What is per column of a block. */
+/* What is per column of a chunk. */
 typedef struct columns {
-    int32_t sum[WIDTH], zero[WIDTH]; /* as B is packed */
-    float scale[WIDTH];
+    const int32_t *sum; /* as B is packed */
+    int32_t zero[CHUNK];
+    float scale[CHUNK];
 } columns;
 
-/* What all columns have in common, and zeros. */
-static columns common_columns(const cpu_rnn_bytes *b)
+/* What all columns have in common. */
+static void common_columns(const cpu_rnn_bytes *b, columns *out)
 {
-    columns of = {0};
-    for (int64_t j = 0; j < WIDTH; j++) {
-        of.zero[j] = b->zero_each ? 0 : rnn_bytes_zero_of(b, 0) - rnn_bytes_moved(b);
-        of.scale[j] = b->scale_each ? 0.0f : b->scale[0];
+    for (int64_t j = 0; j < CHUNK; j++) {
+        out->zero[j] = b->zero_each ? 0 : rnn_bytes_zero_of(b, 0) - rnn_bytes_moved(b);
+        out->scale[j] = b->scale_each ? 0.0f : b->scale[0];
     }
-    return of;
 }
 
 static void read_columns(const cpu_rnn_bytes *b, int64_t from, int64_t n, columns *out)
 {
-    memcpy(out->sum, grt_qgemm_column_sums(b->packed) + from, (size_t)n * sizeof *out->sum);
+    out->sum = grt_qgemm_column_sums(b->packed) + from;
     for (int64_t j = 0; b->zero_each && j < n; j++)
         out->zero[j] = rnn_bytes_zero_of(b, from + j) - rnn_bytes_moved(b);
     if (b->scale_each)
         memcpy(out->scale, b->scale + from, (size_t)n * sizeof *out->scale);
 }
 
-/* Sums less what both zero points add, scaled, added to `base`, which may be `out`. */
-CPU_BODY add_scaled_sums_body(const columns *of, uint32_t row_zero, uint32_t row_sum, float scale,
-                              const int32_t *sums, const float *base, float *out)
+/* A row of n columns: sums less what both zero points add, scaled, added to `base`, which may be `out`.
+ * Blocks of WIDTH sums are `step` apart. */
+CPU_BODY add_scaled_sums_body(const columns *of, int64_t n, uint32_t row_zero, uint32_t row_sum, float scale,
+                              const int32_t *sums, int64_t step, const float *base, float *out)
 {
+    for (int64_t x = 0; x < n; x += WIDTH, sums += step) {
+        const int64_t cols = n - x < WIDTH ? n - x : WIDTH;
 #pragma omp simd
-    for (int j = 0; j < WIDTH; j++) {
-        const uint32_t v =
-            (uint32_t)sums[j] - row_zero * (uint32_t)of->sum[j] - row_sum * (uint32_t)of->zero[j];
-        out[j] = base[j] + (float)(int32_t)v * (scale * of->scale[j]);
+        for (int64_t j = 0; j < cols; j++) {
+            const uint32_t v =
+                (uint32_t)sums[j] - row_zero * (uint32_t)of->sum[x + j] - row_sum * (uint32_t)of->zero[x + j];
+            out[x + j] = base[x + j] + (float)(int32_t)v * (scale * of->scale[x + j]);
+        }
     }
 }
 CPU_DISPATCH(add_scaled_sums,
-             (const columns *of, uint32_t row_zero, uint32_t row_sum, float scale, const int32_t *sums,
-              const float *base, float *out),
-             (of, row_zero, row_sum, scale, sums, base, out))
+             (const columns *of, int64_t n, uint32_t row_zero, uint32_t row_sum, float scale,
+              const int32_t *sums, int64_t step, const float *base, float *out),
+             (of, n, row_zero, row_sum, scale, sums, step, base, out))
 
-/* With packed weights: sums of what kernels read, corrected for both zero points. */
+/* With packed weights: sums of what kernels read, corrected for both zero points. `own_columns` begins with a
+ * whole block. */
 static void multiply_packed(const cpu_rnn_bytes *b, int rows, const row_range *own, const void *a,
-                            bool backwards, const float *bias, float *c)
+                            cpu_rnn_columns own_columns, bool backwards, const float *bias, float *c)
 {
-    _Alignas(64) int32_t sums[ROWS * WIDTH];
+    _Alignas(64) int32_t sums[ROWS * CHUNK];
     const grt_qgemm_b packed = {.k = b->k, .n = b->n, .is_signed = b->is_signed};
-    const int64_t blocks = (b->n + WIDTH - 1) / WIDTH;
-    columns of = common_columns(b);
-    for (int64_t x = 0; x < blocks; x++) {
-        const int64_t from = (backwards ? blocks - 1 - x : x) * WIDTH;
-        const int64_t n = b->n - from < WIDTH ? b->n - from : WIDTH;
+    const int64_t chunks = (own_columns.end - own_columns.first + CHUNK - 1) / CHUNK;
+    columns of;
+    common_columns(b, &of);
+    for (int64_t x = 0; x < chunks; x++) {
+        const int64_t from = own_columns.first + (backwards ? chunks - 1 - x : x) * CHUNK;
+        const int64_t n = own_columns.end - from < CHUNK ? own_columns.end - from : CHUNK;
         read_columns(b, from, n, &of);
-        grt_qgemm_sums(&packed, b->packed, a, rows, from, sums);
+        grt_qgemm_sums(&packed, b->packed, a, rows, from, n, sums);
         for (int i = 0; i < rows; i++) {
-            float last[WIDTH] = {0}, *to = c + i * b->n + from;
-            const float *base = bias ? bias + from : to;
-            if (n < WIDTH)
-                base = memcpy(last, base, (size_t)n * sizeof *base);
-            add_scaled_sums(&of, (uint32_t)own[i].range.zero, (uint32_t)own[i].sum, own[i].range.scale,
-                            sums + i * WIDTH, base, n < WIDTH ? last : to);
-            if (n < WIDTH)
-                memcpy(to, last, (size_t)n * sizeof *to);
+            float *to = c + i * b->n + from;
+            add_scaled_sums(&of, n, (uint32_t)own[i].range.zero, (uint32_t)own[i].sum, own[i].range.scale,
+                            sums + i * WIDTH, rows * WIDTH, bias ? bias + from : to, to);
         }
     }
 }
@@ -244,32 +245,46 @@ static void multiply_given(const cpu_rnn_bytes *b, const row_range *own, const t
 
 /* Up to ROWS rows. */
 static void rnn_bytes_run_rows(const cpu_rnn_bytes *b, int rows, const float *a, const range *all,
-                               bool backwards, const float *bias, float *c, const thread_scratch *t)
+                               cpu_rnn_columns own_columns, bool backwards, const float *bias, float *c,
+                               const thread_scratch *t)
 {
     const int64_t k = b->k, stride = grt_qgemm_row_bytes(k);
+    const grt_qgemm_b packed = {.k = k, .n = b->n, .is_signed = b->is_signed};
     row_range own[ROWS];
     for (int i = 0; i < rows; i++) {
         own[i].range = all ? *all : find_range(a + i * k, k);
         own[i].sum = round_row(a + i * k, k, own[i].range, t->bytes);
         if (b->packed)
-            grt_qgemm_put_row(t->bytes, k, t->rows + i * stride);
+            grt_qgemm_put_row(&packed, b->packed, t->bytes, t->rows + i * stride);
         else
             multiply_given(b, &own[i], t, bias, c + i * b->n);
     }
     if (b->packed)
-        multiply_packed(b, rows, own, t->rows, backwards, bias, c);
+        multiply_packed(b, rows, own, t->rows, own_columns, backwards, bias, c);
 }
 
-void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, bool apart, const float *bias,
-                       float *c, void *scratch, int threads)
+void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, const float *bias, float *c,
+                       void *scratch, int threads)
 {
     const int64_t k = b->k, n = b->n;
-    const range all = apart ? (range){0} : find_range(a, m * k);
+    const range all = find_range(a, m * k);
 #pragma omp parallel for num_threads(threads) if (m > ROWS && m * n * k > PARALLEL_WORK)
     for (int64_t row = 0; row < m; row += ROWS) {
         const int rows = m - row < ROWS ? (int)(m - row) : ROWS;
         const thread_scratch own = rnn_bytes_scratch_of(b, scratch, cpu_thread());
         const bool backwards = b->backwards != (row / ROWS % 2 != 0);
-        rnn_bytes_run_rows(b, rows, a + row * k, apart ? NULL : &all, backwards, bias, c + row * n, &own);
+        rnn_bytes_run_rows(b, rows, a + row * k, &all, (cpu_rnn_columns){0, n}, backwards, bias, c + row * n,
+                           &own);
+    }
+}
+
+void cpu_rnn_bytes_run_columns(const cpu_rnn_bytes *b, int64_t m, const float *a, cpu_rnn_columns own_columns,
+                               float *c, void *scratch, int thread)
+{
+    const thread_scratch own = rnn_bytes_scratch_of(b, scratch, thread);
+    for (int64_t row = 0; row < m; row += ROWS) {
+        const int rows = m - row < ROWS ? (int)(m - row) : ROWS;
+        const bool backwards = b->backwards != (row / ROWS % 2 != 0);
+        rnn_bytes_run_rows(b, rows, a + row * b->k, NULL, own_columns, backwards, NULL, c + row * b->n, &own);
     }
 }

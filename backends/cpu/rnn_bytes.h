@@ -31,9 +31,20 @@ cpu_rnn_bytes cpu_rnn_bytes_of(const grt_tensor *weights, const grt_tensor *scal
 /* Bytes of 64-byte aligned scratch for products of these sizes, and all smaller ones if `scratch` is not kept
  * between them. False: overflow. */
 bool cpu_rnn_bytes_scratch(int64_t k, int64_t n, int threads, size_t *out_bytes);
-/* c[m, n] = bias[n] + a[m, k] * weights; without a bias, c is added to. apart: each row of a has a range of
- * its own, else all have one. */
-void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, bool apart, const float *bias,
-                       float *c, void *scratch, int threads);
+/* c[m, n] = bias[n] + a[m, k] * weights; all rows of a have one range. */
+void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, const float *bias, float *c,
+                       void *scratch, int threads);
+
+/* Columns [first, end) of a product. first is a multiple of CPU_RNN_BYTES_BLOCK. */
+typedef struct cpu_rnn_columns {
+    int64_t first, end;
+} cpu_rnn_columns;
+
+enum { CPU_RNN_BYTES_BLOCK = 32 };
+
+/* Adds some columns of a product to c; each row of a has a range of its own. By one of the threads that share
+ * `scratch`. The weights are packed unless these are all columns. */
+void cpu_rnn_bytes_run_columns(const cpu_rnn_bytes *b, int64_t m, const float *a, cpu_rnn_columns own_columns,
+                               float *c, void *scratch, int thread);
 
 #endif

@@ -17,9 +17,10 @@
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 
 enum {
-    SHARED_STEP_OPS = 100000, /* multiply-adds of a step below which waiting for each other costs more */
-    SHARED_RUN_OPS = 60000,   /* of all steps, below which a second direction's thread costs more */
-    CHUNK_FLOATS = 64 * 1024, /* of weights that are multiplied in one go */
+    SHARED_STEP_OPS = 100000,  /* multiply-adds of a step below which waiting for each other costs more */
+    SHARED_BYTES_OPS = 400000, /* the same of bytes */
+    SHARED_RUN_OPS = 60000,    /* of all steps, below which a second direction's thread costs more */
+    CHUNK_FLOATS = 64 * 1024,  /* of weights that are multiplied in one go */
 };
 
 typedef struct rnn_state {
@@ -214,7 +215,8 @@ static int32_t team_of(const rnn_state *state, const rnn_shape *s, int32_t threa
     const double step = (double)s->batch * (double)state->layer.gates * (double)s->hidden * (double)s->hidden;
     if (threads < state->layer.directions || step * (double)s->steps < SHARED_RUN_OPS)
         return 1;
-    if (state->bytes || step < SHARED_STEP_OPS)
+    if (step < (state->bytes ? SHARED_BYTES_OPS : SHARED_STEP_OPS) ||
+        (state->bytes && !state->recurrent_bytes[0]))
         return state->layer.directions;
     const int64_t most = (s->hidden + GRT_GEMM_PANEL - 1) / GRT_GEMM_PANEL * state->layer.directions;
     const int32_t each = (int32_t)(threads < most ? threads : most) / state->layer.directions;
@@ -304,6 +306,7 @@ typedef struct span {
 /* What one thread does of each step of a direction. */
 typedef struct member {
     span gates, hidden; /* columns of the recurrent product, hidden values; whole panels but for the last */
+    int32_t index;      /* among those of its direction */
     bool waits;         /* for other members */
 } member;
 
@@ -391,8 +394,7 @@ static void project_bytes(const direction *d)
     const int64_t rows = longest * s->batch, rest = (s->steps - longest) * s->batch;
     const cpu_rnn_bytes b = rnn_bytes_of(d, W, W_SCALE);
     if (rows)
-        cpu_rnn_bytes_run(&b, rows, d->run->in[X]->data, false, d->bias, d->projected, d->scratch,
-                          d->run->threads);
+        cpu_rnn_bytes_run(&b, rows, d->run->in[X]->data, d->bias, d->projected, d->scratch, d->run->threads);
     memset(d->projected + rows * stacked, 0, (size_t)(rest * stacked) * sizeof *d->projected);
 }
 
@@ -435,8 +437,8 @@ static void rnn_recur(const direction *d, const member *m, bool backwards)
     }
     cpu_rnn_bytes b = rnn_bytes_of(d, R, R_SCALE);
     b.backwards = backwards;
-    cpu_rnn_bytes_run(&b, d->s->batch, d->h, true, NULL, d->gates, d->scratch,
-                      d->s->team > 1 ? 1 : d->run->threads);
+    cpu_rnn_bytes_run_columns(&b, d->s->batch, d->h, (cpu_rnn_columns){m->gates.first, m->gates.end},
+                              d->gates, d->scratch, m->index);
 }
 
 /* Members of a team wait for what the others have written. Without others there is nothing to call: outside
@@ -534,11 +536,11 @@ static void run_step(const direction *d, const member *m, int64_t i)
     wait_for_others(m);
 }
 
-static span rnn_share_of(int64_t n, int32_t index, int32_t members)
+/* Of n columns, in whole panels but for the last. */
+static span rnn_share_of(int64_t n, int64_t panel, int32_t index, int32_t members)
 {
-    const int64_t panels = (n + GRT_GEMM_PANEL - 1) / GRT_GEMM_PANEL;
-    const int64_t first = panels * index / members * GRT_GEMM_PANEL,
-                  end = panels * (index + 1) / members * GRT_GEMM_PANEL;
+    const int64_t panels = (n + panel - 1) / panel;
+    const int64_t first = panels * index / members * panel, end = panels * (index + 1) / members * panel;
     return (span){first < n ? first : n, end < n ? end : n};
 }
 
@@ -551,8 +553,10 @@ static void run_steps(const direction *directions, int32_t n, int32_t index, int
         const direction *d = &directions[i];
         member m = {.waits = members > 1};
         if (used)
-            m = (member){rnn_share_of(d->s->recur.n, index % members, members),
-                         rnn_share_of(d->s->hidden, index % members, members), members > 1};
+            m = (member){rnn_share_of(d->s->recur.n, d->state->bytes ? CPU_RNN_BYTES_BLOCK : GRT_GEMM_PANEL,
+                                      index % members, members),
+                         rnn_share_of(d->s->hidden, GRT_GEMM_PANEL, index % members, members),
+                         index % members, members > 1};
         for (int64_t step = 0; step < d->s->steps && (used || m.waits); step++)
             run_step(d, &m, step);
     }
