@@ -553,6 +553,59 @@ static ir_value *updated(const pass_context *context, ir_node *before, update *u
     return made ? made : write_box(context, before, u);
 }
 
+/* ---- rows whose places only the run knows ---- */
+
+/* Indices of rows as those of elements along `axis` of `updates`. */
+static ir_value *index_of_each(ir_node *before, ir_value *rows, ir_value *updates, int32_t axis)
+{
+    ir_graph *graph = before->graph;
+    const int32_t rank = updates->type.rank;
+    int64_t dims[GRT_MAX_RANK];
+    for (int32_t k = 0; k < rank; k++)
+        dims[k] = k == axis ? -1 : 1;
+    ir_value *list[] = {rows, ir_constant_ints(graph, NULL, dims, rank)};
+    ir_value *line = ir_node_out(ir_node_create(graph, before, "", "Reshape", before->desc.name, 2, list, 1));
+    ir_value *shape =
+        ir_node_out(ir_node_create(graph, before, "", "Shape", before->desc.name, 1, &updates, 1));
+    ir_value *both[] = {line, shape};
+    ir_value *each = ir_node_out(ir_node_create(graph, before, "", "Expand", before->desc.name, 2, both, 1));
+    return line && shape && each && op_infer_node(line->producer) == GRT_OK &&
+                   op_infer_node(shape->producer) == GRT_OK && op_infer_node(each->producer) == GRT_OK
+               ? each
+               : NULL;
+}
+
+/* Rows at computed places, as of a cache, are written between two Transposes, too. Along the axis itself,
+ * each element has an index, but the whole is not moved twice. Only where the rows are not as many. */
+static bool replace_row_scatter(pass_context *context, ir_node *node)
+{
+    enum { LEAST_SHARE = 4 };
+    int64_t perm[GRT_MAX_RANK], rows;
+    if (!rewrite_is(node, "ScatterND") ||
+        strcmp(grt_attr_string(&node->desc, "reduction", "none"), "none") != 0)
+        return false;
+    ir_value *indices = ir_in(node, 1);
+    update u = {.data = ir_in(node, 0), .updates = ir_in(node, 2)};
+    if (indices->type.data || indices->type.rank != 2 || u.data->type.rank < 2 ||
+        !grt_dim_equals(slice_updates_dims(indices), indices->type.dims[1], 1) ||
+        u.updates->type.rank != u.data->type.rank ||
+        !grt_dim_is_const(slice_updates_dims(indices), indices->type.dims[0], &rows) ||
+        rows > known_dim(u.data, 0) / LEAST_SHARE)
+        return false;
+    box_of_all(u.updates, &u.box);
+    if (!move_before_transpose(node, &u, perm))
+        return false;
+    ir_value *each = index_of_each(node, indices, u.updates, (int32_t)perm[0]);
+    ir_value *in[] = {u.data, each, u.updates};
+    ir_node *made =
+        each ? ir_node_create(node->graph, node, "", "ScatterElements", node->desc.name, 3, in, 1) : NULL;
+    if (made)
+        ir_attr_set_int(made, "axis", perm[0]);
+    ir_value *out = offered(context, made);
+    out = out ? slice_updates_in_order(node, out, perm) : NULL;
+    return out && rewrite_same_shape(&out->type, &node->out[0]->type) && rewrite_take_over(node->out[0], out);
+}
+
 /* ---- the sweep ---- */
 
 static bool replace_scatter(pass_context *context, ir_node *node)
@@ -599,7 +652,8 @@ static bool replace_transpose(ir_node *node)
 static grt_status slice_updates_visit(pass_context *context, ir_graph *graph)
 {
     for (ir_node *node = graph->first, *next; node; node = next) {
-        const bool gone = replace_scatter(context, node) || replace_slice(node) || replace_transpose(node);
+        const bool gone = replace_scatter(context, node) || replace_row_scatter(context, node) ||
+                          replace_slice(node) || replace_transpose(node);
         next = node->next; /* another node may be gone too */
         if (gone && ir_node_is_unused(node))
             ir_node_remove(node);

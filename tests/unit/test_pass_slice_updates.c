@@ -245,6 +245,27 @@ START_TEST(the_last_write_counts)
 }
 END_TEST
 
+#define CACHE(rows)                 \
+    "in x f32 2,8,3\n"              \
+    "in y f32 2," rows ",3\n"       \
+    "in at i64 " rows ",1\n"        \
+    "const two i64 - 2\n"           \
+    "i = Mod at two\n"              \
+    "xt = Transpose x perm=1,0,2\n" \
+    "yt = Transpose y perm=1,0,2\n" \
+    "zt = ScatterND xt i yt\n"      \
+    "z = Transpose zt perm=1,0,2\n" \
+    "out z\n"
+
+/* index_copy of one token by torch.export: the cache is not moved. */
+START_TEST(rows_at_computed_places)
+{
+    slice_updates_check(CACHE("1"), "Mod Transpose Transpose Reshape Shape Expand ScatterElements Transpose");
+    slice_updates_check(CACHE("3"), "Mod Transpose Transpose ScatterND Transpose"); /* of eight: too many */
+}
+END_TEST
+
 UNIT_SUITE(test_pass_slice_updates, NULL, NULL, all_of_it, a_range, indices_in_one_list_or_in_another_order,
            elements_along_an_axis, sums, into_a_constant, what_is_no_slice_stays, an_index_outside_stays,
-           dims_that_no_index_names_may_be_open, writes_of_writes, the_last_write_counts)
+           dims_that_no_index_names_may_be_open, writes_of_writes, the_last_write_counts,
+           rows_at_computed_places)
