@@ -48,6 +48,7 @@ graph_SOURCES += graph/passes/batch_branches.c
 graph_SOURCES += graph/passes/branch_family.h graph/passes/branch_family.c
 graph_SOURCES += graph/passes/causal_mask.c
 graph_SOURCES += graph/passes/softmax.c
+graph_SOURCES += graph/passes/planes.c
 graph_SOURCES += graph/passes/slice_updates.c
 graph_SOURCES += graph/passes/mask_rows.c
 graph_SOURCES += graph/passes/weight_rows.c
