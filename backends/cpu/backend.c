@@ -52,6 +52,7 @@ const grt_backend grt_backend_cpu = {
                .dilated_lines_last = true,
                .long_groups_last = true,
                .bfloat16_products = true,
+               .filters_channels = true,
                .folds_rows = true,
                .batch_limit = 1 << 20},
     .device_count = cpu_device_count,

@@ -68,3 +68,34 @@ grt_status grt_slice_plan(const grt_op_desc *desc, const grt_tensor *const *in, 
             return bad_dim(desc, axis, out->dims[axis], in[0]->dims[axis]);
     return GRT_OK;
 }
+
+grt_status grt_write_slice_plan(const grt_op_desc *desc, const grt_tensor *out, const grt_tensor *updates,
+                                grt_slice *slice)
+{
+    size_t n_starts, n_steps;
+    const int64_t *starts = grt_attr_ints(desc, "starts", &n_starts),
+                  *steps = grt_attr_ints(desc, "steps", &n_steps);
+    slice->offset = 0;
+    grt_dims_strides(out->dims, out->rank, slice->steps);
+    if (n_starts != (size_t)out->rank || n_steps != n_starts || updates->rank != out->rank)
+        return grt_fail_op(desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the output has rank %d, updates rank %d, and there are %zu starts and %zu steps",
+                           out->rank, updates->rank, n_starts, n_steps);
+    for (int32_t axis = 0; axis < out->rank; axis++) {
+        const int64_t n = updates->dims[axis];
+        int64_t last;
+        if (n == 0)
+            continue;
+        if (starts[axis] < 0 || steps[axis] < 1 || !grt_mul_i64(n - 1, steps[axis], &last) ||
+            !grt_add_i64(last, starts[axis], &last) || last >= out->dims[axis])
+            return grt_fail_op(
+                desc, GRT_STATUS_INVALID_ARGUMENT,
+                "dim %d of updates is %lld, which does not fit into the output's %lld from %lld "
+                "on, with step %lld",
+                axis, (long long)n, (long long)out->dims[axis], (long long)starts[axis],
+                (long long)steps[axis]);
+        slice->offset += starts[axis] * slice->steps[axis];
+        slice->steps[axis] *= n == 1 ? 1 : steps[axis];
+    }
+    return GRT_OK;
+}

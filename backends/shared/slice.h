@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slice: which elements of the input a result is made of. */
+/* Slice: which elements of the input a result is made of. graphrt::WriteSlice: which of the output come from
+ * the updates. */
 #ifndef GRT_BACKENDS_SHARED_SLICE_H
 #define GRT_BACKENDS_SHARED_SLICE_H
 
@@ -18,6 +19,10 @@ typedef struct grt_slice {
  * INVALID_ARGUMENT names the entry that does not fit. */
 grt_status grt_slice_plan(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
                           const grt_tensor *out, grt_slice *slice);
+
+/* The same for graphrt::WriteSlice: where the elements of the updates go in the output. */
+grt_status grt_write_slice_plan(const grt_op_desc *desc, const grt_tensor *out, const grt_tensor *updates,
+                                grt_slice *slice);
 
 #ifdef __cplusplus
 }

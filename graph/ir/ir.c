@@ -42,6 +42,7 @@ ir_graph *ir_graph_create(ir_module *module, ir_node *parent, const char *name)
         return NULL;
     graph->module = module;
     graph->parent = parent;
+    module->has_bodies = module->has_bodies || parent;
     graph->name = grt_arena_strdup(module->arena, name);
     return graph;
 }
@@ -538,6 +539,8 @@ void ir_attrs_copy(ir_node *to, const ir_node *from)
 
 grt_status ir_graph_walk(ir_graph *graph, grt_status (*visit)(ir_graph *graph, void *user), void *user)
 {
+    if (!graph->module->has_bodies)
+        return visit(graph, user);
     IR_FOR_EACH_NODE (node, graph)
         for (size_t i = 0; i < node->desc.n_attrs; i++)
             if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)

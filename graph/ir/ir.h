@@ -86,6 +86,7 @@ struct ir_module {
     int64_t ir_version;
     int64_t source_nodes; /* as imported, functions inlined, bodies included */
     int64_t next_id;      /* for fresh names */
+    bool has_bodies;      /* there has been a graph besides the main one */
     compile_budget budget;
     ir_declared *declared;
     ir_warnings warnings;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing by index: ScatterElements, Scatter, ScatterND, TensorScatter. The output has the first input's
- * shape. */
+/* Writing by index: ScatterElements, Scatter, ScatterND, TensorScatter; and graphrt::WriteSlice, where the
+ * indices are ranges. The output has the first input's shape. */
 #include "graph/ops/moves.h"
+#include "src/base/checked.h"
 
 #include <string.h>
 
@@ -97,11 +98,42 @@ static grt_status infer_tensor_scatter(infer *inf)
     return GRT_OK;
 }
 
+/* Element i of updates goes to starts + i * steps, dim by dim: what Slice reads, written. */
+static grt_status infer_write_slice(infer *inf)
+{
+    const ir_type *data = inf->in[0], *updates = inf->in[1];
+    size_t n_starts, n_steps;
+    const int64_t *starts = grt_attr_ints(inf->desc, "starts", &n_starts),
+                  *steps = grt_attr_ints(inf->desc, "steps", &n_steps);
+    GRT_TRY(infer_same_dtype(inf, 0, 1));
+    infer_set_like(inf, 0, data->dtype, data);
+    if (n_starts != n_steps || (data->rank >= 0 && (size_t)data->rank != n_starts) ||
+        (updates->rank >= 0 && (size_t)updates->rank != n_starts))
+        return infer_fail(inf, "data has rank %d, updates rank %d, and there are %zu starts and %zu steps",
+                          data->rank, updates->rank, n_starts, n_steps);
+    for (int32_t k = 0; k < (int32_t)n_starts; k++) {
+        int64_t size = 1, n = 1, distance;
+        const bool known = data->rank >= 0 && updates->rank >= 0 && infer_const(inf, data->dims[k], &size) &&
+                           infer_const(inf, updates->dims[k], &n);
+        if (starts[k] < 0 || steps[k] < 1)
+            return infer_fail(inf, "dim %d starts at %lld, with step %lld", k, (long long)starts[k],
+                              (long long)steps[k]);
+        if (known && n > 0 &&
+            (!grt_mul_i64(n - 1, steps[k], &distance) || !grt_add_i64(distance, starts[k], &distance) ||
+             distance >= size))
+            return infer_fail(inf, "dim %d of updates is %lld, which does not fit into data's %lld", k,
+                              (long long)n, (long long)size);
+    }
+    return GRT_OK;
+}
+
 static const op_attr elements_attrs[] = {
     {"axis", GRT_ATTR_INT, false}, {"reduction", GRT_ATTR_STRING, false}, {0}};
 static const op_attr nd_attrs[] = {{"reduction", GRT_ATTR_STRING, false}, {0}};
 static const op_attr axis_attrs[] = {{"axis", GRT_ATTR_INT, false}, {0}};
 static const op_attr cache_attrs[] = {{"axis", GRT_ATTR_INT, false}, {"mode", GRT_ATTR_STRING, false}, {0}};
+
+static const op_attr slice_attrs[] = {{"starts", GRT_ATTR_INTS, true}, {"steps", GRT_ATTR_INTS, true}, {0}};
 
 static const op_row rows[] = {
     {.domain = "",
@@ -146,5 +178,16 @@ static const op_row rows[] = {
      .attrs = cache_attrs,
      .precision = OP_WIDE,
      .infer = infer_tensor_scatter},
+    {.domain = "graphrt",
+     .name = "WriteSlice",
+     .since = 1,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = slice_attrs,
+     .precision = OP_FOLLOWS,
+     .cost = OP_COST_MOVE,
+     .infer = infer_write_slice},
 };
 OP_TABLE(scatter, rows);

@@ -278,12 +278,16 @@ static bool step_slice(grt_dims *dims, const ir_node *node, const ir_value *valu
     return true;
 }
 
+/* Parts whose place is found by adding up those before. Lists of more are branches (pass `batch_branches`).
+ */
+enum { MOST_SPLIT = 256 };
+
 static bool step_split(grt_dims *dims, const ir_node *node, const ir_value *value, index_map *map)
 {
     const ir_type *in = &ir_in(node, 0)->type;
     const int64_t axis = grt_axis(grt_attr_int(&node->desc, "axis", 0), in->rank);
     int64_t start = 0, size;
-    if (axis < 0)
+    if (axis < 0 || value->out_index >= MOST_SPLIT)
         return false;
     for (int32_t i = 0; i < value->out_index; i++) {
         const ir_value *part = node->out[i];

@@ -78,6 +78,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(fold, 1, KEEPS, "compute what depends on constants only")                                           \
     X(fold_if, 1, KEEPS, "take the branch of an If whose condition is known")                             \
     X(simplify, 1, KEEPS, "remove no-ops, join reshapes and transposes")                                  \
+    X(slice_updates, 2, KEEPS, "write slices of tensors as such, not by an index for each element")       \
     X(symbolic_sizes, 1, KEEPS, "ask the model's inputs for sizes that they have")                        \
     X(dce, 1, KEEPS, "remove nodes whose results nobody uses")                                            \
     X(quantised, 2, DROPS, "make integer steps of products and convolutions of 8-bit numbers")            \
@@ -93,6 +94,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(causal_mask, 2, DROPS, "let attention hide later keys by itself instead of by a mask")              \
     X(mask_rows, 2, KEEPS, "make one row of attention masks whose rows are equal")                        \
     X(affine, 2, DROPS, "put scales and shifts per channel into weights")                                 \
+    X(planes, 2, DROPS, "compute one filter for every channel as a filter for each")                      \
     X(whole_groups, 2, DROPS, "compute 1 x 1 convolutions in narrow groups with all channels")            \
     X(phases, 2, DROPS, "compute transposed convolutions as convolutions")                                \
     X(batch_branches, 2, DROPS, "compute branches of one form as one batch")                              \

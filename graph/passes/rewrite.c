@@ -236,6 +236,8 @@ static grt_status each_graph(pass_context *context, ir_graph *graph,
                              grt_status (*visit)(pass_context *context, ir_graph *graph))
 {
     GRT_TRY(visit(context, graph));
+    if (!graph->module->has_bodies)
+        return GRT_OK;
     IR_FOR_EACH_NODE (node, graph)
         for (size_t i = 0; i < node->desc.n_attrs; i++)
             if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)

@@ -44,6 +44,9 @@ static void push_graph(work *w, ir_graph *graph)
             if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
                 push_graph(w, node->desc.attrs[i].graph);
         node->mark = IDLE;
+        for (int32_t i = 0; i < node->n_out; i++)
+            if (node->out[i])
+                node->out[i]->mark = 0;
         simplify_push(w, node);
     }
 }
@@ -489,29 +492,31 @@ static bool rule_transpose(work *w, ir_node *node)
 
 /* ---- slices ---- */
 
-static bool only_sliced(const ir_value *value)
+/* mark: how many uses there were when one was found that is no slice. Until one is gone it need not be looked
+ * for again, by each of many slices. */
+static bool only_sliced(ir_value *value)
 {
+    if (value->mark && value->mark == value->n_uses)
+        return false;
     for (const ir_use *use = value->uses; use; use = use->next)
-        if (!rewrite_is(use->node, "Slice") || use->index != 0)
+        if (!rewrite_is(use->node, "Slice") || use->index != 0) {
+            value->mark = value->n_uses;
             return false;
+        }
     return true;
 }
 
-/* A part of what was transposed: transpose the part only. */
-static bool slice_before_transpose(work *w, ir_node *node)
+/* The Slice of what was transposed becomes the Transpose of a Slice, if its axes are known. */
+static void slice_first(work *w, ir_node *node, ir_value *x, const int64_t *perm)
 {
-    ir_node *transpose = rewrite_producer(ir_in(node, 0), "Transpose");
-    ir_value *x = transpose ? ir_in(transpose, 0) : NULL;
-    int64_t perm[GRT_MAX_RANK], moved[GRT_MAX_RANK], n;
+    int64_t moved[GRT_MAX_RANK], n;
     const int64_t *axes;
-    if (!x || transpose->graph != node->graph || !permutation(transpose, x->type.rank, perm) ||
-        node->n_in > 5 || !ir_const_ints(ir_in(node, 3), &axes, &n) || n > x->type.rank ||
-        !only_sliced(ir_in(node, 0)))
-        return false;
+    if (node->n_in > 5 || !ir_const_ints(ir_in(node, 3), &axes, &n) || n > x->type.rank)
+        return;
     for (int64_t i = 0; i < n; i++) {
         int64_t axis = grt_axis(axes[i], x->type.rank);
         if (axis < 0)
-            return false;
+            return;
         moved[i] = perm[axis];
     }
     ir_value *in[5] = {x, ir_in(node, 1), ir_in(node, 2),
@@ -519,11 +524,30 @@ static bool slice_before_transpose(work *w, ir_node *node)
     ir_node *part =
         in[3] ? ir_node_create(node->graph, node, "", "Slice", node->desc.name, node->n_in, in, 1) : NULL;
     if (!part || op_infer_node(part) != GRT_OK)
-        return false;
+        return;
     simplify_push(w, part);
     become_transpose(node, part->out[0], perm, x->type.rank);
+    (void)changed(w, node);
+}
+
+/* Parts of what was transposed: transpose the parts only. All of them at once, as each asks for the others.
+ */
+static bool slice_before_transpose(work *w, ir_node *node)
+{
+    ir_node *transpose = rewrite_producer(ir_in(node, 0), "Transpose");
+    ir_value *x = transpose ? ir_in(transpose, 0) : NULL;
+    int64_t perm[GRT_MAX_RANK], n;
+    const int64_t *axes;
+    if (!x || transpose->graph != node->graph || !permutation(transpose, x->type.rank, perm) ||
+        !ir_const_ints(ir_in(node, 3), &axes, &n) || !only_sliced(ir_in(node, 0)))
+        return false;
+    for (ir_use *use = transpose->out[0]->uses, *next; use; use = next) {
+        next = use->next;
+        if (use->graph == node->graph)
+            slice_first(w, use->node, x, perm);
+    }
     drop_if_dead(transpose);
-    return changed(w, node);
+    return rewrite_is(node, "Transpose");
 }
 
 static bool rule_slice(work *w, ir_node *node)

@@ -21,6 +21,7 @@ typedef struct grt_device_traits {
     bool bfloat16_products;  /* precision bf16 means products alone: their factors are rounded as they are
                                 read,  values between stay float32 */
     bool joins_networks;     /* a chain of small batched products is faster as one kernel */
+    bool filters_channels;   /* a filter for each channel is faster than one for images of a channel */
     bool folds_rows;         /* element-wise ops around sums of rows are faster as one kernel */
     bool loads_code; /* code and libraries' tables are loaded by what uses them first: sessions do so before
                         they are ready */

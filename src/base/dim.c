@@ -30,6 +30,9 @@ typedef struct facts {
     bool is_size;
 } facts;
 
+/* Constants that were asked for last, by their low bits: most of what is asked for is one of few sizes. */
+enum { RECENT_CONSTANTS = 64 };
+
 struct grt_dims {
     struct {
         grt_dim_expr *v;
@@ -45,6 +48,11 @@ struct grt_dims {
         named_symbol **v;
         int32_t n, capacity;
     } symbols;
+    struct {
+        int64_t value;
+        grt_dim dim;
+        bool set;
+    } recent[RECENT_CONSTANTS];
     int32_t fresh;
     bool failed;
 };
@@ -149,7 +157,14 @@ static grt_dim intern(grt_dims *table, grt_dim_op op, grt_dim a, grt_dim b, int6
 
 grt_dim grt_dim_const(grt_dims *table, int64_t value)
 {
-    return intern(table, GRT_DIM_CONST, 0, 0, value);
+    const size_t place = ((uint64_t)value ^ (uint64_t)value >> 6) % RECENT_CONSTANTS;
+    if (table->recent[place].set && table->recent[place].value == value)
+        return table->recent[place].dim;
+    const grt_dim dim = intern(table, GRT_DIM_CONST, 0, 0, value);
+    table->recent[place].value = value;
+    table->recent[place].dim = dim;
+    table->recent[place].set = dim >= 0;
+    return dim;
 }
 
 static grt_dim add_symbol(grt_dims *table, const char *name)

@@ -382,6 +382,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_mirror = {
                .merges_products = true,
                .half_floats = true,
                .joins_networks = true,
+               .filters_channels = true,
                .folds_rows = true,
                .loads_code = true,
                .merges_small_steps = true,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ScatterElements, ScatterND, TensorScatter: copy, check all indices, then write in order, so that the last
- * of equal indices wins and reductions are the same on every run. */
+/* ScatterElements, ScatterND, TensorScatter, graphrt::WriteSlice: copy, check all indices, then write in
+ * order, so that the last of equal indices wins and reductions are the same on every run. */
 #include "backends/cpu/move.h"
+#include "backends/shared/slice.h"
 
 #include "src/base/float.h"
 
@@ -239,6 +240,24 @@ static grt_status run_tensor_scatter(const grt_run *run)
     return GRT_OK;
 }
 
+static grt_status run_write_slice(const grt_run *run)
+{
+    const grt_tensor *updates = run->in[1];
+    grt_tensor *out = run->out[0];
+    grt_slice slice;
+    int64_t from[GRT_MAX_RANK];
+    GRT_TRY(grt_write_slice_plan(run->desc, out, updates, &slice));
+    start_output(run);
+    if (grt_tensor_elements(updates) == 0)
+        return GRT_OK;
+    grt_dims_strides(updates->dims, updates->rank, from);
+    cpu_move move = {.size = grt_dtype_size(out->dtype)};
+    for (int32_t k = 0; k < out->rank; k++)
+        cpu_move_axis(&move, updates->dims[k], slice.steps[k], from[k]);
+    cpu_move_run(&move, cpu_at(out->data, slice.offset, move.size), updates->data, run->threads);
+    return GRT_OK;
+}
+
 static const grt_kernel_row rows[] = {
     {.op = "ScatterElements",
      .domain = "",
@@ -263,5 +282,10 @@ static const grt_kernel_row rows[] = {
      .create = create_scatter,
      .destroy = free,
      .run = run_tensor_scatter},
+    {.op = "WriteSlice",
+     .domain = "graphrt",
+     .types = {CPU_MOVABLE, CPU_MOVABLE},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .run = run_write_slice},
 };
 CPU_KERNELS(scatter, rows);

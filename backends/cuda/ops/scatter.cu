@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ScatterElements, ScatterND, TensorScatter. */
+/* ScatterElements, ScatterND, TensorScatter, graphrt::WriteSlice. */
+#include "backends/cuda/copy.h"
 #include "backends/cuda/indexed.cuh"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/pointwise_eval.h"
+#include "backends/shared/slice.h"
 
 namespace
 {
@@ -278,6 +280,32 @@ grt_status cuda_run_tensor_scatter(const grt_run *r)
     return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put_entries, r, s);
 }
 
+grt_status reshape_write_slice(grt_reshape *r)
+{
+    const grt_tensor *updates = r->in[1], *out = r->out[0];
+    int64_t from[GRT_MAX_RANK];
+    grt_slice slice;
+    cuda_copy *copy;
+    GRT_TRY(grt_write_slice_plan(r->desc, out, updates, &slice));
+    GRT_TRY(cuda_state(&copy));
+    grt_dims_strides(updates->dims, updates->rank, from);
+    cuda_copy_begin(copy, out->dtype);
+    copy->to_offset = slice.offset;
+    for (int32_t k = 0; k < out->rank; k++)
+        cuda_copy_axis(copy, updates->dims[k], slice.steps[k], from[k]);
+    cuda_copy_end(copy);
+    r->shape = copy;
+    return GRT_OK;
+}
+
+grt_status cuda_run_write_slice(const grt_run *r)
+{
+    GRT_TRY(cuda_start_output(r));
+    if (grt_tensor_elements(r->in[1]) == 0)
+        return GRT_OK;
+    return cuda_copy_run((const cuda_copy *)r->shape, r->out[0]->data, r->in[1]->data, cuda_stream(r));
+}
+
 const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "ScatterElements",
@@ -308,6 +336,13 @@ const grt_kernel_row rows[] = {
      .reshape = reshape_tensor_scatter,
      .release_shape = free,
      .run = cuda_run_tensor_scatter},
+    {.domain = "graphrt",
+     .op = "WriteSlice",
+     .types = {CUDA_MOVABLE, CUDA_MOVABLE},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .reshape = reshape_write_slice,
+     .release_shape = free,
+     .run = cuda_run_write_slice},
 };
 
 } // namespace

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ten times the moves take about ten times as long: one value that is cut into many parts, and a long chain.
+ */
+#include "graph/ir/infer.h"
+#include "tests/unit/ir_text.h"
+#include "tests/unit/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static ir_value *move(ir_value *x, const char *op, ir_value *shape)
+{
+    ir_value *in[] = {x, shape};
+    return ir_node_out(ir_node_create(x->graph, NULL, "", op, "", shape ? 2 : 1, in, 1));
+}
+
+static ir_value *turned(ir_value *x)
+{
+    ir_value *out = move(x, "Transpose", NULL);
+    ir_attr_set_ints(out->producer, "perm", (int64_t[]){0, 2, 1}, 3);
+    return out;
+}
+
+static ir_value *row(ir_value *x, int64_t k)
+{
+    ir_graph *g = x->graph;
+    ir_value *in[] = {x, ir_constant_ints(g, NULL, &k, 1), ir_constant_ints(g, NULL, (int64_t[]){k + 1}, 1),
+                      ir_constant_ints(g, NULL, (int64_t[]){0}, 1)};
+    return ir_node_out(ir_node_create(g, NULL, "", "Slice", "", 4, in, 1));
+}
+
+/* Every row of what was transposed. */
+static void rows_of_transpose(ir_value *x, ir_value **parts, int32_t n)
+{
+    ir_value *y = turned(x);
+    for (int32_t k = 0; k < n; k++)
+        parts[k] = row(y, k);
+}
+
+/* The same beside another reader, which keeps the Transpose where it is. */
+static void rows_beside_another(ir_value *x, ir_value **parts, int32_t n)
+{
+    ir_value *y = turned(x);
+    for (int32_t k = 0; k < n; k++)
+        parts[k] = row(y, k);
+    ir_graph_add_output(x->graph, move(y, "Relu", NULL));
+}
+
+static void parts_of_split(ir_value *x, ir_value **parts, int32_t n)
+{
+    ir_node *split = ir_node_create(x->graph, NULL, "", "Split", "", 1, &x, n);
+    ir_attr_set_int(split, "num_outputs", n);
+    for (int32_t k = 0; k < n; k++)
+        parts[k] = turned(split->out[k]);
+}
+
+static void chain(ir_value *x, ir_value **parts, int32_t n)
+{
+    ir_value *shape = ir_constant_ints(x->graph, NULL, (int64_t[]){n, 4, 6}, 3);
+    for (int32_t k = 0; k < n; k++) {
+        x = turned(move(x, "Reshape", shape));
+        parts[k] = row(x, 0);
+    }
+}
+
+typedef void (*maker)(ir_value *x, ir_value **parts, int32_t n);
+
+/* Processor seconds that the pass takes, the less of two. */
+static double growth_seconds(maker make, const char *pass, int32_t n)
+{
+    double least = 0;
+    for (int i = 0; i < 2; i++) {
+        ir_module *module;
+        ck_assert_int_eq(ir_module_create(&module), GRT_OK);
+        ir_graph *g = module->main = ir_graph_create(module, NULL, "main");
+        grt_dim *dims = GRT_ARENA_ARRAY(module->arena, grt_dim, 3);
+        for (int32_t k = 0; k < 3; k++)
+            dims[k] = grt_dim_const(module->dims, (int64_t[]){n, 4, 6}[k]);
+        ir_value *x = ir_value_create(g, "x"), **parts = GRT_ARENA_ARRAY(module->arena, ir_value *, n);
+        x->type = (ir_type){.dtype = GRT_DTYPE_FLOAT, .rank = 3, .dims = dims};
+        ir_graph_add_input(g, x, NULL);
+        make(x, parts, n);
+        ir_node *joined = ir_node_create(g, NULL, "", "Concat", "", n, parts, 1);
+        ir_attr_set_int(joined, "axis", 0);
+        ir_graph_add_output(g, joined->out[0]);
+        ck_assert_msg(ir_infer(module) == GRT_OK, "%s", grt_last_error());
+        struct timespec from, to;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+        (void)ir_text_pass(module, pass);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+        ir_module_release(module);
+        const double s = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+        least = i && least < s ? least : s;
+    }
+    return least;
+}
+
+/* Memory that is out of the caches costs a factor of two to four; a quadratic search has ten times as much.
+ */
+static void check_growth(const char *what, maker make)
+{
+    static const char *const passes[] = {"simplify", "slice_updates", "moves", "equal_parts"};
+    enum { FEW = 2000, FACTOR = 10, SLACK = 4 };
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+        const double few = growth_seconds(make, passes[i], FEW),
+                     many = growth_seconds(make, passes[i], FEW * FACTOR);
+        if (getenv("GRAPHRT_TEST_SHOW"))
+            fprintf(stderr, "%s, %s: %.4f s for %d, %.4f s for %d times as many\n", what, passes[i], few, FEW,
+                    many, FACTOR);
+        ck_assert_msg(many < SLACK * FACTOR * few + 0.05,
+                      "%s, %s: %.4f s for %d, %.4f s for %d times as many", what, passes[i], few, FEW, many,
+                      FACTOR);
+    }
+}
+
+START_TEST(parts)
+{
+    check_growth("rows of a Transpose", rows_of_transpose);
+    check_growth("rows of a Transpose with another reader", rows_beside_another);
+    check_growth("parts of a Split", parts_of_split);
+}
+END_TEST
+
+START_TEST(long_chains)
+{
+    check_growth("a chain", chain);
+}
+END_TEST
+
+UNIT_SUITE(test_pass_growth, NULL, NULL, parts, long_chains)
