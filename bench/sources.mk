@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks: run by bench/run.sh, never by make.
 EXTRA_DIST += bench/README.md bench/run.sh bench/common.py bench/table.py bench/peers/ort_bench.py bench/peers/torch_infer.py bench/peers/torch_overlap.py
-EXTRA_DIST += bench/cpu_speed.py bench/gpu_speed.py bench/exports.py bench/catalogue.py bench/catalogue_vision.py bench/catalogue_language.py bench/catalogue_torch.py bench/catalogue_families.py bench/catalogue_timm.py bench/catalogue_tasks.py bench/catalogue_transformers.py bench/catalogue_layers.py bench/exports_sweep.py bench/peers/ort_turns.py bench/device_run.py bench/peers/torch_exports.py bench/peers/ort_exports.py bench/startup.py bench/memory.py bench/compile_time.py bench/host_overhead.py bench/overlap.py
+EXTRA_DIST += bench/cpu_speed.py bench/gpu_speed.py bench/exports.py bench/catalogue.py bench/catalogue_vision.py bench/catalogue_language.py bench/catalogue_torch.py bench/catalogue_families.py bench/catalogue_timm.py bench/catalogue_tasks.py bench/catalogue_transformers.py bench/catalogue_layers.py bench/catalogue_more.py bench/exports_sweep.py bench/peers/ort_turns.py bench/device_run.py bench/peers/torch_exports.py bench/peers/ort_exports.py bench/startup.py bench/memory.py bench/compile_time.py bench/host_overhead.py bench/overlap.py
 EXTRA_DIST += bench/cpu_speed.py bench/gpu_speed.py bench/exports.py bench/device_run.py bench/peers/torch_exports.py bench/peers/ort_exports.py bench/peers/older_cpu.py bench/peers/older_cpu.c bench/startup.py bench/first_result.py bench/memory.py bench/compile_time.py bench/host_overhead.py bench/overlap.py
 EXTRA_DIST += bench/cuda_conformance.py bench/init_scaling.py bench/init_scaling/floor.c
 # The files there have dates in their names: whatever there is.
