@@ -107,6 +107,22 @@ static bool wanted(const char *name, int argc, char **argv)
     return argc == 0;
 }
 
+/* A name of no test would be a run of none that looks like a success. */
+static bool names_are_known(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        bool known = false;
+        for (int k = 0; k < N_TESTS; k++)
+            known |= !strcmp(argv[i], tests[k].name);
+        if (!known) {
+            fprintf(stderr, "device: no test is called '%s'; usage: device [--model FILE.onnx] [TEST]...\n",
+                    argv[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     const char *path = "models/digits/digits.onnx";
@@ -117,6 +133,8 @@ int main(int argc, char **argv)
         path = argv[2];
         at = 3;
     }
+    if (!names_are_known(argc - at, argv + at))
+        return 2;
     const bool there = run_alone(has_device, path) == 0;
     for (int i = 0; i < N_TESTS; i++) {
         if (!wanted(tests[i].name, argc - at, argv + at))
