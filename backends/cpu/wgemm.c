@@ -15,7 +15,6 @@
 
 enum {
     NR = GRT_WGEMM_NR,
-    FEW = GRT_WGEMM_FEW,     /* rows that are multiplied in registers */
     STRIP_BYTES = 512 << 10, /* of weights as float32 */
     PARALLEL_WORK = 100000,
 };
@@ -100,6 +99,12 @@ static const grt_wgemm_kernel *wgemm_kernel(void)
     return grt_wgemm_kernel_c();
 }
 
+/* How many rows are multiplied in registers. */
+static int64_t wgemm_few_rows(void)
+{
+    return wgemm_kernel()->few_rows;
+}
+
 static grt_wgemm_panel panel_at(const grt_wgemm *w, int64_t i)
 {
     return (grt_wgemm_panel){w->numbers + i * panel_words(w), w->zeros + i * w->blocks * NR,
@@ -108,7 +113,7 @@ static grt_wgemm_panel panel_at(const grt_wgemm *w, int64_t i)
 
 static void run_few(const grt_wgemm *w, int64_t m, int64_t i, const float *a, const float *bias, float *y)
 {
-    float sums[FEW * NR];
+    float sums[GRT_WGEMM_FEW * NR];
     const grt_wgemm_panel p = panel_at(w, i);
     const int64_t cols = wgemm_min64(NR, w->n - i * NR);
     wgemm_kernel()->few(w, (int)m, &p, a, sums);
@@ -152,7 +157,7 @@ bool grt_wgemm_scratch_bytes(const grt_wgemm *w, int64_t m, int threads, size_t 
     size_t strip, gemm;
     cpu_layout layout = {0};
     *out_bytes = 0;
-    if (m <= FEW)
+    if (m <= wgemm_few_rows())
         return true;
     if (!wgemm_sizes(w, m, &strip, &gemm))
         return false;
@@ -180,7 +185,7 @@ static void wgemm_run_strip(const grt_wgemm *w, int64_t m, int64_t first, const 
 void grt_wgemm_run(const grt_wgemm *w, int64_t m, const float *a, const float *bias, float *y, void *scratch,
                    int threads)
 {
-    const bool is_few = m <= FEW;
+    const bool is_few = m <= wgemm_few_rows();
     const int64_t step = is_few ? 1 : strip_panels(w), count = (panels_of(w) + step - 1) / step;
     size_t bytes = 0;
     if (!grt_wgemm_scratch_bytes(w, m, 1, &bytes) || m <= 0)

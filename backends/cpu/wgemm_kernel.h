@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GRT_WGEMM_NR = 16, GRT_WGEMM_FEW = 4 };
+enum { GRT_WGEMM_NR = 16, GRT_WGEMM_ROWS = 12, GRT_WGEMM_FEW = 16 };
 
 /* Panels of 16 columns. Numbers are unsigned; a group is 16 words, one a column, of consecutive numbers, as
  * many as fit, the first in the lowest bits. Each block of k begins with a group of its own. */
@@ -31,7 +31,8 @@ typedef struct grt_wgemm_panel {
 } grt_wgemm_panel;
 
 typedef struct grt_wgemm_kernel {
-    /* sums: rows x 16, of 1 to GRT_WGEMM_FEW rows of a, which are w->k apart. */
+    int few_rows; /* up to so many, at most GRT_WGEMM_FEW, `few` is faster than `widen` and a product */
+    /* sums: rows x 16, of rows of a, which are w->k apart. */
     void (*few)(const grt_wgemm *w, int rows, const grt_wgemm_panel *p, const float *a, float *sums);
     /* out: w->k x 16, the panel as the float32 product has it. */
     void (*widen)(const grt_wgemm *w, const grt_wgemm_panel *p, float *out);

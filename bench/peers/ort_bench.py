@@ -54,6 +54,8 @@ def measure(path, options):
     settings.intra_op_num_threads = options.threads
     settings.inter_op_num_threads = 1
     settings.log_severity_level = 3
+    for name, value in options.config:
+        settings.add_session_config_entry(name, value)
 
     start = time.perf_counter()
     session = ort.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
@@ -94,6 +96,13 @@ def dim(text):
     return name, int(size)
 
 
+def entry(text):
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.onnx")
@@ -104,6 +113,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of the inputs")
     parser.add_argument("--dim", dest="dims", type=dim, action="append", default=[], metavar="NAME=SIZE",
                         help="size of a symbolic dim (default 1)")
+    parser.add_argument("--config", type=entry, action="append", default=[], metavar="NAME=VALUE", help="an entry of the session's configuration")
     parser.add_argument("--int-limit", type=int, default=100, help="integer inputs are below this")
     parser.add_argument("--inputs-dir", type=Path, help="where to keep the inputs as .npy")
     options = parser.parse_args()

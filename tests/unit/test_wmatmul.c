@@ -32,7 +32,11 @@ static const weights_case cases[] = {{GRT_DTYPE_UINT4, 1, 64, 48, 16, true, true
                                      {GRT_DTYPE_UINT8, 6, 61, 40, -2, false, true, true, false},
                                      {GRT_DTYPE_FLOAT8E4M3FN, 2, 30, 17, -2, false, false, true, false},
                                      {GRT_DTYPE_UINT4, 2, 96, 40, 32, true, true, false, true},
-                                     {GRT_DTYPE_UINT8, 9, 40, 17, 0, false, true, true, true}};
+                                     {GRT_DTYPE_UINT8, 9, 40, 17, 0, false, true, true, true},
+                                     {GRT_DTYPE_UINT4, 13, 75, 50, 32, true, true, false, false},
+                                     {GRT_DTYPE_INT8, 14, 70, 33, 16, true, true, false, false},
+                                     {GRT_DTYPE_UINT2, 6, 75, 20, 32, true, true, false, false},
+                                     {GRT_DTYPE_FLOAT4E2M1, 16, 50, 33, 32, true, false, true, false}};
 
 /* one_zero: instead of as many equal ones as there are scales, which DequantizeLinear wants. */
 static void add_weights(op_runner *r, const weights_case *c, const uint8_t *w, const float *scale,
