@@ -2,8 +2,6 @@
 /* Building and rewriting graphs. */
 #include "graph/ir/ir.h"
 
-#include "src/base/float.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,117 +129,6 @@ void ir_value_forget_name(ir_value *value)
     const ir_value *fresh = ir_value_fresh(value->graph, value->name);
     if (fresh)
         value->name = fresh->name;
-}
-
-static bool set_constant(ir_value *value, const grt_tensor *tensor)
-{
-    ir_module *module = value->graph->module;
-    grt_dim *dims = GRT_ARENA_ARRAY(module->arena, grt_dim, tensor->rank);
-    if (!dims)
-        return false;
-    for (int32_t i = 0; i < tensor->rank; i++)
-        dims[i] = grt_dim_const(module->dims, tensor->dims[i]);
-    value->type = (ir_type){.dtype = tensor->dtype, .rank = tensor->rank, .dims = dims, .data = tensor};
-    return true;
-}
-
-ir_value *ir_constant(ir_graph *graph, const char *name, const grt_tensor *tensor)
-{
-    ir_value *value = name ? ir_value_create(graph, name) : ir_value_fresh(graph, "constant");
-    return value && set_constant(value, tensor) ? value : NULL;
-}
-
-static ir_value *constant_copy(ir_graph *graph, const char *hint, grt_tensor t, const void *data)
-{
-    grt_arena *arena = graph->module->arena;
-    t.data = grt_arena_memdup(arena, data, grt_tensor_bytes(&t));
-    grt_tensor *kept = grt_arena_memdup(arena, &t, sizeof t);
-    ir_value *value = t.data && kept ? ir_value_fresh(graph, hint) : NULL;
-    return value && set_constant(value, kept) ? value : NULL;
-}
-
-ir_value *ir_constant_ints(ir_graph *graph, const char *hint, const int64_t *values, int64_t n)
-{
-    return constant_copy(graph, hint, (grt_tensor){.dtype = GRT_DTYPE_INT64, .rank = 1, .dims = {n}}, values);
-}
-
-ir_value *ir_constant_int(ir_graph *graph, const char *hint, int64_t value)
-{
-    return constant_copy(graph, hint, (grt_tensor){.dtype = GRT_DTYPE_INT64}, &value);
-}
-
-/* The nearest int64; 0 for NaN. */
-static int64_t saturated(double value)
-{
-    if (value >= -0x1p63 && value < 0x1p63)
-        return (int64_t)value;
-    return value > 0 ? INT64_MAX : value < 0 ? INT64_MIN : 0;
-}
-
-ir_value *ir_constant_scalar(ir_graph *graph, const char *hint, grt_dtype dtype, double value)
-{
-    union {
-        double d[2]; /* the largest element there is */
-        float f[2];
-        uint16_t h;
-        int64_t i[2];
-    } u = {.i = {saturated(value)}}; /* little endian: narrower integers are its first bytes */
-    switch (dtype) {
-    case GRT_DTYPE_DOUBLE:
-    case GRT_DTYPE_COMPLEX128:
-        u.d[0] = value;
-        break;
-    case GRT_DTYPE_FLOAT:
-    case GRT_DTYPE_COMPLEX64:
-        u.f[0] = (float)value;
-        u.f[1] = 0;
-        break;
-    case GRT_DTYPE_FLOAT16:
-        u.h = grt_float_to_half((float)value);
-        break;
-    case GRT_DTYPE_BFLOAT16:
-        u.h = grt_float_to_bfloat16((float)value);
-        break;
-    default:
-        break;
-    }
-    return constant_copy(graph, hint, (grt_tensor){.dtype = dtype}, &u);
-}
-
-bool ir_const_ints(const ir_value *value, const int64_t **out_values, int64_t *out_n)
-{
-    const grt_tensor *t = value ? value->type.data : NULL;
-    if (!t || (t->dtype != GRT_DTYPE_INT64 && t->dtype != GRT_DTYPE_INT32))
-        return false;
-    *out_n = grt_tensor_elements(t);
-    if (t->dtype == GRT_DTYPE_INT64) {
-        *out_values = t->data;
-        return true;
-    }
-    int64_t *wide = GRT_ARENA_ARRAY(value->graph->module->arena, int64_t, *out_n);
-    for (int64_t i = 0; wide && i < *out_n; i++)
-        wide[i] = grt_tensor_int(t, i);
-    *out_values = wide;
-    return wide != NULL;
-}
-
-bool ir_const_int(const ir_value *value, int64_t *out)
-{
-    const int64_t *v;
-    int64_t n;
-    if (!ir_const_ints(value, &v, &n) || n != 1)
-        return false;
-    *out = v[0];
-    return true;
-}
-
-bool ir_const_float(const ir_value *value, double *out_value)
-{
-    const grt_tensor *t = value ? value->type.data : NULL;
-    if (!t || !grt_dtype_in(t->dtype, GRT_SET_NUMBERS) || grt_tensor_elements(t) != 1)
-        return false;
-    *out_value = grt_tensor_double(t, 0);
-    return true;
 }
 
 /* ---- nodes ---- */
