@@ -39,4 +39,4 @@ bench/init_scaling/floor: $(top_srcdir)/bench/init_scaling/floor.c
 	@$(MKDIR_P) $(@D)
 	$(AM_V_CC)$(CC) -O2 -std=gnu11 $(CUDA_CPPFLAGS) $< -o $@ -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
 endif
-EXTRA_DIST += bench/weight_products.py
+EXTRA_DIST += bench/weight_products.py bench/weight_products_cpu.py
