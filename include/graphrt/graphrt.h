@@ -4,7 +4,9 @@
  * This header includes its parts; a program includes this one. Open a model and create a session on a device (session.h),
  * create a context and run (context.h). value.h has values that are not plain tensors, info.h what models and sessions tell,
  * pool.h many runs at once, state.h what stays between runs, compile.h plans that are made offline, tune.h the cache of
- * algorithms, custom.h operators of one's own.
+ * algorithms, custom.h operators of one's own, memory.h limits and memory of devices, weights.h weights that are replaced, trace.h
+ * messages and what runs do. Include by name, where you use them: quantize.h (8 and 4 bits), watch.h (each tensor that a step makes),
+ * processes.h (sessions in processes of their own), faults.h (what is lost with a device that fails).
  *
  * Rules for every function, unless its comment says otherwise:
  *
