@@ -52,6 +52,7 @@ static char *search_form(precision_search *s, const eight_bits *form, bool *out_
     if (*out_failed || !q->path) {
         if (!*out_failed && !s->a->quiet)
             tool_print("  %s for no layer: %s\n", form->name, grt_last_error());
+        quantised_model_release(q);
         return NULL;
     }
     if ((double)q->quantised < form->least * (double)q->layers) {
