@@ -96,13 +96,13 @@ __device__ void load_initial(const resident_job<T> &job, int32_t d, int32_t slic
     }
 }
 
-/* The hidden states after `step` steps, once they are there. */
+/* The hidden states of the slice's first `rows` rows after `step` steps, once they are there. */
 __device__ __forceinline__ void receive(const rnn_tiles &t, const uint2 *messages, uint32_t step, int32_t d,
-                                        int32_t slice, char *hidden)
+                                        int32_t slice, int32_t rows, char *hidden)
 {
     enum { AT_ONCE = 4 };
     const uint2 *from = messages + rnn_message_at(&t, (int32_t)step, d, slice, 0);
-    const int32_t pairs = t.row_words / 2, all = t.rows * pairs;
+    const int32_t pairs = t.row_words / 2, all = rows * pairs;
     for (int32_t first = threadIdx.x; first < all; first += THREADS * AT_ONCE) {
         uint4 v[AT_ONCE];
         bool missing;
@@ -197,18 +197,18 @@ __device__ __forceinline__ void multiply_chunks(const rnn_tiles &t, const uint32
         }
 }
 
-/* Sigmoid and tanh: in full for float32, to 1e-7 of 1 for narrower results. */
-template <class T> __device__ __forceinline__ float sigmoid(float x)
+/* Sigmoid and tanh: in full for float32, to 1e-7 of 1 where products are narrower. */
+template <bool FULL> __device__ __forceinline__ float sigmoid(float x)
 {
-    return sizeof(T) == 4 ? 1 / (1 + expf(-x)) : __fdividef(1, 1 + __expf(-x));
+    return FULL ? 1 / (1 + expf(-x)) : __fdividef(1, 1 + __expf(-x));
 }
-template <class T> __device__ __forceinline__ float hyperbolic_tangent(float x)
+template <bool FULL> __device__ __forceinline__ float hyperbolic_tangent(float x)
 {
-    return sizeof(T) == 4 ? tanhf(x) : 1 - __fdividef(2, 1 + __expf(2 * x));
+    return FULL ? tanhf(x) : 1 - __fdividef(2, 1 + __expf(2 * x));
 }
 
 /* One unit of one row: its place, its state, and the step's inputs. */
-template <class T, int GATES> struct unit {
+template <class T, int GATES, bool FULL> struct unit {
     bool there;
     int64_t b, j, length;
     float h, c, bias[GATES], inner_bias;
@@ -258,14 +258,14 @@ template <class T, int GATES> struct unit {
         for (int g = 0; g < GATES; g++)
             x[g] = cuda_widen(input[g]) + bias[g] + (GATES == 3 && g == 2 ? 0 : sums[g]);
         if constexpr (GATES == 4) {
-            c = sigmoid<T>(x[2]) * c + sigmoid<T>(x[0]) * hyperbolic_tangent<T>(x[3]);
-            h = sigmoid<T>(x[1]) * hyperbolic_tangent<T>(c);
+            c = sigmoid<FULL>(x[2]) * c + sigmoid<FULL>(x[0]) * hyperbolic_tangent<FULL>(x[3]);
+            h = sigmoid<FULL>(x[1]) * hyperbolic_tangent<FULL>(c);
         } else if constexpr (GATES == 3) {
-            const float keep = sigmoid<T>(x[0]);
-            const float fresh = hyperbolic_tangent<T>(x[2] + sigmoid<T>(x[1]) * (sums[2] + inner_bias));
+            const float keep = sigmoid<FULL>(x[0]);
+            const float fresh = hyperbolic_tangent<FULL>(x[2] + sigmoid<FULL>(x[1]) * (sums[2] + inner_bias));
             h = (1 - keep) * fresh + keep * h;
         } else {
-            h = !relu ? hyperbolic_tangent<T>(x[0]) : x[0] < 0 ? 0 : x[0];
+            h = !relu ? hyperbolic_tangent<FULL>(x[0]) : x[0] < 0 ? 0 : x[0];
         }
     }
 };
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     uint32_t *weights = (uint32_t *)memory;
     char *hidden = memory + (size_t)t.chunks * GATES * RNN_UNITS * RNN_CHUNK_WORDS * 4;
     float *part = (float *)(hidden + ROWS * t.pitch);
-    unit<T, GATES> units[EACH];
+    unit<T, GATES, STRICT> units[EACH];
     const bool works = (int)threadIdx.x < ITEMS; /* whole warps */
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
@@ -304,9 +304,13 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
     cuda_rnn_resident_load_weights<T>(job, d, part_of, weights);
     load_initial<T>(job, d, slice, hidden);
+    /* Rows behind the batch's end stay zeros: nobody sends them, nobody waits for them. */
+    const int32_t rows = (int32_t)min((int64_t)ROWS, job.at.n.batch - (int64_t)slice * ROWS);
     for (int64_t i = 0; i < job.at.n.steps; i++) {
-        if (i > 0)
-            receive(t, job.messages, (uint32_t)i, d, slice, hidden);
+        if (i > 0 && rows == ROWS) /* a constant: these loops are half of a step */
+            receive(t, job.messages, (uint32_t)i, d, slice, ROWS, hidden);
+        else if (i > 0)
+            receive(t, job.messages, (uint32_t)i, d, slice, rows, hidden);
         __syncthreads();
         multiply_chunks<T, GATES, EIGHTS, STRICT>(t, weights, hidden, part);
         __syncthreads();
@@ -316,7 +320,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         for (int e = 0; e < EACH; e++) {
             const int32_t item = threadIdx.x + e * THREADS;
             const int32_t row = rnn_item_row(item, ROWS), at = rnn_item_unit(item, ROWS);
-            unit<T, GATES> &u = units[e];
+            unit<T, GATES, STRICT> &u = units[e];
             float sums[GATES] = {};
             for (int32_t k = 0; k < t.splits; k++)
 #pragma unroll
@@ -325,7 +329,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             if (i < u.length)
                 u.update(sums, job.relu);
             const uint32_t word = word_of(u.h, (const T *)nullptr);
-            if (i + 1 < job.at.n.steps && (sizeof(T) == 4 || item % 2 == 0))
+            if (i + 1 < job.at.n.steps && row < rows && (sizeof(T) == 4 || item % 2 == 0))
                 send(job.messages + rnn_message_at(&t, (int32_t)i + 1, d, slice, row) +
                          ((int64_t)part_of * RNN_UNITS + at) * (int32_t)sizeof(T) / 4,
                      word, (uint32_t)i + 1);
@@ -337,7 +341,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
-        const unit<T, GATES> &u = units[e];
+        const unit<T, GATES, STRICT> &u = units[e];
         if (u.there && job.data.last_h)
             job.data.last_h[job.at.state(d, u.b) + u.j] = cuda_narrow<T, float>(u.h);
         if (u.there && job.data.last_c)
