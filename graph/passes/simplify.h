@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of pass `simplify` share: the worklist, what a rule does to its node, and the rules. */
+#ifndef GRT_GRAPH_PASSES_SIMPLIFY_H
+#define GRT_GRAPH_PASSES_SIMPLIFY_H
+
+#include "graph/passes/rewrite.h"
+
+/* Nodes that are to be looked at. node->mark says which are. */
+typedef struct simplify_work {
+    pass_context *context;
+    ir_node **stack;
+    size_t n, capacity;
+    bool failed;
+} simplify_work;
+
+/* Unless it is queued or removed; NULL: nothing. */
+void simplify_queue(simplify_work *w, ir_node *node);
+void simplify_queue_users(simplify_work *w, const ir_value *value);
+void simplify_queue_graph(simplify_work *w, ir_graph *graph); /* all its nodes, and those of bodies */
+ir_node *simplify_next(simplify_work *w);                     /* NULL: there is none, or see w->failed */
+
+/* Output 0 is the value `to`: the node goes. False, with nothing changed, if it must stay. */
+bool simplify_becomes(simplify_work *w, ir_node *node, ir_value *to);
+/* Counts a change of the node; it and its users are looked at again. True. */
+bool simplify_changed(simplify_work *w, ir_node *node);
+void simplify_drop_if_dead(ir_node *node); /* removes it if nothing uses its outputs */
+
+/* Has output 0 provably the shape of tensor input i? */
+bool simplify_keeps_shape(const ir_node *node, int32_t i);
+/* Is input i a constant whose integers all are `value`? */
+bool simplify_all_ints_are(const ir_node *node, int32_t i, int64_t value);
+/* Makes the node a Reshape of `x`, if it can be (rewrite_become_reshape). */
+bool simplify_become_reshape(simplify_work *w, ir_node *node, ir_value *x);
+/* The node's perm, or its default. False if the rank is unknown or another one. */
+bool simplify_permutation(const ir_node *node, int32_t rank, int64_t *out_perm);
+void simplify_become_transpose(ir_node *node, ir_value *x, const int64_t *perm, int32_t rank);
+
+/* Rules: true if the node was changed or removed. */
+bool simplify_identity(simplify_work *w, ir_node *node);
+bool simplify_only_output(simplify_work *w, ir_node *node);
+bool simplify_same_shape(simplify_work *w, ir_node *node);
+bool simplify_dropout(simplify_work *w, ir_node *node);
+bool simplify_cast(simplify_work *w, ir_node *node);
+bool simplify_pad(simplify_work *w, ir_node *node);
+bool simplify_tile(simplify_work *w, ir_node *node);
+bool simplify_clip(simplify_work *w, ir_node *node);
+/* x + 0, x * 1 and the like, where input `constant` is `value` everywhere. */
+bool simplify_neutral(simplify_work *w, ir_node *node, int32_t constant, double value);
+bool simplify_involution(simplify_work *w, ir_node *node); /* f(f(x)) */
+bool simplify_sum(simplify_work *w, ir_node *node);
+bool simplify_div(simplify_work *w, ir_node *node);
+bool simplify_pow(simplify_work *w, ir_node *node);
+bool simplify_expand(simplify_work *w, ir_node *node);
+bool simplify_reshape(simplify_work *w, ir_node *node);
+bool simplify_transpose(simplify_work *w, ir_node *node);
+bool simplify_slice(simplify_work *w, ir_node *node);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* No-ops: nodes whose output is one of their inputs. */
+#include "graph/passes/simplify.h"
+
+static bool constant_is(const ir_node *node, int32_t i, double value)
+{
+    double v;
+    return ir_const_float(ir_in(node, i), &v) && v == value;
+}
+
+bool simplify_identity(simplify_work *w, ir_node *node)
+{
+    return simplify_becomes(w, node, ir_in(node, 0));
+}
+
+bool simplify_only_output(simplify_work *w, ir_node *node)
+{
+    return node->n_out == 1 && simplify_keeps_shape(node, 0) && simplify_becomes(w, node, ir_in(node, 0));
+}
+
+bool simplify_same_shape(simplify_work *w, ir_node *node)
+{
+    return simplify_keeps_shape(node, 0) && simplify_becomes(w, node, ir_in(node, 0));
+}
+
+static bool is_false(const ir_value *flag)
+{
+    const grt_tensor *t = flag->type.data;
+    return t && t->dtype == GRT_DTYPE_BOOL && grt_tensor_elements(t) == 1 && !*(const uint8_t *)t->data;
+}
+
+bool simplify_dropout(simplify_work *w, ir_node *node)
+{
+    return (!ir_in(node, 2) || is_false(ir_in(node, 2))) && simplify_becomes(w, node, ir_in(node, 0));
+}
+
+/* Does every value of `from` survive a trip through `through`? */
+static bool is_lossless(grt_dtype from, grt_dtype through)
+{
+    static const struct {
+        grt_dtype from;
+        grt_dtype_set through;
+    } pairs[] = {
+        {GRT_DTYPE_FLOAT16, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_BFLOAT16, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_FLOAT, GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_BOOL, GRT_SET_INTS | GRT_SET_FLOATS},
+        {GRT_DTYPE_INT8, GRT_BIT(INT16) | GRT_BIT(INT32) | GRT_BIT(INT64) | GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_UINT8, GRT_BIT(UINT16) | GRT_BIT(UINT32) | GRT_BIT(UINT64) | GRT_BIT(INT16) |
+                              GRT_BIT(INT32) | GRT_BIT(INT64) | GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_INT16, GRT_BIT(INT32) | GRT_BIT(INT64) | GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_INT32, GRT_BIT(INT64) | GRT_BIT(DOUBLE)},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i].from == from)
+            return grt_dtype_in(through, pairs[i].through);
+    return false;
+}
+
+bool simplify_cast(simplify_work *w, ir_node *node)
+{
+    ir_value *in = ir_in(node, 0);
+    grt_dtype to = node->out[0]->type.dtype;
+    if (!in || !to)
+        return false;
+    if (in->type.dtype == to)
+        return simplify_becomes(w, node, in);
+    ir_node *inner = rewrite_producer(in, "Cast");
+    if (inner && ir_in(inner, 0) && ir_in(inner, 0)->type.dtype == to && is_lossless(to, in->type.dtype))
+        return simplify_becomes(w, node, ir_in(inner, 0));
+    return false;
+}
+
+bool simplify_pad(simplify_work *w, ir_node *node)
+{
+    return simplify_all_ints_are(node, 1, 0) && simplify_keeps_shape(node, 0) &&
+           simplify_becomes(w, node, ir_in(node, 0));
+}
+
+bool simplify_tile(simplify_work *w, ir_node *node)
+{
+    return simplify_all_ints_are(node, 1, 1) && simplify_becomes(w, node, ir_in(node, 0));
+}
+
+bool simplify_clip(simplify_work *w, ir_node *node)
+{
+    return !ir_in(node, 1) && !ir_in(node, 2) && simplify_becomes(w, node, ir_in(node, 0));
+}
+
+/* x + 0, x * 1 and the like, where the constant does not change the shape. */
+bool simplify_neutral(simplify_work *w, ir_node *node, int32_t constant, double value)
+{
+    return constant_is(node, constant, value) && simplify_keeps_shape(node, 1 - constant) &&
+           simplify_becomes(w, node, ir_in(node, 1 - constant));
+}
+
+/* f(f(x)) */
+bool simplify_involution(simplify_work *w, ir_node *node)
+{
+    ir_node *inner = rewrite_producer(ir_in(node, 0), node->desc.op);
+    return inner && simplify_becomes(w, node, ir_in(inner, 0));
+}
