@@ -7,9 +7,11 @@
 #include "tools/piped.h"
 #include "tools/report.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 typedef struct request {
@@ -48,7 +50,7 @@ const tool_option cache_options[] = {
                 "why: run ops that the device has no kernel for on the CPU"),
     OPTION_TAKE(take_cache_shape, "--shape", "NAME=2x3x224", "why: shape of input NAME; may be repeated"),
     OPTION_CUSTOM_OPS,
-    OPTION_FLAG(request, json, "--json", "ls, why: report as JSON on standard output"),
+    OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
 };
 
@@ -91,9 +93,27 @@ static void list_row(void *user, const grt_cache_row *row)
     json_array_append_new(l->array, object);
 }
 
+/* A file that somebody named and that cannot be there, as its directory is not: a mistake. The user's own is
+ * made, with its directories, when there is something to keep. */
+static bool is_cache_directory_there(const request *r)
+{
+    struct stat st;
+    const char *set = getenv("GRAPHRT_ALGO_CACHE");
+    const char *file = r->file ? r->file : set && strcmp(set, "off") != 0 && strcmp(set, "0") != 0 ? set : "";
+    const char *slash = strrchr(file, '/');
+    char *directory = slash && slash > file ? strndup(file, (size_t)(slash - file)) : NULL;
+    const bool ok = !directory || stat(directory, &st) == 0;
+    if (!ok)
+        tool_error("cache %s: there is no '%s': directory '%s': %s", r->action, file, directory,
+                   strerror(errno));
+    free(directory);
+    return ok;
+}
+
 static int list_rows(const request *r)
 {
     char path[4096] = "";
+    struct stat st;
     listing l = {.r = r, .array = r->json ? json_array() : NULL};
     size_t damaged = 0;
     if ((!r->file && grt_cache_path(path, sizeof path) != GRT_OK) ||
@@ -110,6 +130,8 @@ static int list_rows(const request *r)
         return json_print(object) ? EXIT_GOOD : EXIT_BAD;
     }
     tool_print("%s: %zu rows", file, l.n);
+    if (stat(file, &st) != 0)
+        tool_print(": there is no such file yet");
     tool_print(damaged ? ", %zu damaged\n" : "\n", damaged);
     return EXIT_GOOD;
 }
@@ -218,6 +240,15 @@ static int explain_lookups(const request *r)
     return code;
 }
 
+static int print_count(const request *r, const char *name, size_t n)
+{
+    json_t *object = json_object();
+    if (r->argument)
+        json_object_set_new(object, "file", json_text(r->argument));
+    json_object_set_new(object, name, json_integer((json_int_t)n));
+    return json_print(object) ? EXIT_GOOD : EXIT_BAD;
+}
+
 static int prune_cache(const request *r)
 {
     size_t removed;
@@ -227,6 +258,8 @@ static int prune_cache(const request *r)
     }
     if (grt_cache_prune(r->file, r->days, r->matching, &removed) != GRT_OK)
         return tool_fail();
+    if (r->json)
+        return print_count(r, "removed", removed);
     tool_print("%zu rows removed\n", removed);
     return EXIT_GOOD;
 }
@@ -238,6 +271,8 @@ static int copy_cache(const request *r, bool export)
         return EXIT_BAD;
     if (grt_cache_copy(export ? r->file : r->argument, export ? r->argument : r->file, &n) != GRT_OK)
         return tool_fail();
+    if (r->json)
+        return print_count(r, "copied", n);
     tool_print("%zu rows %s %s\n", n, export ? "written to" : "read from", r->argument);
     return EXIT_GOOD;
 }
@@ -262,6 +297,8 @@ static int act_on_cache(request *r)
                    r->argument ? r->argument : actions[a].argument);
         return EXIT_BAD;
     }
+    if ((a == 0 || a == 2) && !is_cache_directory_there(r))
+        return EXIT_BAD;
     switch (a) {
     case 0:
         return list_rows(r);

@@ -17,9 +17,13 @@
 
 typedef struct keygen_request {
     const char *file;
+    bool json;
 } keygen_request;
 
-const tool_option keygen_options[] = {OPTION_TABLE_END};
+const tool_option keygen_options[] = {
+    OPTION_FLAG(keygen_request, json, "--json", "report as JSON on standard output"),
+    OPTION_TABLE_END,
+};
 
 static bool take_key_file(void *request, const char *value)
 {
@@ -43,8 +47,23 @@ static bool write_key(const char *path, const char *key, mode_t mode)
     return false;
 }
 
-static int create_key_files(const char *file)
+static bool print_keys(const keygen_request *r, const char *beside, const char *key)
 {
+    if (!r->json) {
+        tool_print("%s: the secret key, for graphc sign --key\n", r->file);
+        tool_print("%s: the public key, for graphrun --trust: %s\n", beside, key);
+        return true;
+    }
+    json_t *object = json_object();
+    json_object_set_new(object, "secret", json_text(r->file));
+    json_object_set_new(object, "public", json_text(beside));
+    json_object_set_new(object, "key", json_text(key));
+    return json_print(object);
+}
+
+static int create_key_files(const keygen_request *r)
+{
+    const char *file = r->file;
     char key[GRT_KEY_SIZE], secret[GRT_KEY_SIZE], *beside = NULL;
     int code = EXIT_BAD;
     if (grt_key_create(key, secret) != GRT_OK)
@@ -54,9 +73,7 @@ static int create_key_files(const char *file)
         tool_error("out of memory");
     } else if (write_key(file, secret, 0600)) {
         if (write_key(beside, key, 0666)) {
-            tool_print("%s: the secret key, for graphc sign --key\n", file);
-            tool_print("%s: the public key, for graphrun --trust: %s\n", beside, key);
-            code = EXIT_GOOD;
+            code = print_keys(r, beside, key) ? EXIT_GOOD : EXIT_BAD;
         } else {
             unlink(file);
         }
@@ -74,17 +91,19 @@ int keygen_command(const tool_command *command, int argc, char **argv)
         return code;
     if (!r.file)
         tool_error("no file is given; see %s keygen --help", tool_name);
-    return r.file ? create_key_files(r.file) : EXIT_BAD;
+    return r.file ? create_key_files(&r) : EXIT_BAD;
 }
 
 typedef struct sign_request {
     const char *plan, *key, *output;
+    bool json;
 } sign_request;
 
 const tool_option sign_options[] = {
     OPTION_TEXT(sign_request, key, "--key", "FILE", "the secret key, from graphc keygen"),
     OPTION_TEXT(sign_request, output, "-o", "FILE", "where the signed plan goes (default: in place of PLAN)"),
     OPTION_TEXT(sign_request, output, "--output", "FILE", NULL),
+    OPTION_FLAG(sign_request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
 };
 
@@ -99,8 +118,13 @@ static int sign_plan(const sign_request *r)
     if (!secret)
         return EXIT_BAD;
     const char *output = r->output ? r->output : r->plan;
-    const int code = grt_plan_sign(r->plan, output, secret) == GRT_OK ? EXIT_GOOD : tool_fail();
-    if (code == EXIT_GOOD)
+    int code = grt_plan_sign(r->plan, output, secret) == GRT_OK ? EXIT_GOOD : tool_fail();
+    if (code == EXIT_GOOD && r->json) {
+        json_t *object = json_object();
+        json_object_set_new(object, "plan", json_text(r->plan));
+        json_object_set_new(object, "output", json_text(output));
+        code = json_print(object) ? EXIT_GOOD : EXIT_BAD;
+    } else if (code == EXIT_GOOD)
         tool_print("%s: signed\n", output);
     explicit_bzero(secret, strlen(secret));
     free(secret);

@@ -245,6 +245,17 @@ check "cache why --json" fields cache_lookups "./graphc cache why $plan --device
     lookups.0.hit:boolean
 check "cache ls" says "heuristic .*op=.*gpu=null;" ./graphc cache ls
 check "cache ls --json" fields cache_rows "./graphc cache ls --json" file:string damaged:integer rows.0.key:string rows.0.bytes:integer
+check "cache ls of a file that is not there" says "/none.db: 0 rows: there is no such file yet" ./graphc cache ls --cache "$scratch/none.db"
+check "cache ls names a directory that is not there" says "directory '$scratch/absent': No such file" ./graphc cache ls --cache "$scratch/absent/algos.db"
+refuse 2 "cache ls where there is no directory" ./graphc cache ls --cache "$scratch/absent/algos.db"
+refuse 2 "cache ls --json where there is no directory" env GRAPHRT_ALGO_CACHE="$scratch/absent/algos.db" ./graphc cache ls --json
+refuse 2 "cache prune where there is no directory" ./graphc cache prune --all --cache "$scratch/absent/algos.db"
+check "a user who has no cache yet has no rows" env -u GRAPHRT_ALGO_CACHE XDG_CACHE_HOME="$scratch/absent" ./graphc cache ls
+check "cache export --json" fields cache_copied "./graphc cache export $scratch/also.db --json" file:string copied:integer
+check "cache import --json" fields cache_copied "./graphc cache import $scratch/also.db --json" file:string copied:integer
+check "cache prune --json" fields cache_pruned "./graphc cache prune --matching nothing --json" removed:integer
+check "keygen --json" fields keygen "./graphc keygen $scratch/pair --json" secret:string public:string key:string
+check "sign --json" fields sign "./graphc sign $plan --key $scratch/pair -o $scratch/signed.grt --json" plan:string output:string
 check "cache export" says "rows written" ./graphc cache export "$scratch/exported.db"
 check "tune --help" says "usage: graphc tune" ./graphc tune --help
 check "tune where nothing is to tune" says "there is nothing to tune" ./graphc tune "$plan" --device cpu
