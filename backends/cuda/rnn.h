@@ -26,7 +26,8 @@ template <class T> struct rnn_data {
 /* False if the layer has something that this kernel has not, or too many numbers. */
 bool rnn_resident_takes(const rnn_layer *layer, const rnn_size *size, grt_dtype dtype,
                         const struct cudaDeviceProp *device, rnn_tiles *out_tiles);
-cudaError_t rnn_resident_prepare(const rnn_layer *layer, const rnn_tiles *tiles, grt_dtype dtype);
+cudaError_t rnn_resident_prepare(const rnn_layer *layer, const rnn_size *size, const rnn_tiles *tiles,
+                                 grt_dtype dtype);
 /* messages: tiles->message_bytes of device memory. data: a rnn_data of the dtype's C++ type. */
 grt_status rnn_resident_run(const rnn_layer *layer, const rnn_size *size, const rnn_tiles *tiles,
                             grt_dtype dtype, const void *data, void *messages, cudaStream_t stream);

@@ -281,7 +281,8 @@ template <class T> __device__ __forceinline__ uint32_t word_of(float h, const T 
     return tensor_core<T>::pair(h, next);
 }
 
-template <class T, int GATES, int EIGHTS, bool STRICT>
+/* FEW: the batch has fewer rows than the one slice. */
+template <class T, int GATES, int EIGHTS, bool STRICT, bool FEW>
 __global__ void __launch_bounds__(THREADS, 1)
     cuda_rnn_resident_recur(const __grid_constant__ resident_job<T> job)
 {
@@ -304,12 +305,10 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
     cuda_rnn_resident_load_weights<T>(job, d, part_of, weights);
     load_initial<T>(job, d, slice, hidden);
-    /* Rows behind the batch's end stay zeros: nobody sends them, nobody waits for them. */
-    const int32_t rows = (int32_t)min((int64_t)ROWS, job.at.n.batch - (int64_t)slice * ROWS);
+    /* Of few rows, those that there are not stay zeros: nobody sends them, nobody waits for them. */
+    const int32_t rows = FEW ? (int32_t)job.at.n.batch : ROWS;
     for (int64_t i = 0; i < job.at.n.steps; i++) {
-        if (i > 0 && rows == ROWS) /* a constant: these loops are half of a step */
-            receive(t, job.messages, (uint32_t)i, d, slice, ROWS, hidden);
-        else if (i > 0)
+        if (i > 0)
             receive(t, job.messages, (uint32_t)i, d, slice, rows, hidden);
         __syncthreads();
         multiply_chunks<T, GATES, EIGHTS, STRICT>(t, weights, hidden, part);
@@ -329,7 +328,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             if (i < u.length)
                 u.update(sums, job.relu);
             const uint32_t word = word_of(u.h, (const T *)nullptr);
-            if (i + 1 < job.at.n.steps && row < rows && (sizeof(T) == 4 || item % 2 == 0))
+            if (i + 1 < job.at.n.steps && (!FEW || row < rows) && (sizeof(T) == 4 || item % 2 == 0))
                 send(job.messages + rnn_message_at(&t, (int32_t)i + 1, d, slice, row) +
                          ((int64_t)part_of * RNN_UNITS + at) * (int32_t)sizeof(T) / 4,
                      word, (uint32_t)i + 1);
@@ -351,26 +350,29 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 /* ---- choice ---- */
 
-template <class T, int GATES, bool STRICT> const void *by_rows(int32_t rows)
+/* Batches of fewer than eight rows are common; between eight and 32, what rows too many cost is little. */
+template <class T, int GATES, bool STRICT> const void *by_rows(int32_t rows, int64_t batch)
 {
-    return rows == 8    ? (const void *)cuda_rnn_resident_recur<T, GATES, 1, STRICT>
-           : rows == 16 ? (const void *)cuda_rnn_resident_recur<T, GATES, 2, STRICT>
-                        : (const void *)cuda_rnn_resident_recur<T, GATES, 4, STRICT>;
+    return rows == 8 && batch < 8 ? (const void *)cuda_rnn_resident_recur<T, GATES, 1, STRICT, true>
+           : rows == 8            ? (const void *)cuda_rnn_resident_recur<T, GATES, 1, STRICT, false>
+           : rows == 16           ? (const void *)cuda_rnn_resident_recur<T, GATES, 2, STRICT, false>
+                                  : (const void *)cuda_rnn_resident_recur<T, GATES, 4, STRICT, false>;
 }
 
-template <class T, bool STRICT> const void *by_gates(const rnn_tiles *t)
+template <class T, bool STRICT> const void *by_gates(const rnn_tiles *t, int64_t batch)
 {
-    return t->gates == 4   ? by_rows<T, 4, STRICT>(t->rows)
-           : t->gates == 3 ? by_rows<T, 3, STRICT>(t->rows)
-                           : by_rows<T, 1, STRICT>(t->rows);
+    return t->gates == 4   ? by_rows<T, 4, STRICT>(t->rows, batch)
+           : t->gates == 3 ? by_rows<T, 3, STRICT>(t->rows, batch)
+                           : by_rows<T, 1, STRICT>(t->rows, batch);
 }
 
-const void *cuda_rnn_resident_kernel_for(const rnn_layer *layer, const rnn_tiles *t, grt_dtype dtype)
+const void *cuda_rnn_resident_kernel_for(const rnn_layer *layer, const rnn_tiles *t, int64_t batch,
+                                         grt_dtype dtype)
 {
-    return dtype == GRT_DTYPE_FLOAT16    ? by_gates<__half, false>(t)
-           : dtype == GRT_DTYPE_BFLOAT16 ? by_gates<__nv_bfloat16, false>(t)
-           : layer->tf32                 ? by_gates<float, false>(t)
-                                         : by_gates<float, true>(t);
+    return dtype == GRT_DTYPE_FLOAT16    ? by_gates<__half, false>(t, batch)
+           : dtype == GRT_DTYPE_BFLOAT16 ? by_gates<__nv_bfloat16, false>(t, batch)
+           : layer->tf32                 ? by_gates<float, false>(t, batch)
+                                         : by_gates<float, true>(t, batch);
 }
 
 /* The activations that ONNX takes where none are named; RNN may have Relu. */
@@ -412,7 +414,8 @@ grt_status cuda_rnn_resident_launch(const rnn_layer *layer, const rnn_size *size
     config.numAttrs = 1;
     void *arguments[] = {&job};
     CUDA_TRY(cudaMemsetAsync(messages, 0, tiles->message_bytes, stream)); /* no step is 0 */
-    CUDA_TRY(cudaLaunchKernelExC(&config, cuda_rnn_resident_kernel_for(layer, tiles, dtype), arguments));
+    CUDA_TRY(cudaLaunchKernelExC(&config, cuda_rnn_resident_kernel_for(layer, tiles, size->batch, dtype),
+                                 arguments));
     return GRT_OK;
 }
 
@@ -428,14 +431,15 @@ bool rnn_resident_takes(const rnn_layer *layer, const rnn_size *size, grt_dtype 
                           device->sharedMemPerBlockOptin, out_tiles);
 }
 
-cudaError_t rnn_resident_prepare(const rnn_layer *layer, const rnn_tiles *tiles, grt_dtype dtype)
+cudaError_t rnn_resident_prepare(const rnn_layer *layer, const rnn_size *size, const rnn_tiles *tiles,
+                                 grt_dtype dtype)
 {
     int device = 0, most = 0;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (error == cudaSuccess)
-        error = cudaFuncSetAttribute(cuda_rnn_resident_kernel_for(layer, tiles, dtype),
+        error = cudaFuncSetAttribute(cuda_rnn_resident_kernel_for(layer, tiles, size->batch, dtype),
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, most);
     return error;
 }

@@ -97,7 +97,7 @@ grt_status plan_recurrence(const grt_reshape *r, const rnn_layer *s, rnn_shape *
     sh->resident = !peepholes && rnn_resident_takes(s, &sh->size, sh->dtype, &device->prop, &sh->tiles);
     if (sh->resident) {
         sh->other_bytes = sh->tiles.message_bytes;
-        CUDA_TRY(rnn_resident_prepare(s, &sh->tiles, sh->dtype));
+        CUDA_TRY(rnn_resident_prepare(s, &sh->size, &sh->tiles, sh->dtype));
         return GRT_OK;
     }
     GRT_TRY(rnn_steps_create(device, r->desc, s, &sh->size, sh->dtype, &sh->steps));
