@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups of pointwise ops: their programs are decoded, computed, and refused if wrong. */
+#include "src/base/float.h"
+#include "src/base/pointwise.h"
+#include "tests/unit/evaluate.h"
+#include "tests/unit/suite.h"
+
+#include <stdlib.h>
+
+START_TEST(groups_compute_their_program)
+{
+    /* LeakyRelu((x + b) * 2) where mask, else 0.5; b per column, mask per row */
+    enum { ROWS = 53, COLUMNS = 91 };
+    static float x[ROWS * COLUMNS], b[COLUMNS];
+    static uint16_t xh[ROWS * COLUMNS], bh[COLUMNS];
+    uint8_t mask[ROWS];
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        xh[i] = grt_float_to_half(x[i] = (float)(i * 31 % 257 - 128) / 16);
+    for (int i = 0; i < COLUMNS; i++)
+        bh[i] = grt_float_to_half(b[i] = (float)(i % 9 - 4));
+    for (int i = 0; i < ROWS; i++)
+        mask[i] = i % 3 != 0;
+    const int64_t program[] = {
+        PW_Add,       0, 1, -1, PW_Mul,   6, 3, -1, /* inputs 0..2, constants 3..5, results from 6 on */
+        PW_LeakyRelu, 7, 4, -1, PW_Where, 2, 8, 5};
+    const float constants[] = {2.0f, 0.25f, 0.5f};
+    const grt_attr attrs[] = {{.name = "program", .kind = GRT_ATTR_INTS, .ints = {program, 16}},
+                              {.name = "constants", .kind = GRT_ATTR_FLOATS, .floats = {constants, 3}}};
+    for (int half = 0; half < 2; half++) {
+        grt_dtype dtype = half ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
+        grt_tensor in[3] = {
+            {.dtype = dtype, .rank = 2, .dims = {ROWS, COLUMNS}, .data = half ? (void *)xh : (void *)x},
+            {.dtype = dtype, .rank = 1, .dims = {COLUMNS}, .data = half ? (void *)bh : (void *)b},
+            {.dtype = GRT_DTYPE_BOOL, .rank = 2, .dims = {ROWS, 1}, .data = mask}};
+        grt_value out;
+        grt_status status = evaluate("graphrt", "Pointwise", attrs, 2, in, 3, &out);
+        ck_assert_msg(status == GRT_OK, "%s", grt_last_error());
+        ck_assert_int_eq(out.t.dtype, dtype);
+        for (int i = 0; i < ROWS * COLUMNS; i++) {
+            float v = (x[i] + b[i % COLUMNS]) * 2;
+            float expected = !mask[i / COLUMNS] ? 0.5f : v < 0 ? 0.25f * v : v;
+            float found = half ? grt_half_to_float(((uint16_t *)out.t.data)[i]) : ((float *)out.t.data)[i];
+            ck_assert_msg(found == expected, "element %d is %g, expected %g", i, (double)found,
+                          (double)expected);
+        }
+        grt_value_clear(&out);
+    }
+}
+END_TEST
+
+/* x * x, minus 2, plus the square, times the sum: the difference is read by the next instruction only. */
+START_TEST(programs_are_decoded)
+{
+    static const int64_t code[] = {PW_Mul, 0, 0, -1, PW_Sub, 2, 1, -1, PW_Add, 3, 2, -1, PW_Mul, 4, 4, -1};
+    static const float two = 2;
+    const grt_attr attrs[] = {{.name = "program", .kind = GRT_ATTR_INTS, .ints = {code, 16}},
+                              {.name = "constants", .kind = GRT_ATTR_FLOATS, .floats = {&two, 1}}};
+    const grt_op_desc desc = {
+        .domain = "graphrt", .op = "Pointwise", .name = "n", .attrs = attrs, .n_attrs = 2};
+    pw_program *p;
+    ck_assert_int_eq(grt_pointwise_decode(&desc, 1, false, &p), GRT_OK);
+    ck_assert(p->n == 4 && p->n_constants == 1 && p->constants[0] == 2 && p->n_registers == 1);
+    ck_assert(p->code[0].kind[0] == PW_SOURCE_INPUT && p->code[0].target == 0);
+    ck_assert(p->code[1].kind[0] == PW_SOURCE_PREVIOUS && p->code[1].kind[1] == PW_SOURCE_CONSTANT);
+    ck_assert(p->code[1].target == -1);
+    ck_assert(p->code[2].kind[0] == PW_SOURCE_PREVIOUS && p->code[2].kind[1] == PW_SOURCE_REGISTER);
+    ck_assert(p->code[2].index[1] == 0 && p->code[3].kind[1] == PW_SOURCE_PREVIOUS);
+    free(p);
+    ck_assert_int_eq(grt_pointwise_decode(&desc, 1, true, &p), GRT_OK);
+    ck_assert_int_eq(p->n_registers, 2);
+    ck_assert(p->code[2].kind[0] == PW_SOURCE_REGISTER && p->code[2].index[0] == p->code[1].target);
+    ck_assert_int_ne(p->code[2].index[0], p->code[2].index[1]);
+    free(p);
+}
+END_TEST
+
+START_TEST(wrong_programs_are_refused)
+{
+    const float x[] = {1, 2};
+    const int64_t programs[][4] = {{PW_COUNT, 0, 0, -1}, {PW_Add, 0, 1, -1}, {PW_Add, 0, -1, -1},
+                                   {PW_Elu, 0, 0, -1},   {-1, 0, 0, 0},      {PW_BitwiseAnd, 0, 0, -1}};
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        grt_attr attr = {.name = "program", .kind = GRT_ATTR_INTS, .ints = {programs[i], 4}};
+        grt_tensor in = vector_of(GRT_DTYPE_FLOAT, 2, x);
+        grt_value out;
+        ck_assert_int_ne(evaluate("graphrt", "Pointwise", &attr, 1, &in, 1, &out), GRT_OK);
+        grt_value_clear(&out);
+    }
+}
+END_TEST
+
+START_TEST(ops_know_their_functions)
+{
+    grt_attr tanh_attr = {.name = "approximate", .kind = GRT_ATTR_STRING, .s = {"tanh", 4}};
+    grt_attr alpha = {.name = "alpha", .kind = GRT_ATTR_FLOAT, .f = 0.3f};
+    float p[PW_MAX_PARAMS];
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"", "Gelu", "", &tanh_attr, 1}, 1), PW_GeluTanh);
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"", "Sum", "", NULL, 0}, 2), PW_Add);
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"", "Sum", "", NULL, 0}, 3), -1);
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"", "BitwiseAnd", "", NULL, 0}, 2), -1);
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"other", "Add", "", NULL, 0}, 2), -1);
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"", "Conv", "", NULL, 0}, 2), -1);
+    ck_assert_int_eq(grt_pointwise_params(&(grt_op_desc){"", "LeakyRelu", "", &alpha, 1}, PW_LeakyRelu, p),
+                     1);
+    ck_assert(p[0] == 0.3f);
+    ck_assert_int_eq(grt_pointwise_params(&(grt_op_desc){"", "HardSigmoid", "", NULL, 0}, PW_HardSigmoid, p),
+                     2);
+    ck_assert(p[0] == 0.2f && p[1] == 0.5f);
+}
+END_TEST
+
+UNIT_SUITE(test_pointwise_group, NULL, NULL, groups_compute_their_program, programs_are_decoded,
+           wrong_programs_are_refused, ops_know_their_functions)
