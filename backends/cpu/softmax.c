@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax of a row, and products of few rows. */
+/* Softmax of a row, capped scores, and products of few rows. */
 #include "backends/cpu/softmax.h"
 
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/rows.h"
+#include "backends/cpu/vmath.h"
 
 #include <string.h>
 
@@ -38,4 +39,17 @@ CPU_DISPATCH(sum_rows, (const float *weights, const float *v, int64_t row, int64
 void cpu_sum_rows(const float *weights, const float *v, int64_t row, int64_t n, int64_t size, float *y)
 {
     sum_rows(weights, v, row, n, size, y);
+}
+
+CPU_BODY cap_scores_body(float *scores, int64_t n, float cap)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        scores[i] = cap * vm_tanh(scores[i] / cap);
+}
+CPU_DISPATCH(cap_scores, (float *scores, int64_t n, float cap), (scores, n, cap))
+
+void cpu_cap_scores(float *scores, int64_t n, float cap)
+{
+    cap_scores(scores, n, cap);
 }

@@ -13,5 +13,7 @@ void cpu_dot_rows(const float *q, const float *k, int64_t row, int64_t n, int64_
                   float *scores);
 /* y = sum over j of weights[j] * v row j, for n rows of `size`. */
 void cpu_sum_rows(const float *weights, const float *v, int64_t row, int64_t n, int64_t size, float *y);
+/* scores = cap * tanh(scores / cap), so that they stay within cap. */
+void cpu_cap_scores(float *scores, int64_t n, float cap);
 
 #endif

@@ -279,8 +279,8 @@ static void attention_block(const grt_run *run, const attention_views *views, in
         grt_gemm_run(&scores, q, k, s, scratch, 1);
     attention_emit(run, 0, at, m, n, s);
     float cap = (float)shape->dims.softcap;
-    for (int64_t j = 0; cap > 0 && j < m * n; j++)
-        s[j] = cap * tanhf(s[j] / cap);
+    if (cap > 0)
+        cpu_cap_scores(s, m * n, cap);
     attention_emit(run, 1, at, m, n, s);
     for (int64_t i = 0; i < m; i++) {
         bool any = mask_row(run, batch, head, row + i, from, n, s + i * n);
