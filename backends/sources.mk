@@ -304,6 +304,9 @@ cuda_files += backends/cuda/attention_rows.cuh
 cuda_files += backends/cuda/attention_flash.cu
 cuda_files += backends/cuda/attention_float.cu
 cuda_files += backends/cuda/attention_split.cu
+cuda_files += backends/cuda/attention_keys_task.cuh
+cuda_files += backends/cuda/attention_keys_lane.cuh
+cuda_files += backends/cuda/attention_keys_join.cuh
 cuda_files += backends/cuda/attention_keys.cu
 cuda_files += backends/cuda/cluster.cuh
 # Files with wgmma, which sm_90a alone has; their kernels are chosen on such devices only.
