@@ -41,6 +41,7 @@ unit_SOURCES += tests/unit/test_dnn_profile.c tests/unit/test_cuda_files.c
 unit_SOURCES += tests/unit/test_shared_objects.c
 unit_SOURCES += tests/unit/test_in_flight.c
 unit_SOURCES += tests/unit/test_service.c tests/unit/test_service_lanes.c tests/unit/test_service_batches.c
+unit_SOURCES += tests/unit/test_service_misuse.c
 unit_SOURCES += tests/unit/test_schedule.c
 unit_SOURCES += tests/unit/test_state.c
 unit_SOURCES += tests/unit/test_stop.c

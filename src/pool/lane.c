@@ -244,3 +244,12 @@ void grt_lane_release(grt_lane *lane)
     free(lane->workers);
     free(lane);
 }
+
+grt_status grt_lane_find(grt_pool *pool, size_t index, grt_lane **out_lane)
+{
+    pthread_mutex_lock(&pool->lock);
+    grt_lane *lane = index < pool->n_lanes ? pool->lanes[index] : NULL;
+    pthread_mutex_unlock(&pool->lock);
+    *out_lane = lane;
+    return lane ? GRT_OK : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the pool has no lane %zu", index);
+}

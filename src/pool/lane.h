@@ -16,6 +16,8 @@ grt_status grt_lane_add_processes(grt_pool *pool, grt_model *model, struct grt_l
 /* The device among those of the pool, for so many contexts of one lane; NULL: of processes, by its name. */
 grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, const char *name, size_t contexts,
                                 grt_pool_device **out_device);
+/* Lane number `index`. INVALID_ARGUMENT: there is none. Without the lock. */
+grt_status grt_lane_find(grt_pool *pool, size_t index, grt_lane **out_lane);
 /* Nothing waits in it, and nothing is at work. */
 void grt_lane_release(grt_lane *lane);
 

@@ -82,6 +82,7 @@ typedef struct grt_lane {
 } grt_lane;
 
 struct grt_pool {
+    unsigned process; /* that made it: grt_forked_number */
     grt_request_store *store;
     pthread_mutex_t lock;
     grt_lane **lanes;
