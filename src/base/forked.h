@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether an object was made by this process. A child that fork() makes has a copy of the object but none of its
- * threads, and locks that they held stay locked. */
+/* Whether an object was made by this process. A child that fork() makes has a copy of the object but none of
+ * its threads, and locks that they held stay locked. */
 #ifndef GRT_BASE_FORKED_H
 #define GRT_BASE_FORKED_H
 

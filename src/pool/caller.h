@@ -8,8 +8,8 @@
 
 /* INVALID_ARGUMENT: the pool is NULL, or of the parent of this process. */
 grt_status grt_caller_check(const grt_pool *pool, const char *function);
-/* The same for functions that wait until requests are done: not in a callback of the pool, which is of one that
- * is not done before it returns. */
+/* The same for functions that wait until requests are done: not in a callback of the pool, which is of one
+ * that is not done before it returns. */
 grt_status grt_caller_check_may_wait(const grt_pool *pool, const char *function);
 /* True if the thread is in a callback of the pool. */
 bool grt_caller_is_called_back(const grt_pool *pool);

@@ -68,8 +68,7 @@ grt_status grt_pool_add(grt_pool *pool, grt_session *const *sessions, size_t n,
     grt_pool_options used = {0};
     GRT_TRY(grt_caller_check(pool, "grt_pool_add"));
     if (!sessions || !n || !out_lane)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "grt_pool_add: sessions or out_lane is NULL, or n is 0");
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_add: sessions or out_lane is NULL, or n is 0");
     GRT_TRY(grt_options_take(&used, sizeof used, options, "grt_pool_options"));
     GRT_TRY(grt_lane_check(pool, &used));
     return grt_lane_add(pool, sessions, n, &used, out_lane);
@@ -101,7 +100,8 @@ static bool may_be_released(const grt_pool *pool)
     if (!pool || grt_forked_since(pool->process))
         return false;
     if (grt_caller_is_called_back(pool))
-        GRT_LOG(ERROR, "run", "grt_pool_release was called in a callback of the pool, and does nothing there");
+        GRT_LOG(ERROR, "run",
+                "grt_pool_release was called in a callback of the pool, and does nothing there");
     return !grt_caller_is_called_back(pool);
 }
 

@@ -22,8 +22,10 @@ grt_status grt_pool_get_replay(grt_pool *pool, size_t session, grt_replay_info *
     GRT_TRY(grt_caller_check(pool, "grt_pool_get_replay"));
     GRT_TRY(grt_lane_find(pool, 0, &lane));
     if (session >= lane->n_sessions)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_get_replay: lane 0 has no session %zu", session);
-    const bool may_wait = !grt_caller_is_called_back(pool); /* the callback's context may be the one to wait for */
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_get_replay: lane 0 has no session %zu",
+                        session);
+    const bool may_wait =
+        !grt_caller_is_called_back(pool); /* the callback's context may be the one to wait for */
     pthread_mutex_lock(&pool->lock);
     grt_status status = replay_of_idle(lane, session, out_info);
     pool->n_watchers++;
@@ -57,7 +59,8 @@ grt_status grt_pool_get_histogram(grt_pool *pool, size_t lane, grt_pool_phase ph
     grt_histogram report;
     GRT_TRY(grt_caller_check(pool, "grt_pool_get_histogram"));
     if (phase < GRT_POOL_QUEUE || phase > GRT_POOL_TOTAL)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_get_histogram: there is no phase %d", (int)phase);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_get_histogram: there is no phase %d",
+                        (int)phase);
     GRT_TRY(grt_lane_find(pool, lane, &found));
     pthread_mutex_lock(&pool->lock);
     grt_times_report(&found->times[phase], &report);

@@ -240,7 +240,7 @@ static grt_status check_done(grt_request *request, const char *function)
     return request && wait_until_done(request, LONG_AGO)
                ? GRT_OK
                : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the request is %s", function,
-                           request ? "not done: wait for it first" : "NULL");
+                          request ? "not done: wait for it first" : "NULL");
 }
 
 static grt_status check_request_output(grt_request *request, size_t index, const void *out,

@@ -11,8 +11,8 @@
 
 #include <math.h>
 
-/* The thread that was woken for it has not come yet: who waits for it is quicker. In a callback only for what is
- * done, as it may be the callback's context that would serve it. */
+/* The thread that was woken for it has not come yet: who waits for it is quicker. In a callback only for what
+ * is done, as it may be the callback's context that would serve it. */
 static grt_status overtake_worker(grt_request *request, grt_worker **out_worker)
 {
     grt_status status = GRT_OK;
@@ -208,4 +208,3 @@ grt_status grt_pool_run(grt_pool *pool, const grt_tensor *inputs, size_t n_input
     grt_request_release(r);
     return status;
 }
-

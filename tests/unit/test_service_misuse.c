@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools in careless hands: callbacks that call what would wait for them, deadlines and options at the ends of
- * their ranges, a child that fork() made, and what is done after the end. Each works, or says what is wrong. */
+ * their ranges, a child that fork() made, and what is done after the end. Each works, or says what is wrong.
+ */
 #include "tests/unit/service.h"
 
 #include <check.h>
@@ -44,7 +45,8 @@ static void wait_for_itself(void *user, grt_request *r)
     REFUSED(grt_pool_run(m->pool, c.in, 2, NULL, 0), "in a callback");
     REFUSED(grt_request_wait(m->filling[0]), "in a callback");
     ck_assert_int_eq(grt_request_wait_until(m->filling[0], grt_clock_ms() + 1), GRT_STATUS_BUSY);
-    const grt_status told = grt_pool_get_replay(m->pool, 0, &replay); /* no idle context may have run: it says so */
+    const grt_status told =
+        grt_pool_get_replay(m->pool, 0, &replay); /* no idle context may have run: it says so */
     ck_assert(told == GRT_OK || told == GRT_STATUS_INVALID_ARGUMENT);
     grt_pool_release(m->pool); /* does nothing */
     OK(grt_request_wait(r));   /* which is done */
@@ -150,11 +152,19 @@ END_TEST
 
 START_TEST(options_out_of_range)
 {
-    static const grt_pool_options wrong[] = {
-        {.contexts = -1},       {.contexts = 65},       {.contexts = INT32_MAX}, {.queue = -1},
-        {.max_batch = -1},      {.max_batch = 65537},   {.max_delay_ms = -1},    {.max_delay_ms = NAN},
-        {.share = -1},          {.share = NAN},         {.share = INFINITY},     {.device_runs = -1},
-        {.padding = (grt_padding)7, .max_batch = 4}};
+    static const grt_pool_options wrong[] = {{.contexts = -1},
+                                             {.contexts = 65},
+                                             {.contexts = INT32_MAX},
+                                             {.queue = -1},
+                                             {.max_batch = -1},
+                                             {.max_batch = 65537},
+                                             {.max_delay_ms = -1},
+                                             {.max_delay_ms = NAN},
+                                             {.share = -1},
+                                             {.share = NAN},
+                                             {.share = INFINITY},
+                                             {.device_runs = -1},
+                                             {.padding = (grt_padding)7, .max_batch = 4}};
     grt_model *model = service_open_rows();
     grt_session *session;
     grt_pool *pool = NULL;
@@ -192,8 +202,9 @@ START_TEST(many_lanes)
     grt_model *model = service_open_loop();
     grt_session *session;
     size_t lane;
-    OK(grt_session_create(model, devices[_i], &(grt_session_options){sizeof(grt_session_options), .threads = 1, .fallback = "cpu"},
-                          &session));
+    OK(grt_session_create(
+        model, devices[_i],
+        &(grt_session_options){sizeof(grt_session_options), .threads = 1, .fallback = "cpu"}, &session));
     for (int i = 0; i < LANES; i++)
         OK(grt_pool_add(pool, &session, 1, &options, &lane));
     for (size_t i = 0; i <= LANES; i++) {
@@ -228,7 +239,8 @@ START_TEST(batches_beside_none)
     const grt_pool_options options = {
         .struct_size = sizeof options, .contexts = 1, .queue = 16, .max_batch = 8, .max_delay_ms = 5};
     grt_pool *pool = service_open_pool(service_open_rows(), devices[_i], &options);
-    grt_request *r[] = {submit_rows(pool, 2), submit_rows(pool, 0), submit_rows(pool, -3), submit_rows(pool, 1)};
+    grt_request *r[] = {submit_rows(pool, 2), submit_rows(pool, 0), submit_rows(pool, -3),
+                        submit_rows(pool, 1)};
     static const int64_t rows[] = {2, 0, -1, 1};
     for (int i = 0; i < 4; i++) {
         grt_tensor y;
