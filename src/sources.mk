@@ -147,6 +147,7 @@ src_SOURCES += src/pool/clock.h src/pool/clock.c
 src_SOURCES += src/pool/histogram.h src/pool/histogram.c
 src_SOURCES += src/pool/keeper.h src/pool/keeper.c
 src_SOURCES += src/pool/lane.h src/pool/lane.c
+src_SOURCES += src/pool/linger.h src/pool/linger.c
 src_SOURCES += src/pool/parts.h
 src_SOURCES += src/pool/pool.c
 src_SOURCES += src/pool/queue.h src/pool/queue.c

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/pool/worker.h"
 
-#include "src/pool/answer.h"
 #include "src/base/span.h"
 #include "src/exec/state.h"
+#include "src/pool/answer.h"
+#include "src/pool/linger.h"
 #include "src/pool/remote.h"
 #include "src/pool/schedule.h"
 #include "src/session/session.h"
@@ -354,8 +355,7 @@ static void *serve_requests(void *arg)
     grt_pool *pool = w->lane->pool;
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        while ((!w->n_requests || w->lent) && !w->lane->ending)
-            pthread_cond_wait(&w->wake, &pool->lock);
+        grt_linger_wait(w);
         if (!w->n_requests)
             break;
         w->begun = true;
