@@ -8,9 +8,9 @@
  * One row at a time in one context, for SECONDS each: page-locked and pageable memory, alone and beside the
  * neighbour. For each: percentiles on the host's clock and, in another turn, on the device's, too (computing
  * alone; runs are then no single launch); what the slowest thousandth has more than the median, and how much
- * of that the device, the thread's own processor time and switches of the thread explain; and the slowest
- * runs one by one, with when they were. A thread that only reads the clock tells what this machine takes from
- * threads. */
+ * of that the device, enqueueing, the thread's own processor time and switches of the thread explain; and the
+ * slowest runs one by one: when, on the host, on the device, in enqueueing. A thread that only reads the
+ * clock tells what this machine takes from threads; "beside a jump": within 0.5 ms of such a loss. */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include <graphrt/graphrt.h>
 
@@ -22,7 +22,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum { MOST_SAMPLES = 1 << 20, PRIORITY = 5, OPEN = 4, SHOWN = 6 };
+enum { MOST_SAMPLES = 1 << 20, PRIORITY = 5, OPEN = 4, SHOWN = 6, MOST_JUMPS = 1 << 16 };
 
 static void must(grt_status status, const char *what)
 {
@@ -143,32 +143,33 @@ static double processor_ms(void)
 /* Times in which this thread, which wants a processor always, had none: its clock jumps. */
 static struct watch {
     long n;
-    double most_ms, sum_ms, processor_ms;
+    double most_ms, sum_ms;
+    double at_ms[MOST_JUMPS];
 } watched;
 
 static void *watch_clock(void *user)
 {
     static const double jump_ms = 0.02;
-    const double begin = processor_ms();
     double before = grt_clock_ms();
-    watched = (struct watch){0};
+    memset(&watched, 0, sizeof watched);
     while (!over) {
         const double now = grt_clock_ms(), gap = now - before;
         if (gap > jump_ms) {
+            if (watched.n < MOST_JUMPS)
+                watched.at_ms[watched.n] = now;
             watched.n++;
             watched.sum_ms += gap;
             watched.most_ms = gap > watched.most_ms ? gap : watched.most_ms;
         }
         before = now;
     }
-    watched.processor_ms = processor_ms() - begin;
     return user;
 }
 
 /* ---- samples ---- */
 
 typedef struct sample {
-    double at_ms, host_ms, device_ms, processor_ms;
+    double at_ms, host_ms, device_ms, enqueue_ms, processor_ms;
     long switches;
 } sample;
 
@@ -196,6 +197,11 @@ static double device_of(const sample *s)
     return s->device_ms;
 }
 
+static double enqueue_of(const sample *s)
+{
+    return s->enqueue_ms;
+}
+
 static double processor_of(const sample *s)
 {
     return s->processor_ms;
@@ -220,46 +226,90 @@ static long switches_of_thread(void)
     return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
+static _Thread_local double enqueueing_ms;
+
+/* On the thread that ran. */
+static void note_span(void *user, const grt_span *span)
+{
+    (void)user;
+    if (span->kind == GRT_SPAN_REPLAY || span->kind == GRT_SPAN_UPLOAD || span->kind == GRT_SPAN_DOWNLOAD)
+        enqueueing_ms += span->end_ms - span->begin_ms;
+}
+
+static bool is_beside_jump(double at_ms)
+{
+    static const double near_ms = 0.5;
+    const long n = watched.n < MOST_JUMPS ? watched.n : MOST_JUMPS;
+    long low = 0, high = n;
+    while (low < high) {
+        const long middle = (low + high) / 2;
+        if (watched.at_ms[middle] < at_ms - near_ms)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && watched.at_ms[low] < at_ms + near_ms;
+}
+
+static double began_ms;
+
 static long take_samples(grt_context *context, bool device)
 {
     grt_context_stats stats = {.struct_size = sizeof stats};
-    const double begin = grt_clock_ms(), end = begin + seconds * 1e3;
-    double host = begin, processor = processor_ms();
+    double host = began_ms = grt_clock_ms(), processor = processor_ms();
     long n = 0, switches = switches_of_thread();
-    while (host < end && n < MOST_SAMPLES) {
+    grt_trace_set(note_span, NULL);
+    while (host < began_ms + seconds * 1e3 && n < MOST_SAMPLES) {
         const double from = grt_clock_ms();
+        enqueueing_ms = 0;
         must(grt_context_run(context), "run");
         host = grt_clock_ms();
         if (device)
             must(grt_context_get_stats(context, &stats), "stats");
         const double used = processor_ms();
         const long switched = switches_of_thread();
-        samples[n++] =
-            (sample){from - begin, host - from, stats.device_ms, used - processor, switched - switches};
+        samples[n++] = (sample){.at_ms = from - began_ms,
+                                .host_ms = host - from,
+                                .device_ms = stats.device_ms,
+                                .enqueue_ms = enqueueing_ms,
+                                .processor_ms = used - processor,
+                                .switches = switched - switches};
         processor = used;
         switches = switched;
     }
+    grt_trace_set(NULL, NULL);
     return n;
 }
 
-static void print_slowest(long n, double host, double device, double processor)
+static double share_beside_jumps(long n)
+{
+    long beside = 0;
+    for (long i = 0; i < n; i++)
+        beside += is_beside_jump(began_ms + samples[i].at_ms);
+    return 100 * (double)beside / (double)n;
+}
+
+/* Beyond the medians. */
+static void print_slowest(long n, const sample *median)
 {
     const long slow = n / 1000 + 1;
     sample sum = {0};
     qsort(samples, (size_t)n, sizeof *samples, slowest_first);
     for (long i = 0; i < slow; i++) {
-        sum.host_ms += (samples[i].host_ms - host) / (double)slow;
-        sum.device_ms += (samples[i].device_ms - device) / (double)slow;
-        sum.processor_ms += (samples[i].processor_ms - processor) / (double)slow;
+        sum.host_ms += (samples[i].host_ms - median->host_ms) / (double)slow;
+        sum.device_ms += (samples[i].device_ms - median->device_ms) / (double)slow;
+        sum.enqueue_ms += (samples[i].enqueue_ms - median->enqueue_ms) / (double)slow;
+        sum.processor_ms += (samples[i].processor_ms - median->processor_ms) / (double)slow;
         sum.switches += samples[i].switches;
     }
-    printf("    the slowest %ld of %ld: %+.4f ms on the host, of which %+.4f on the device, %+.4f of "
-           "processor time; "
-           "%ld switches\n   ",
-           slow, n, sum.host_ms, sum.device_ms, sum.processor_ms, sum.switches);
+    printf("    the slowest %ld: %+.4f ms on the host, of which %+.4f on the device, %+.4f in enqueueing; "
+           "%+.4f of "
+           "processor time; %ld switches; %.0f %% of them and %.0f %% of all are beside a jump\n   ",
+           slow, sum.host_ms, sum.device_ms, sum.enqueue_ms, sum.processor_ms, sum.switches,
+           share_beside_jumps(slow), share_beside_jumps(n));
     for (long i = 0; i < SHOWN && i < n; i++)
         printf(" at %.0f: %.3f (%.3f, %.3f)", samples[i].at_ms, samples[i].host_ms, samples[i].device_ms,
-               samples[i].processor_ms);
+               samples[i].enqueue_ms);
     printf("\n");
 }
 
@@ -271,10 +321,11 @@ static void print_turn(const char *what, long n, bool device, const neighbour *b
                1e3 * (double)beside->done * (double)beside->rows / (beside->end_ms - beside->begin_ms));
     printf("; a watching thread lost %ld times %.3f ms in all, %.3f at most\n", watched.n, watched.sum_ms,
            watched.most_ms);
-    const double host = print_percentiles("host", n, host_of),
-                 on_device = device ? print_percentiles("device", n, device_of) : 0,
-                 processor = print_percentiles("processor", n, processor_of);
-    print_slowest(n, host, on_device, processor);
+    const sample median = {.host_ms = print_percentiles("host", n, host_of),
+                           .device_ms = device ? print_percentiles("device", n, device_of) : 0,
+                           .enqueue_ms = print_percentiles("enqueue", n, enqueue_of),
+                           .processor_ms = print_percentiles("processor", n, processor_of)};
+    print_slowest(n, &median);
 }
 
 static void turn(const char *what, const subject *s, const subject *other, int64_t rows, grt_memory memory,
