@@ -11,7 +11,7 @@ static const double grace_ms = 0.003;
 
 enum { NOTHING = 0, FOR_ITS_CLIENT, AT_ONCE };
 
-static bool has_work(const grt_worker *w)
+static bool linger_has_work(const grt_worker *w)
 {
     return (w->n_requests && !w->lent) || w->lane->ending;
 }
@@ -52,9 +52,9 @@ static void linger(grt_worker *w)
 void grt_linger_wait(grt_worker *w)
 {
     grt_pool *pool = w->lane->pool;
-    if (w->lingering_pays && !pool->one_lingers && !has_work(w))
+    if (w->lingering_pays && !pool->one_lingers && !linger_has_work(w))
         linger(w);
-    while (!has_work(w))
+    while (!linger_has_work(w))
         pthread_cond_wait(&w->wake, &pool->lock);
 }
 

@@ -112,6 +112,8 @@ void grt_pool_release(grt_pool *pool)
     if (grt_pool_shutdown(pool, 0) == GRT_OK) /* always, without a deadline */
         end_threads(pool);
     for (size_t i = 0; i < pool->n_lanes; i++)
+        grt_lane_end(pool->lanes[i]);
+    for (size_t i = 0; i < pool->n_lanes; i++)
         grt_lane_release(pool->lanes[i]);
     let_go_collected(pool);
     for (grt_pool_device *d = pool->devices, *next; d; d = next) {

@@ -399,12 +399,16 @@ grt_status grt_worker_start(grt_worker *w, grt_lane *lane, size_t index, grt_ses
     return w->started ? GRT_OK : grt_fail(GRT_STATUS_OUT_OF_MEMORY, "a pool's thread cannot be made");
 }
 
+void grt_worker_join(grt_worker *w)
+{
+    if (w->started)
+        pthread_join(w->thread, NULL);
+}
+
 void grt_worker_release(grt_worker *w)
 {
     if (!w->lane)
         return;
-    if (w->started)
-        pthread_join(w->thread, NULL);
     grt_batch_release(&w->batch);
     grt_context_release(w->context);
     pthread_cond_destroy(&w->wake);
