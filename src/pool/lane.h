@@ -18,8 +18,8 @@ grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, const 
                                 grt_pool_device **out_device);
 /* Lane number `index`. INVALID_ARGUMENT: there is none. Without the lock. */
 grt_status grt_lane_find(grt_pool *pool, size_t index, grt_lane **out_lane);
-/* Nothing waits in it. Its threads end: one may still run a batch whose requests have all left, and looks at all lanes
- * of the pool afterwards. */
+/* Nothing waits in it. Its threads end: one may still run a batch whose requests have all left, and looks at
+ * all lanes of the pool afterwards. */
 void grt_lane_end(grt_lane *lane);
 /* When those of all lanes have ended. */
 void grt_lane_release(grt_lane *lane);
