@@ -9,8 +9,6 @@ static const double linger_ms = 0.03;
  * itself. */
 static const double grace_ms = 0.003;
 
-enum { NOTHING = 0, FOR_ITS_CLIENT, AT_ONCE };
-
 static bool linger_has_work(const grt_worker *w)
 {
     return (w->n_requests && !w->lent) || w->lane->ending;
@@ -27,8 +25,8 @@ static void pause_briefly(void)
 static void look(grt_worker *w)
 {
     double now = grt_now_ms(), until = now + linger_ms;
-    int seen = NOTHING;
-    while (seen != AT_ONCE && now < until) {
+    int seen = GRT_LINGER_NOTHING;
+    while (seen != GRT_LINGER_AT_ONCE && now < until) {
         const int called = atomic_load_explicit(&w->called, memory_order_acquire);
         now = grt_now_ms();
         if (called != seen)
@@ -42,7 +40,7 @@ static void linger(grt_worker *w)
 {
     grt_pool *pool = w->lane->pool;
     pool->one_lingers = w->lingers = true;
-    atomic_store_explicit(&w->called, NOTHING, memory_order_relaxed);
+    atomic_store_explicit(&w->called, GRT_LINGER_NOTHING, memory_order_relaxed);
     pthread_mutex_unlock(&pool->lock);
     look(w);
     pthread_mutex_lock(&pool->lock);
@@ -68,7 +66,8 @@ void grt_linger_call(grt_worker *w, double now_ms)
 {
     w->lingering_pays = now_ms - w->idle_ms < linger_ms;
     if (w->lingers)
-        atomic_store_explicit(&w->called, is_left_to_client(w) ? FOR_ITS_CLIENT : AT_ONCE,
+        atomic_store_explicit(&w->called,
+                              is_left_to_client(w) ? GRT_LINGER_FOR_ITS_CLIENT : GRT_LINGER_AT_ONCE,
                               memory_order_release);
     else
         pthread_cond_signal(&w->wake);

@@ -9,6 +9,9 @@
 
 #include "src/pool/parts.h"
 
+/* What a thread that looks is told: grt_worker.called. */
+enum { GRT_LINGER_NOTHING = 0, GRT_LINGER_FOR_ITS_CLIENT, GRT_LINGER_AT_ONCE };
+
 /* Until the worker has requests that nobody else serves, or its lane ends. The lock is given back meanwhile.
  */
 void grt_linger_wait(grt_worker *worker);

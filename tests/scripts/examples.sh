@@ -45,7 +45,7 @@ check "a trace of a pool on the CPU" traces cpu
 check "a trace of a pool on a device" traces mirror:0
 check "memory within its prediction on the CPU" sh -c "examples/memory '$digits/digits.onnx' cpu | grep -q 'the session has .* MiB, had .* at most'"
 check "memory within its prediction on a device" examples/memory "$digits/digits.onnx" mirror:0
-in_time() { examples/latency "$digits/digits.onnx" "$@" | grep -qE '^in time \([0-9]+ ms\): [0-9]+, late: [0-9]+; .* others beside them$'; }
+in_time() { examples/latency "$digits/digits.onnx" "$@" | grep -qE '^in time \([-0-9.e]+ ms\): [0-9]+, late: [0-9]+; .* others beside them$'; }
 check "requests with deadlines beside others on the CPU" in_time cpu 200 20000
 check "requests with deadlines beside others on a device" in_time mirror:0 200 20000
 check "requests that are all late" in_time cpu 50 0.000001
