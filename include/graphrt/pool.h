@@ -140,7 +140,7 @@ typedef struct grt_request_info {
 } grt_request_info;
 /* Figures of a request that is done; 0 where it did not get that far. Threads: any. Errors: INVALID_ARGUMENT if it is not done. */
 GRT_API GRT_MUST_USE grt_status grt_request_get_info(grt_request *request, grt_request_info *out_info);
-/* Waits until the request is done. */
+/* Waits until the request is done: in a callback of the pool, cancel it before. */
 GRT_API void grt_request_release(grt_request *request);
 
 /* Requests with `collect` that are done, in the order in which they were. *out_fd is readable while there are any: for poll and the like; do
