@@ -3,10 +3,10 @@
  *
  *     pool MODEL [DEVICE [RUNS]]      MODEL has one float32 input; unknown dims are 1
  *
- * Prints the median and the 99th percentile of: a run in a context; grt_pool_run; a request that is submitted
- * and waited for, and its submission alone; what of that is the system's, which wakes a thread; the same from
- * a callback. One at a time. Then a run and a request
- * while spans are told, in turns of 100 with such without. */
+ * Prints the median and the 99th percentile of: a run in a context, in a second one, as those of pools are,
+ * and with inputs and outputs bound anew; grt_pool_run; a request that is submitted and waited for, and its
+ * submission alone; what of that is the system's, which wakes a thread; the same from a callback. One at a
+ * time. Then a run and a request while spans are told, in turns of 100 with such without. */
 #include <graphrt/graphrt.h>
 #include <graphrt/processes.h>
 
@@ -20,7 +20,7 @@
 enum { WARM_UP = 2000 };
 
 typedef struct subject {
-    grt_context *context;
+    grt_context *context, *second; /* made before the pool, and after it */
     grt_pool *pool;
     size_t remote; /* the pool's lane with a process */
     grt_tensor in, out;
@@ -39,6 +39,23 @@ static double run_context(subject *s)
 {
     const double begin = grt_clock_ms();
     must(grt_context_run(s->context), "run");
+    return grt_clock_ms() - begin;
+}
+
+static double run_second(subject *s)
+{
+    const double begin = grt_clock_ms();
+    must(grt_context_run(s->second), "run");
+    return grt_clock_ms() - begin;
+}
+
+/* As a pool does for each request. */
+static double bind_and_run_second(subject *s)
+{
+    const double begin = grt_clock_ms();
+    must(grt_context_set_input(s->second, 0, &s->in), "set input");
+    must(grt_context_set_output(s->second, 0, &s->out), "set output");
+    must(grt_context_run(s->second), "run");
     return grt_clock_ms() - begin;
 }
 
@@ -131,6 +148,7 @@ static void end_sleeper(void)
 }
 
 static double called_at;
+static double submitting_called; /* the submission alone */
 
 static void note_call(void *user, grt_request *request)
 {
@@ -150,9 +168,16 @@ static double submit_and_be_called(subject *s)
                                        .user = s};
     const double begin = grt_clock_ms();
     must(grt_pool_submit_with(s->pool, &submission, NULL), "grt_pool_submit_with");
+    submitting_called = grt_clock_ms() - begin;
     while (sem_wait(&s->called) != 0)
         ;
     return called_at - begin;
+}
+
+static double submit_for_a_call(subject *s)
+{
+    (void)submit_and_be_called(s);
+    return submitting_called;
 }
 
 static int compare_times(const void *a, const void *b)
@@ -236,6 +261,9 @@ static void open_subject(subject *s, const char *path, const char *device)
     must(grt_context_output_dims(s->context, 0, &s->out), "output");
     s->out.data = malloc(grt_tensor_bytes(&s->out) + 1);
     must(grt_context_set_output(s->context, 0, &s->out), "set output");
+    must(grt_context_create(session, &s->second), "second context");
+    must(grt_context_set_input(s->second, 0, &s->in), "set input");
+    must(grt_context_set_output(s->second, 0, &s->out), "set output");
     sem_init(&s->called, 0, 0);
     grt_session_release(session);
     grt_model_release(model);
@@ -252,6 +280,8 @@ int main(int argc, char **argv)
     }
     open_subject(&s, argv[1], argc > 2 ? argv[2] : "cpu");
     measure("run in a context", &s, run_context, runs);
+    measure("run in a second context", &s, run_second, runs);
+    measure("the same, bound anew", &s, bind_and_run_second, runs);
     measure("grt_pool_run", &s, run_pool, runs);
     measure("submit and wait", &s, submit_and_wait, runs);
     measure("submit", &s, submit_alone, runs);
@@ -259,11 +289,13 @@ int main(int argc, char **argv)
     measure("waking a thread alone", &s, wake_sleeper, runs);
     end_sleeper();
     measure("submit until called back", &s, submit_and_be_called, runs);
-    measure("the same in a process", &s, submit_to_process, runs);
+    measure("the submission alone", &s, submit_for_a_call, runs);
+    measure("submit, wait, in a process", &s, submit_to_process, runs);
     compare_told("run, spans", &s, run_context, runs);
     compare_told("submit and wait, spans", &s, submit_and_wait, runs);
     grt_pool_release(s.pool);
     grt_context_release(s.context);
+    grt_context_release(s.second);
     sem_destroy(&s.called);
     free(s.in.data);
     free(s.out.data);

@@ -40,3 +40,8 @@ bench/init_scaling/floor: $(top_srcdir)/bench/init_scaling/floor.c
 	$(AM_V_CC)$(CC) -O2 -std=gnu11 $(CUDA_CPPFLAGS) $< -o $@ -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
 endif
 EXTRA_DIST += bench/weight_products.py bench/weight_products_cpu.py
+# Where the slowest runs spend their time.
+noinst_PROGRAMS += bench/tails
+bench_tails_SOURCES = bench/tails.c
+bench_tails_CPPFLAGS = -I$(top_srcdir)/include
+bench_tails_LDADD = libgraphrt.la -lpthread

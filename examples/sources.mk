@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # One complete program per problem; each uses the public header and the shared library only. Built with the rest, not installed.
-noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool examples/processes examples/service examples/state examples/stop examples/streams examples/trace examples/profile
+noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool examples/processes examples/service examples/state examples/stop examples/streams examples/trace examples/profile examples/memory examples/latency
 examples_digits_SOURCES = examples/digits.c examples/npy.c examples/npy.h
 examples_digits_LDADD = libgraphrt.la
 examples_threads_SOURCES = examples/threads.c
@@ -19,6 +19,10 @@ examples_profile_SOURCES = examples/profile.c
 examples_profile_LDADD = libgraphrt.la
 examples_trace_SOURCES = examples/trace.c
 examples_trace_LDADD = libgraphrt.la -lpthread
+examples_memory_SOURCES = examples/memory.c
+examples_memory_LDADD = libgraphrt.la
+examples_latency_SOURCES = examples/latency.c
+examples_latency_LDADD = libgraphrt.la
 examples_streams_SOURCES = examples/streams.c
 examples_streams_LDADD = libgraphrt.la
 examples_stop_SOURCES = examples/stop.c

@@ -3,7 +3,7 @@
 # Builds with sanitizers in a directory of its own and runs tests there. usage: scripts/sanitize.sh address|thread
 #   address   AddressSanitizer, leak check and UBSan (build-asan/): make check and every 8th conformance case
 #   thread    ThreadSanitizer (build-tsan/): one session shared by four threads; sessions on eight devices at once; a pool under
-#             requests from eight threads; uploads; the cache of algorithms
+#             requests from eight threads; uploads; the cache of algorithms; what services are made of
 # The last line is "N passed, N failed, N skipped"; exit status 77 if the compiler cannot do it here.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -61,8 +61,9 @@ if [ "$list" = thread ]; then
     step "four threads on one session" run_threads "$build/examples/threads" models/digits/digits.onnx 4 20 || exit 1
     step "sessions on eight devices" on_devices || exit 1
     step "a pool under 4000 requests" run_threads "$build/tests/soak/soak" --requests 4000 models/digits/digits.onnx || exit 1
-    step "uploads, sessions, pools, cache" run_threads "$build/tests/unit/unit" test_upload test_sessions test_pool test_schedule test_service test_service_lanes test_service_batches test_pool_state test_spans test_algo_cache test_algo_cache_files || exit 1
-    echo "4 passed, 0 failed, 0 skipped"
+    step "uploads, sessions, pools, cache" run_threads "$build/tests/unit/unit" test_upload test_sessions test_pool test_schedule test_linger test_service test_service_lanes test_service_batches test_service_misuse test_pool_state test_spans test_processes test_algo_cache test_algo_cache_files || exit 1
+    step "stops, state, weights, memory, lost devices" run_threads "$build/tests/unit/unit" test_stop test_state test_weights_api test_memory_api test_binding test_thread_share test_lost || exit 1
+    echo "5 passed, 0 failed, 0 skipped"
     exit 0
 fi
 # oneDNN keeps a primitive cache for the life of the process; what it holds is reachable, so leaks stay reportable.

@@ -124,6 +124,9 @@ static void load_name(const json_t *entry, char *out, size_t size)
 {
     if (json_object_get(entry, "clients"))
         snprintf(out, size, "%.0f client%s", field(entry, "clients"), field(entry, "clients") > 1 ? "s" : "");
+    else if (field(entry, "unanswered") > 0)
+        snprintf(out, size, "%.6g a second, %.0f not answered", field(entry, "rate"),
+                 field(entry, "unanswered"));
     else
         snprintf(out, size, "%.6g a second", field(entry, "rate"));
 }

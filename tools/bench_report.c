@@ -49,6 +49,11 @@ static void print_load_entry(const char *name, double number, const json_t *entr
                number_member(entry, "throughput_per_s"), number_member(latency, "p50"),
                number_member(latency, "p95"), number_member(latency, "p99"), number_member(latency, "p99_9"),
                number_member(latency, "max"));
+    if (number_member(entry, "unanswered") > 0)
+        tool_print(
+            "    %.0f requests that were due were not answered: the rate is too high, and the latencies are "
+            "those of the others\n",
+            number_member(entry, "unanswered"));
     if (json_object_get(entry, "deadline"))
         print_deadline(json_object_get(entry, "deadline"));
 }

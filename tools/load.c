@@ -8,6 +8,7 @@
 #include <graphrt/processes.h>
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -24,7 +25,9 @@ typedef struct target {
     size_t lane;
     grt_tensor *inputs;
     size_t n_inputs;
-    pthread_mutex_t lock; /* of what follows */
+    size_t unanswered;      /* of an open loop */
+    atomic_size_t answered; /* of those that were due */
+    pthread_mutex_t lock;   /* of what follows */
     double *ms;
     size_t n, capacity;
 } target;
@@ -35,6 +38,8 @@ typedef struct test {
     size_t n;
     double begin_ms, end_ms;
     atomic_bool failed;
+    atomic_bool overloaded; /* requests of an open loop are cancelled */
+    bool is_open_loop;
 } test;
 
 /* One request of an open loop. */
@@ -125,10 +130,14 @@ static void run_clients(test *t, int clients)
 static void note_answer(void *user, grt_request *request)
 {
     shot *s = user;
-    if (grt_request_wait_until(request, 0) != GRT_OK)
-        fail_test(s->target->test);
-    else if (s->due_ms >= s->target->test->begin_ms)
+    test *t = s->target->test;
+    const grt_status status = grt_request_wait_until(request, 0);
+    if (status != GRT_OK && !(status == GRT_STATUS_CANCELLED && t->overloaded))
+        fail_test(t);
+    else if (status == GRT_OK && s->due_ms >= t->begin_ms) {
         load_add_sample(s->target, grt_clock_ms() - s->due_ms);
+        s->target->answered++;
+    }
     grt_request_release(request);
     free(s);
 }
@@ -156,22 +165,42 @@ static bool shoot(target *t, double due_ms)
     return false;
 }
 
-/* The models take turns. */
-static void run_at_rate(test *t, double rate)
+/* Those that a rate beyond what the models can do leaves in the queue would take any time: what is not
+ * answered after the time of the measurement once more is cancelled. */
+static void answer_what_is_open(test *t, double until_ms)
 {
-    const double step = 1e3 / (rate * (double)t->n), begin = grt_clock_ms();
-    double due = begin;
-    for (size_t i = 0; due < t->end_ms && !t->failed; due = begin + step * (double)++i) {
-        wait_until(due);
-        if (!shoot(&t->targets[i % t->n], due))
-            fail_test(t);
-    }
+    if (grt_pool_drain(t->pool, until_ms) == GRT_OK)
+        return;
+    t->overloaded = true;
+    grt_pool_cancel(t->pool);
     if (grt_pool_drain(t->pool, 0) != GRT_OK)
         fail_test(t);
 }
 
+/* The models take turns. What is due and was not sent is not answered either. */
+static void run_at_rate(test *t, double rate)
+{
+    const double step = 1e3 / (rate * (double)t->n), begin = grt_clock_ms();
+    const double until_ms = t->end_ms + (t->end_ms - t->begin_ms);
+    double due = begin;
+    for (size_t i = 0; due < t->end_ms && grt_clock_ms() < until_ms && !t->failed;
+         due = begin + step * (double)++i) {
+        wait_until(due);
+        if (!shoot(&t->targets[i % t->n], due))
+            fail_test(t);
+    }
+    answer_what_is_open(t, until_ms);
+    for (size_t i = 0; i < t->n; i++) {
+        target *of = &t->targets[i];
+        const double due_before = floor((t->begin_ms - begin) / step),
+                     all = floor((t->end_ms - begin) / step);
+        const double n = floor((all - due_before) / (double)t->n) - (double)of->answered;
+        of->unanswered = n > 1 ? (size_t)n : 0; /* one more or less is a matter of whose turn it is */
+    }
+}
+
 /* After latencies_of, which has sorted them. */
-static json_t *deadline_report(double *ms, size_t n, double deadline_ms)
+static json_t *deadline_report(double *ms, size_t n, size_t unanswered, double deadline_ms)
 {
     size_t met = 0;
     while (met < n && ms[met] <= deadline_ms)
@@ -179,26 +208,30 @@ static json_t *deadline_report(double *ms, size_t n, double deadline_ms)
     for (size_t i = met; i < n; i++)
         ms[i] -= deadline_ms;
     const latencies missed = latencies_of(ms + met, n - met);
-    return json_pack("{s:f,s:f,s:o}", "ms", deadline_ms, "met", n ? (double)met / (double)n : 0.0,
-                     "missed_by_ms", latencies_json(&missed));
+    return json_pack("{s:f,s:f,s:o}", "ms", deadline_ms, "met",
+                     n + unanswered ? (double)met / (double)(n + unanswered) : 0.0, "missed_by_ms",
+                     latencies_json(&missed));
 }
 
-static json_t *report_samples(double *ms, size_t n, const load_options *options, double seconds)
+static json_t *report_samples(double *ms, size_t n, size_t unanswered, const load_options *options,
+                              double seconds)
 {
     const latencies l = latencies_of(ms, n);
     json_t *r =
         json_pack("{s:o,s:f}", "latency_ms", latencies_json(&l), "throughput_per_s", (double)n / seconds);
     if (options->deadline_ms > 0)
-        json_object_set_new(r, "deadline", deadline_report(ms, n, options->deadline_ms));
+        json_object_set_new(r, "deadline", deadline_report(ms, n, unanswered, options->deadline_ms));
     return r;
 }
 
 /* Of all models together; NULL if there is no memory. */
 static json_t *report_all(const test *t, const load_options *options, double seconds)
 {
-    size_t n = 0, at = 0;
-    for (size_t i = 0; i < t->n; i++)
+    size_t n = 0, at = 0, unanswered = 0;
+    for (size_t i = 0; i < t->n; i++) {
         n += t->targets[i].n;
+        unanswered += t->targets[i].unanswered;
+    }
     double *ms = malloc((n + 1) * sizeof *ms);
     if (!ms) {
         tool_error("out of memory");
@@ -207,8 +240,10 @@ static json_t *report_all(const test *t, const load_options *options, double sec
     for (size_t i = 0; i < t->n; i++)
         for (size_t k = 0; k < t->targets[i].n; k++)
             ms[at++] = t->targets[i].ms[k];
-    json_t *r = report_samples(ms, n, options, seconds);
+    json_t *r = report_samples(ms, n, unanswered, options, seconds);
     free(ms);
+    if (t->is_open_loop)
+        json_object_set_new(r, "unanswered", json_integer((json_int_t)unanswered));
     return r;
 }
 
@@ -221,7 +256,8 @@ static json_t *report_of(test *t, int clients, const load_options *options, int3
     json_object_set_new(r, clients ? "clients" : "rate",
                         clients ? json_integer(clients) : json_real(options->rate));
     for (size_t i = 0; models && i < t->n; i++) {
-        json_t *one = report_samples(t->targets[i].ms, t->targets[i].n, options, seconds);
+        json_t *one =
+            report_samples(t->targets[i].ms, t->targets[i].n, t->targets[i].unanswered, options, seconds);
         json_object_set_new(one, "model", json_text(t->targets[i].of->name));
         json_array_append_new(models, one);
     }
@@ -258,11 +294,12 @@ static json_t *measure_load(target *targets, size_t n, const load_options *optio
                                                : 1;
     const grt_pool_options pool = {
         .struct_size = sizeof pool, .contexts = contexts, .queue = clients ? clients : QUEUE};
-    test t = {.targets = targets, .n = n};
+    test t = {.targets = targets, .n = n, .is_open_loop = !clients};
     json_t *report = NULL;
     for (size_t i = 0; i < n; i++) {
         targets[i].test = &t;
         targets[i].n = 0;
+        targets[i].unanswered = targets[i].answered = 0;
     }
     if (!open_load_pool(&t, options, &pool)) {
         tool_fail();

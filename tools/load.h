@@ -29,8 +29,9 @@ typedef struct load_options {
 
 /* False after printing what is wrong with the list. */
 bool load_options_check(const load_options *options);
-/* An array of {clients or rate, contexts, latency_ms, throughput_per_s, deadline: {ms, met, missed_by_ms}}.
- * Of several models these are of all requests, and `models` has an array of {model, latency_ms,
+/* An array of {clients or rate, contexts, latency_ms, throughput_per_s, deadline: {ms, met, missed_by_ms}};
+ * with a rate also `unanswered`: requests that were due and that took longer than twice the time, or were
+ * never sent. Of several models these are of all requests, and `models` has an array of {model, latency_ms,
  * throughput_per_s, deadline}. NULL after printing an error. */
 json_t *load_measure(const load_model *models, size_t n, const load_options *options);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small copies between page-locked memory of the host and the device as part of a graph: by a kernel, which
- * starts sooner behind another one than a copy engine does. */
+ * starts sooner behind another one than a copy engine does. Kernels have the priority of their stream; a copy
+ * engine serves all streams in turn, so that a small copy waits there for a neighbour's large ones. */
 #ifndef GRT_BACKENDS_CUDA_HOST_COPY_H
 #define GRT_BACKENDS_CUDA_HOST_COPY_H
 

@@ -41,7 +41,8 @@
  * The library never prints, exits or aborts on user data. It does not change the locale, signal handlers or OpenMP's settings.
  * The calling thread's current CUDA device or context is the same after a call as before.
  * A process may fork() while no other thread of it is inside the library. The child may go on with CPU sessions and contexts,
- * but must not use GPUs that the parent has opened.
+ * but must not use GPUs that the parent has opened. Pools stay with the parent, whose threads they have: in the child they and
+ * requests that are not done are INVALID_ARGUMENT, and their release does nothing.
  * The environment variable GRAPHRT_CPU_ISA (base, avx2, avx512 or amx) limits the instruction set of CPU kernels, oneDNN's too. It is
  * read once per process; the default is all that the processor has. Another value makes session creation fail with
  * INVALID_ARGUMENT.

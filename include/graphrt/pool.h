@@ -52,13 +52,14 @@ GRT_API GRT_MUST_USE grt_status grt_pool_create(grt_session *const *sessions, si
  * grt_pool_create; CANCELLED after grt_pool_shutdown. */
 GRT_API GRT_MUST_USE grt_status grt_pool_add(grt_pool *pool, grt_session *const *sessions, size_t n, const grt_pool_options *options,
                                              size_t *out_lane);
-/* Finishes the requests that were submitted; they stay valid. No other thread may be inside a function of the pool. Not in a callback. */
+/* Finishes the requests that were submitted; they stay valid. No other thread may be inside a function of the pool. In a callback of the
+ * pool, and in a child that fork() made, it does nothing. */
 GRT_API void grt_pool_release(grt_pool *pool);
 /* Wait until all requests that were submitted are done and their callbacks have returned. BUSY if some are not at the deadline, on the clock of
- * grt_clock_ms; 0: none. Not in a callback. Threads: any. */
+ * grt_clock_ms; 0: none. Threads: any. Errors: INVALID_ARGUMENT in a callback of the pool. */
 GRT_API GRT_MUST_USE grt_status grt_pool_drain(grt_pool *pool, double deadline_ms);
 /* Take no more requests (CANCELLED), wait as grt_pool_drain does, cancel what is not done at the deadline, and wait for that: no longer than
- * a step of it takes. DEADLINE_EXCEEDED if something was cancelled. Not in a callback. Threads: any. */
+ * a step of it takes. DEADLINE_EXCEEDED if something was cancelled. Threads: any. Errors: as grt_pool_drain. */
 GRT_API GRT_MUST_USE grt_status grt_pool_shutdown(grt_pool *pool, double deadline_ms);
 /* Cancel all requests that were submitted so far. Threads: any. */
 GRT_API void grt_pool_cancel(grt_pool *pool);
@@ -73,8 +74,9 @@ typedef struct grt_submission {
     const grt_tensor *outputs;       /* where outputs[i].dtype is not NONE, output i is written there, as with grt_context_set_output */
     size_t n_outputs;                /* at most as many as the model has */
     double deadline_ms;              /* on the clock of grt_clock_ms; 0: none. It is answered DEADLINE_EXCEEDED then, waiting or at work */
-    /* Called once when the request is done, by a thread of the pool, or of grt_pool_run or grt_request_wait: it may call grt_request_*, of other requests but
-     * those that wait; grt_pool_try_submit; and release the request. The thread serves nobody meanwhile. May be NULL. */
+    /* Called once when the request is done, by a thread of the pool, or of grt_pool_run or grt_request_wait: it may submit, cancel, ask for
+     * results and release the request. It must not wait for what its pool does: functions that would are INVALID_ARGUMENT there, and a
+     * submission to a full queue is BUSY. The thread serves nobody meanwhile. May be NULL. */
     void (*done)(void *user, grt_request *request);
     void *user;
     int32_t priority;                /* higher ones are served first; those at work are not interrupted */
@@ -91,7 +93,8 @@ typedef struct grt_submission {
 /* Queue a run. The arrays are copied; the data they point to is in use until the request is done. Waits while the lane's queue is full, until
  * the submission's deadline. The request belongs to the caller. With `done`, out_request may be NULL: the callback is given the request
  * and has to release it. A wrong tensor makes the request fail, not this call.
- * Threads: any. Errors: INVALID_ARGUMENT (a wrong number of tensors); CANCELLED after grt_pool_shutdown; DEADLINE_EXCEEDED. */
+ * Threads: any. Errors: INVALID_ARGUMENT (a wrong number of tensors); CANCELLED after grt_pool_shutdown; DEADLINE_EXCEEDED; BUSY in a
+ * callback of the pool, if the queue is full. */
 GRT_API GRT_MUST_USE grt_status grt_pool_submit_with(grt_pool *pool, const grt_submission *submission, grt_request **out_request);
 /* The same, but BUSY at once where the queue is full. Threads: any. */
 GRT_API GRT_MUST_USE grt_status grt_pool_try_submit(grt_pool *pool, const grt_submission *submission, grt_request **out_request);
@@ -110,7 +113,7 @@ GRT_API GRT_MUST_USE grt_status grt_pool_run(grt_pool *pool, const grt_tensor *i
 
 /* Wait until the request is done. Returns the status of its run, with the message in the calling thread's grt_last_error(). If no thread has
  * begun with it though its turn has come, the calling thread runs it, as in grt_pool_run.
- * Threads: any. Errors: as grt_context_run; CANCELLED, DEADLINE_EXCEEDED. */
+ * Threads: any. Errors: as grt_context_run; CANCELLED, DEADLINE_EXCEEDED; INVALID_ARGUMENT in a callback of the pool, if it is not done. */
 GRT_API GRT_MUST_USE grt_status grt_request_wait(grt_request *request);
 /* The same until a deadline on the clock of grt_clock_ms: BUSY if the request is not done then. 0 asks and does not wait. Threads: any. */
 GRT_API GRT_MUST_USE grt_status grt_request_wait_until(grt_request *request, double deadline_ms);
@@ -137,7 +140,7 @@ typedef struct grt_request_info {
 } grt_request_info;
 /* Figures of a request that is done; 0 where it did not get that far. Threads: any. Errors: INVALID_ARGUMENT if it is not done. */
 GRT_API GRT_MUST_USE grt_status grt_request_get_info(grt_request *request, grt_request_info *out_info);
-/* Waits until the request is done. */
+/* Waits until the request is done: in a callback of the pool, cancel it before. */
 GRT_API void grt_request_release(grt_request *request);
 
 /* Requests with `collect` that are done, in the order in which they were. *out_fd is readable while there are any: for poll and the like; do

@@ -358,7 +358,10 @@ nb::object Pool::run(nb::handle inputs, nb::handle timeout, nb::handle stop, int
     }
     check(status);
     OwnedRequest owned(request);
-    check(wait_within(request, limits, watch));
+    status = wait_within(request, limits, watch);
+    if (status != GRT_OK) /* in a callback of the pool it is refused, and the release waits */
+        grt_request_cancel(request);
+    check(status);
     return outputs_of(request, model, given);
 }
 

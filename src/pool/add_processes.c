@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grt_pool_add_processes: lanes whose sessions are in processes of their own. */
 #include "src/base/structs.h"
+#include "src/pool/caller.h"
 #include "src/pool/lane.h"
 #include "src/pool/processes.h"
 #include "src/pool/remote.h"
@@ -30,9 +31,10 @@ static grt_status check_add(const grt_pool *pool, const grt_model *model, const 
                             size_t n, const size_t *out_lane)
 {
     enum { MOST_PROCESSES = 1024 };
-    if (!pool || !model || !devices || !out_lane)
+    GRT_TRY(grt_caller_check(pool, "grt_pool_add_processes"));
+    if (!model || !devices || !out_lane)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "grt_pool_add_processes: pool, model, devices or out_lane is NULL");
+                        "grt_pool_add_processes: model, devices or out_lane is NULL");
     if (!n || n > MOST_PROCESSES)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_pool_add_processes: %zu processes; 1 to %d are possible", n,
@@ -63,8 +65,7 @@ grt_status grt_pool_add_processes(grt_pool *pool, grt_model *model, const char *
 grt_status grt_pool_get_process(grt_pool *pool, size_t lane, size_t index, grt_process_info *out_info)
 {
     grt_process_info info = {0};
-    if (!pool)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_get_process: the pool is NULL");
+    GRT_TRY(grt_caller_check(pool, "grt_pool_get_process"));
     pthread_mutex_lock(&pool->lock);
     const grt_lane_processes *all = lane < pool->n_lanes ? pool->lanes[lane]->processes : NULL;
     const bool found = all && index < all->n;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/pool/answer.h"
 
+#include "src/pool/caller.h"
 #include "src/pool/chain.h"
 #include "src/pool/schedule.h"
 
@@ -65,7 +66,7 @@ void grt_answer(grt_request *r, grt_status status, grt_request **slot)
         grt_span_end_request(r->span, r->lane->number, r->submitted_ms, ended_ms, status);
     grt_request_finish(r, status);
     if (callback)
-        callback(r->user, r);
+        grt_caller_call_back(pool, r, callback);
     if (chained || collected)
         pthread_mutex_lock(&pool->lock);
     if (chained)
@@ -95,8 +96,9 @@ static grt_status open_fd(grt_pool *pool)
 
 grt_status grt_pool_get_fd(grt_pool *pool, int *out_fd)
 {
-    if (!pool || !out_fd)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_get_fd: %s is NULL", pool ? "out_fd" : "pool");
+    GRT_TRY(grt_caller_check(pool, "grt_pool_get_fd"));
+    if (!out_fd)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_get_fd: out_fd is NULL");
     pthread_mutex_lock(&pool->lock);
     const grt_status status = open_fd(pool);
     if (status == GRT_OK)
@@ -122,9 +124,9 @@ static grt_request *take_done(grt_pool *pool)
 
 grt_status grt_pool_take_done(grt_pool *pool, grt_request **out_request)
 {
-    if (!pool || !out_request)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_take_done: %s is NULL",
-                        pool ? "out_request" : "pool");
+    GRT_TRY(grt_caller_check(pool, "grt_pool_take_done"));
+    if (!out_request)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_take_done: out_request is NULL");
     pthread_mutex_lock(&pool->lock);
     grt_request *r = take_done(pool);
     pthread_mutex_unlock(&pool->lock);

@@ -198,6 +198,7 @@ static grt_status add_lane(grt_pool *pool, const lane_places *places, size_t *ou
     if (status == GRT_OK)
         status = list_lane(pool, lane, out_lane);
     if (status != GRT_OK) {
+        grt_lane_end(lane);
         grt_lane_release(lane);
         return status;
     }
@@ -222,7 +223,7 @@ grt_status grt_lane_add_processes(grt_pool *pool, grt_model *model, grt_lane_pro
     return add_lane(pool, &places, out_lane);
 }
 
-void grt_lane_release(grt_lane *lane)
+void grt_lane_end(grt_lane *lane)
 {
     if (lane->processes)
         grt_lane_processes_stop(lane->processes);
@@ -231,6 +232,12 @@ void grt_lane_release(grt_lane *lane)
     for (size_t i = 0; i < lane->n_workers; i++)
         pthread_cond_signal(&lane->workers[i].wake);
     pthread_mutex_unlock(&lane->pool->lock);
+    for (size_t i = 0; i < lane->n_workers; i++)
+        grt_worker_join(&lane->workers[i]);
+}
+
+void grt_lane_release(grt_lane *lane)
+{
     for (size_t i = 0; i < lane->n_workers; i++)
         grt_worker_release(&lane->workers[i]);
     grt_lane_processes_release(lane->processes);
@@ -243,4 +250,13 @@ void grt_lane_release(grt_lane *lane)
     free(lane->sessions);
     free(lane->workers);
     free(lane);
+}
+
+grt_status grt_lane_find(grt_pool *pool, size_t index, grt_lane **out_lane)
+{
+    pthread_mutex_lock(&pool->lock);
+    grt_lane *lane = index < pool->n_lanes ? pool->lanes[index] : NULL;
+    pthread_mutex_unlock(&pool->lock);
+    *out_lane = lane;
+    return lane ? GRT_OK : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the pool has no lane %zu", index);
 }

@@ -16,7 +16,12 @@ grt_status grt_lane_add_processes(grt_pool *pool, grt_model *model, struct grt_l
 /* The device among those of the pool, for so many contexts of one lane; NULL: of processes, by its name. */
 grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, const char *name, size_t contexts,
                                 grt_pool_device **out_device);
-/* Nothing waits in it, and nothing is at work. */
+/* Lane number `index`. INVALID_ARGUMENT: there is none. Without the lock. */
+grt_status grt_lane_find(grt_pool *pool, size_t index, grt_lane **out_lane);
+/* Nothing waits in it. Its threads end: one may still run a batch whose requests have all left, and looks at
+ * all lanes of the pool afterwards. */
+void grt_lane_end(grt_lane *lane);
+/* When those of all lanes have ended. */
 void grt_lane_release(grt_lane *lane);
 
 #endif

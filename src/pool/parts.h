@@ -28,11 +28,14 @@ typedef struct grt_worker {
     int64_t *first_rows;          /* of each, in the batch */
     size_t n_requests, n_served;
     int64_t rows;
-    int32_t priority;   /* the highest of its requests' */
-    double each_ms;     /* of its device, when it began */
-    bool begun;         /* somebody serves */
-    bool lent;          /* a thread of the caller's serves in place of its own */
-    atomic_size_t live; /* requests that have not left the batch */
+    int32_t priority;             /* the highest of its requests' */
+    double each_ms;               /* of its device, when it began */
+    bool begun;                   /* somebody serves */
+    bool lent;                    /* a thread of the caller's serves in place of its own */
+    atomic_size_t live;           /* requests that have not left the batch */
+    double idle_ms;               /* since when it is */
+    bool lingering_pays, lingers; /* see linger.h */
+    atomic_int called;            /* looked at while it lingers */
 } grt_worker;
 
 /* A device, for all lanes. */
@@ -82,6 +85,7 @@ typedef struct grt_lane {
 } grt_lane;
 
 struct grt_pool {
+    unsigned process; /* that made it: grt_forked_number */
     grt_request_store *store;
     pthread_mutex_t lock;
     grt_lane **lanes;
@@ -95,6 +99,7 @@ struct grt_pool {
     size_t n_watchers;     /* threads that wait for that */
     bool closing;          /* no more requests */
     size_t n_draining;     /* batches are not waited for */
+    bool one_lingers;      /* a worker's thread looks for requests and does not sleep */
     bool ending;           /* the keeper ends */
     /* the keeper: deadlines, delays of batches, and what is cancelled */
     pthread_t keeper;

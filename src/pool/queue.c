@@ -46,7 +46,7 @@ grt_status grt_queue_reserve(grt_queue *queue, size_t capacity)
     grt_queued **grown =
         capacity < SIZE_MAX / sizeof *grown ? realloc(queue->items, capacity * sizeof *grown) : NULL;
     if (!grown)
-        return grt_fail_memory(capacity);
+        return grt_fail_memory(capacity < SIZE_MAX / sizeof *grown ? capacity * sizeof *grown : SIZE_MAX);
     queue->items = grown;
     queue->capacity = capacity;
     return GRT_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grt_pool_replace_session: a lane goes on with another session in the place of one, which may be lost. */
+#include "src/pool/caller.h"
 #include "src/pool/lane.h"
 #include "src/pool/schedule.h"
 #include "src/session/session.h"
@@ -98,9 +99,9 @@ grt_status grt_pool_replace_session(grt_pool *pool, size_t lane_index, size_t in
     grt_lane *lane;
     grt_pool_device *device;
     size_t n = 0;
-    if (!pool || !session)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_replace_session: %s is NULL",
-                        pool ? "session" : "pool");
+    GRT_TRY(grt_caller_check_may_wait(pool, "grt_pool_replace_session"));
+    if (!session)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_replace_session: session is NULL");
     GRT_TRY(find_place(pool, lane_index, index, session, &lane));
     GRT_TRY(grt_session_check(session));
     change *changes = calloc(lane->n_workers, sizeof *changes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/pool/request.h"
 
+#include "src/base/forked.h"
 #include "src/base/structs.h"
 #include "src/pool/clock.h"
 
@@ -185,9 +186,13 @@ void grt_request_finish(grt_request *r, grt_status status)
     pthread_mutex_unlock(&r->lock);
 }
 
+enum { LONG_AGO = 1 };
+
 /* Until the deadline; 0: for ever; NAN and what is past: a look. */
 static bool wait_until_done(grt_request *r, double deadline_ms)
 {
+    if (grt_forked_since(r->process))
+        return r->done; /* nobody else is in this process, and the lock may be held by who was */
     pthread_mutex_lock(&r->lock);
     bool goes_on = true;
     while (!r->done && goes_on)
@@ -204,19 +209,24 @@ static grt_status status_of(grt_request *request)
     return request->status;
 }
 
+static grt_status fail_without_pool(void)
+{
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                    "the request was submitted before fork(), and its pool has no threads in this process");
+}
+
 grt_status grt_request_await(grt_request *request)
 {
-    wait_until_done(request, 0);
-    return status_of(request);
+    return wait_until_done(request, 0) ? status_of(request) : fail_without_pool();
 }
 
 grt_status grt_request_wait_until(grt_request *request, double deadline_ms)
 {
-    enum { LONG_AGO = 1 };
     if (!request)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_request_wait_until: the request is NULL");
     if (!wait_until_done(request, deadline_ms != 0 ? deadline_ms : LONG_AGO))
-        return grt_fail(GRT_STATUS_BUSY, "the request is not done yet");
+        return grt_forked_since(request->process) ? fail_without_pool()
+                                                  : grt_fail(GRT_STATUS_BUSY, "the request is not done yet");
     return status_of(request);
 }
 
@@ -227,15 +237,10 @@ void *grt_request_user(const grt_request *request)
 
 static grt_status check_done(grt_request *request, const char *function)
 {
-    bool done = false;
-    if (request) {
-        pthread_mutex_lock(&request->lock);
-        done = request->done;
-        pthread_mutex_unlock(&request->lock);
-    }
-    return done ? GRT_OK
-                : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the request is %s", function,
-                           request ? "not done: wait for it first" : "NULL");
+    return request && wait_until_done(request, LONG_AGO)
+               ? GRT_OK
+               : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the request is %s", function,
+                          request ? "not done: wait for it first" : "NULL");
 }
 
 static grt_status check_request_output(grt_request *request, size_t index, const void *out,

@@ -37,6 +37,7 @@ struct grt_request {
     grt_request *next; /* in whatever list has it */
     atomic_int holders;
     /* as submitted */
+    unsigned process; /* by which: grt_forked_number */
     struct grt_pool *pool;
     struct grt_lane *lane;
     grt_tensor *inputs, *outputs;

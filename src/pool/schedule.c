@@ -6,6 +6,7 @@
 #include "src/pool/schedule.h"
 
 #include "src/exec/state_slot.h"
+#include "src/pool/linger.h"
 #include "src/pool/remote.h"
 #include "src/pool/share.h"
 
@@ -127,6 +128,7 @@ void grt_schedule_become_idle(grt_worker *w, double now_ms)
     grt_lane_session *s = &w->lane->sessions[w->session];
     grt_share_end(w, now_ms);
     s->busy--;
+    w->idle_ms = now_ms;
     w->n_requests = 0;
     w->begun = w->lent = false;
     w->next_idle = s->idle;
@@ -248,7 +250,7 @@ static double dispatch_requests(grt_pool *pool, double now_ms)
     while ((p = choose_request(pool, now_ms, &next)).request) {
         grt_worker *w = take_worker(p.request->lane, p.session, now_ms);
         take_requests(p.request->lane, w, p.request);
-        pthread_cond_signal(&w->wake);
+        grt_linger_call(w, now_ms);
         next = INFINITY;
     }
     return next;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/pool/worker.h"
 
-#include "src/pool/answer.h"
 #include "src/base/span.h"
 #include "src/exec/state.h"
+#include "src/pool/answer.h"
+#include "src/pool/linger.h"
 #include "src/pool/remote.h"
 #include "src/pool/schedule.h"
 #include "src/session/session.h"
@@ -354,8 +355,7 @@ static void *serve_requests(void *arg)
     grt_pool *pool = w->lane->pool;
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        while ((!w->n_requests || w->lent) && !w->lane->ending)
-            pthread_cond_wait(&w->wake, &pool->lock);
+        grt_linger_wait(w);
         if (!w->n_requests)
             break;
         w->begun = true;
@@ -399,12 +399,16 @@ grt_status grt_worker_start(grt_worker *w, grt_lane *lane, size_t index, grt_ses
     return w->started ? GRT_OK : grt_fail(GRT_STATUS_OUT_OF_MEMORY, "a pool's thread cannot be made");
 }
 
+void grt_worker_join(grt_worker *w)
+{
+    if (w->started)
+        pthread_join(w->thread, NULL);
+}
+
 void grt_worker_release(grt_worker *w)
 {
     if (!w->lane)
         return;
-    if (w->started)
-        pthread_join(w->thread, NULL);
     grt_batch_release(&w->batch);
     grt_context_release(w->context);
     pthread_cond_destroy(&w->wake);

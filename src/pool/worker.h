@@ -8,7 +8,9 @@
 /* `worker` is zeroed. Its thread is started, and it is idle. Of session and channel one is NULL. */
 grt_status grt_worker_start(grt_worker *worker, grt_lane *lane, size_t index, grt_session *session,
                             grt_channel *channel);
-/* Once its lane is ending. */
+/* Its thread ends, once its lane is ending. */
+void grt_worker_join(grt_worker *worker);
+/* Afterwards. */
 void grt_worker_release(grt_worker *worker);
 
 /* Run and answer what the worker was given, on this thread, and become idle. Without locks. */

@@ -43,6 +43,12 @@ check "a plan that declares state" sh -c "./graphc optimize '$scratch/recurrent.
 traces() { examples/trace "$digits/digits.onnx" "$1" "$scratch/trace.json" 5 && tests/scripts/json_has traceEvents.0.ts:number traceEvents.20.tid:integer <"$scratch/trace.json" && grep -qF '"name":"Conv conv1' "$scratch/trace.json"; }
 check "a trace of a pool on the CPU" traces cpu
 check "a trace of a pool on a device" traces mirror:0
+check "memory within its prediction on the CPU" sh -c "examples/memory '$digits/digits.onnx' cpu | grep -q 'the session has .* MiB, had .* at most'"
+check "memory within its prediction on a device" examples/memory "$digits/digits.onnx" mirror:0
+in_time() { examples/latency "$digits/digits.onnx" "$@" | grep -qE '^in time \([-0-9.e]+ ms\): [0-9]+, late: [0-9]+; .* others beside them$'; }
+check "requests with deadlines beside others on the CPU" in_time cpu 200 20000
+check "requests with deadlines beside others on a device" in_time mirror:0 200 20000
+check "requests that are all late" in_time cpu 50 0.000001
 check "the slowest steps" sh -c "examples/profile '$digits/digits.onnx' cpu 5 | grep -q '^ *[0-9.]* ms  Conv conv1'"
 refuse 2 "state of an input that is none" ./graphc optimize "$scratch/recurrent.onnx" --state h_next=none -o "$scratch/none.grt"
 
@@ -59,7 +65,7 @@ refuse 2 "a custom operator without its library" ./graphrun "$scratch/window.grt
 refuse 2 "its own rule speaks" ./graphrun --custom-ops "$window" "$model" --shape signal=2x2
 refuse 2 "a library that is none" ./graphrun --custom-ops "$model" "$model"
 
-for example in digits threads dynamic_shapes pool service state stop streams trace profile; do
+for example in digits threads dynamic_shapes pool service state stop streams trace profile memory latency; do
     refuse 2 "$example says how it is used" examples/$example
 done
 refuse 1 "a missing model is an error" examples/threads "$scratch/none.grt"

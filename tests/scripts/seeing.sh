@@ -57,7 +57,7 @@ mixed_page()
     sed -n '/<h2>2 models together/,$p' "$page" >"$scratch/mix.html"
     sed -i '1,/"together": {/d' "$report"
     cells() { grep -E '^<tr><td class=l>' "$scratch/mix.html" | sed -E 's/<td class=l>[^<]*<\/td>//; s/<\/?tr>//g; s/<td[^>]*>//g; s/<\/td>/ /g' | cut -d' ' -f "$1"; }
-    [ "$(cells 1 | wc -l)" = 6 ] && diff <(numbers throughput_per_s %.2f | sort) <(cells 1 | sort) &&
+    [ "$(cells 1 | wc -l)" = 6 ] && alike <(numbers throughput_per_s %.2f | sort -n) <(cells 1 | sort -n) &&
         [ "$(grep -c '<h3>Throughput\|<h3>Timeline\|<h3>Memory' "$scratch/mix.html")" = 3 ] &&
         [ "$(grep -c '"clients"' "$report")" = "$(grep -o '<circle' "$scratch/mix.html" | wc -l)" ] && grep -q 'of each, [0-9.]* of their time-slices' "$scratch/mix.html"
 }

@@ -358,7 +358,8 @@ check "bench --json" fields bench "./graphrun bench $plan $model --seconds 0.05 
 check "bench of a process under load --json" fields bench "./graphrun bench $plan --seconds 0.05 --concurrency 2 --process --threads 1 --json" 0.load.0.clients:integer
 refuse 2 "--process without requests" ./graphrun bench "$plan" --process
 check "bench under load --json" fields bench "./graphrun bench $plan --seconds 0.05 --concurrency 1,3 --rate 200 --json" 0.load.1.clients:integer \
-    0.load.1.latency_ms.p99_9:number 0.load.2.rate:number 0.load.2.throughput_per_s:number
+    0.load.1.latency_ms.p99_9:number 0.load.2.rate:number 0.load.2.unanswered:integer 0.load.2.throughput_per_s:number
+check "a rate that nothing could serve" says "requests that were due were not answered: the rate is too high" timeout 60 ./graphrun bench "$plan" --threads 1 --seconds 0.05 --rate 1e9
 check "bench under load" says "^  clients 3  .* p99.9 .* max" ./graphrun bench "$plan" --seconds 0.05 --concurrency 1,3
 mixed() { sh -c "$1" | tee "$scratch/mixed.json" | tests/scripts/json_valid "$srcdir/docs/reports.schema.json" bench_together && shift && tests/scripts/json_has "$@" <"$scratch/mixed.json"; }
 check "models together --json" mixed "./graphrun bench $plan $model --seconds 0.05 --together --concurrency 1,3 --rate 200 --deadline 60000 --threads 1 --json" models.1.load.2.rate:number \

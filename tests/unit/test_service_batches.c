@@ -290,6 +290,44 @@ START_TEST(idle)
 }
 END_TEST
 
+/* All requests of a batch have left, so that none is open, and the context still computes it: the pool's
+ * release waits for that before any of its lanes goes. Sanitizers see it. */
+START_TEST(released_behind_a_batch_that_all_left)
+{
+    enum { K = 512, N = 48, TURNS = 12 };
+    static float x[N * K];
+    const grt_pool_options alone = {.struct_size = sizeof alone}, batched = {.struct_size = sizeof batched,
+                                                                             .contexts = 1,
+                                                                             .max_batch = 64,
+                                                                             .padding = GRT_PADDING_FULL};
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "N,512");
+    onnx_initializer(&m, m.graph, onnx_tensor(&m, "w", "512,512"));
+    onnx_node(&m, m.graph, "MatMul", "x,w", "y");
+    onnx_output(&m, m.graph, "y");
+    grt_model *model = service_open(&m);
+    grt_session *session;
+    const grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {N, K}, .data = x};
+    OK(grt_session_create(model, devices[_i], NULL, &session));
+    for (int i = 0; i < TURNS; i++) {
+        grt_pool *pool;
+        size_t lane;
+        OK(grt_pool_create(&session, 1, &alone, &pool));
+        OK(grt_pool_add(pool, &session, 1, &batched, &lane));
+        const grt_submission s = {.struct_size = sizeof s, .lane = lane, .inputs = &in, .n_inputs = 1};
+        grt_request *r = service_submit(pool, &s);
+        const double until = grt_clock_ms() + 0.05 * i;
+        while (grt_clock_ms() < until)
+            ;
+        grt_request_cancel(r);
+        grt_request_release(r);
+        grt_pool_release(pool);
+    }
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
 Suite *suite_test_service_batches(void);
 Suite *suite_test_service_batches(void)
 {
@@ -304,6 +342,7 @@ Suite *suite_test_service_batches(void)
     tcase_add_test(tc, models_without_rows);
     tcase_add_loop_test(tc, dims_of_outputs, 0, N_DEVICES);
     tcase_add_loop_test(tc, idle, 0, N_DEVICES);
+    tcase_add_loop_test(tc, released_behind_a_batch_that_all_left, 0, N_DEVICES);
     suite_add_tcase(suite, tc);
     return suite;
 }
