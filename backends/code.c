@@ -253,9 +253,11 @@ static void run_in_background(void *data)
     code_set_state(m->code, COMPILING, GRT_CODE_WAITING);
     pthread_mutex_unlock(&codes->lock);
     const grt_status status = grt_device_enter(codes->device, &switched);
-    void *loaded = status == GRT_OK ? compile(m) : NULL;
+    /* Another device or process may have been faster. */
+    void *found = status == GRT_OK ? load_of_store(m) : NULL;
+    void *loaded = status == GRT_OK && !found ? compile(m) : found;
     pthread_mutex_lock(&codes->lock);
-    publish(m->code, loaded, GRT_CODE_COMPILED);
+    publish(m->code, loaded, found ? GRT_CODE_STORE : GRT_CODE_COMPILED);
     pthread_mutex_unlock(&codes->lock);
     grt_device_leave(codes->device, switched);
 }

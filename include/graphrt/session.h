@@ -32,6 +32,10 @@ GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime,
  * processors. 0, the default: each run has its session's threads. Counts for runs that begin afterwards. Threads: any. Errors:
  * INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_runtime_set_threads(grt_runtime *runtime, int32_t threads);
+/* Generate no more kernels in the background (grt_session_options.compile), and wait for the one that is compiled: for programs that
+ * end without releasing the runtime, as exit handlers of the compiler's library run in the midst of its work. Releasing the runtime
+ * does the same. NULL: does nothing. Threads: any. */
+GRT_API void grt_runtime_stop_compiling(grt_runtime *runtime);
 
 /* Open a plan (.grt) or an ONNX model; the content decides which it is. A plan is mapped and checked. An ONNX model is compiled in
  * memory with default options for the CPU. The file must not be modified while the model exists; replacing it by another file of
@@ -91,7 +95,8 @@ typedef struct grt_session_options {
                                 next start on this machine. NULL or "background": while runs interpret them, which takes longer; a
                                 context changes to them between two runs, and sums of rows may then differ in their last bits.
                                 "first": before shapes are ready, so that nothing changes later. "never": they are interpreted.
-                                NULL is what GRAPHRT_COMPILE says, if that is set when the runtime is made */
+                                NULL is what GRAPHRT_COMPILE says, if that is set when the runtime is made. See also
+                                grt_runtime_stop_compiling */
 } grt_session_options;
 
 /* Make `model` ready on `device`: "cpu", "null", "cuda:0", ...; NULL means "cpu". Copies and packs weights and creates kernels. The

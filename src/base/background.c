@@ -20,7 +20,7 @@ struct grt_background {
     queued *first, **last;
     bool working;   /* the thread has something to do */
     bool has_ended; /* there is a thread to be joined that does nothing any more */
-    bool releasing;
+    bool stopped;
     pthread_t thread;
     atomic_uint rounds;
 };
@@ -64,7 +64,7 @@ static void *do_jobs(void *arg)
     grt_background *b = arg;
     lower_priority();
     pthread_mutex_lock(&b->lock);
-    while (b->first && !b->releasing) {
+    while (b->first && !b->stopped) {
         queued *q = take_first(b);
         pthread_mutex_unlock(&b->lock);
         q->job.run(q->job.data);
@@ -100,7 +100,7 @@ bool grt_background_add(grt_background *b, const grt_job *job)
         return false;
     *q = (queued){.job = *job};
     pthread_mutex_lock(&b->lock);
-    const bool ok = !b->releasing && (b->working || start_thread(b));
+    const bool ok = !b->stopped && (b->working || start_thread(b));
     if (ok) {
         *b->last = q;
         b->last = &q->next;
@@ -142,17 +142,21 @@ void grt_background_settle(grt_background *b)
     pthread_mutex_unlock(&b->lock);
 }
 
+void grt_background_stop(grt_background *b)
+{
+    pthread_mutex_lock(&b->lock);
+    b->stopped = true;
+    while (b->working)
+        pthread_cond_wait(&b->idle, &b->lock);
+    pthread_mutex_unlock(&b->lock);
+}
+
 void grt_background_release(grt_background *b)
 {
     if (!b)
         return;
-    pthread_mutex_lock(&b->lock);
-    b->releasing = true;
-    while (b->working)
-        pthread_cond_wait(&b->idle, &b->lock);
-    const bool join = b->has_ended;
-    pthread_mutex_unlock(&b->lock);
-    if (join)
+    grt_background_stop(b);
+    if (b->has_ended)
         pthread_join(b->thread, NULL);
     while (b->first)
         background_drop(take_first(b));

@@ -30,6 +30,8 @@ bool grt_background_add(grt_background *background, const grt_job *job);
 bool grt_background_remove(grt_background *background, const void *data);
 /* How often the thread has come to the end of its jobs. One atomic read. */
 unsigned grt_background_rounds(const grt_background *background);
+/* Takes and begins no more jobs; waits for the one that runs. */
+void grt_background_stop(grt_background *background);
 /* Waits until there is nothing to do. */
 void grt_background_settle(grt_background *background);
 

@@ -46,6 +46,12 @@ grt_status grt_runtime_set_threads(grt_runtime *runtime, int32_t threads)
     return GRT_OK;
 }
 
+void grt_runtime_stop_compiling(grt_runtime *runtime)
+{
+    if (runtime)
+        grt_background_stop(runtime->background);
+}
+
 grt_runtime *grt_runtime_retain(grt_runtime *runtime)
 {
     atomic_fetch_add_explicit(&runtime->refs, 1, memory_order_relaxed);

@@ -242,6 +242,25 @@ START_TEST(released_while_compiling)
 }
 END_TEST
 
+/* For programs that end without a release. */
+START_TEST(stopped)
+{
+    setenv("GRAPHRT_MIRROR_CODE", "40", 1);
+    started s = start(6, NULL);
+    grt_runtime_stop_compiling(s.runtime);
+    const int compiled = mirror_code.compiled;
+    ck_assert_int_le(compiled, 2);
+    run_groups(&s, compiled, 6 - compiled);
+    grt_context_release(s.context);
+    OK(grt_context_create(s.session, &s.context));
+    run_groups(&s, compiled, 6 - compiled);
+    grt_runtime_stop_compiling(s.runtime);
+    stop(&s);
+    grt_runtime_stop_compiling(NULL);
+    ck_assert_int_eq(mirror_code.compiled, compiled);
+}
+END_TEST
+
 /* A context that comes later wants what the one before it has left. */
 START_TEST(wanted_again)
 {
@@ -556,7 +575,7 @@ END_TEST
 
 UNIT_SUITE(test_code, setup, teardown, interpreted_until_it_is_compiled, each_context_changes_by_itself,
            compiled_first, first_does_not_wait_for_the_background, never_compiled, option_and_environment,
-           no_compiler, released_while_compiling, wanted_again, the_next_start_finds_it, damaged_rows,
-           rows_of_other_types, refused_by_the_device, no_database, file_of_others, no_place_for_a_file,
-           read_only_directory, two_processes_at_once, listed_copied_and_pruned, stays_below_its_size,
-           what_was_made_last_counts, looked_up)
+           no_compiler, released_while_compiling, stopped, wanted_again, the_next_start_finds_it,
+           damaged_rows, rows_of_other_types, refused_by_the_device, no_database, file_of_others,
+           no_place_for_a_file, read_only_directory, two_processes_at_once, listed_copied_and_pruned,
+           stays_below_its_size, what_was_made_last_counts, looked_up)
