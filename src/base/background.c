@@ -22,6 +22,7 @@ struct grt_background {
     bool has_ended; /* there is a thread to be joined that does nothing any more */
     bool stopped;
     pthread_t thread;
+    pid_t process; /* that the thread is in */
     atomic_uint rounds;
 };
 
@@ -35,6 +36,14 @@ grt_status grt_background_create(grt_background **out_background)
     b->last = &b->first;
     *out_background = b;
     return GRT_OK;
+}
+
+/* A process that was forked meanwhile has the queue, but not the thread. */
+static void background_lock(grt_background *b)
+{
+    pthread_mutex_lock(&b->lock);
+    if ((b->working || b->has_ended) && b->process != getpid())
+        b->working = b->has_ended = false;
 }
 
 static queued *take_first(grt_background *b)
@@ -88,6 +97,7 @@ static bool start_thread(grt_background *b)
     b->has_ended = false;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    b->process = getpid();
     b->working = pthread_create(&b->thread, NULL, do_jobs, b) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return b->working;
@@ -99,7 +109,7 @@ bool grt_background_add(grt_background *b, const grt_job *job)
     if (!q)
         return false;
     *q = (queued){.job = *job};
-    pthread_mutex_lock(&b->lock);
+    background_lock(b);
     const bool ok = !b->stopped && (b->working || start_thread(b));
     if (ok) {
         *b->last = q;
@@ -113,7 +123,7 @@ bool grt_background_add(grt_background *b, const grt_job *job)
 
 bool grt_background_remove(grt_background *b, const void *data)
 {
-    pthread_mutex_lock(&b->lock);
+    background_lock(b);
     queued **at = &b->first;
     while (*at && (*at)->job.data != data)
         at = &(*at)->next;
@@ -136,7 +146,7 @@ unsigned grt_background_rounds(const grt_background *b)
 
 void grt_background_settle(grt_background *b)
 {
-    pthread_mutex_lock(&b->lock);
+    background_lock(b);
     while (b->working)
         pthread_cond_wait(&b->idle, &b->lock);
     pthread_mutex_unlock(&b->lock);
@@ -144,7 +154,7 @@ void grt_background_settle(grt_background *b)
 
 void grt_background_stop(grt_background *b)
 {
-    pthread_mutex_lock(&b->lock);
+    background_lock(b);
     b->stopped = true;
     while (b->working)
         pthread_cond_wait(&b->idle, &b->lock);

@@ -8,7 +8,9 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { JOBS = 20 };
 static atomic_int n_run, n_dropped, order[JOBS];
@@ -110,4 +112,28 @@ START_TEST(released_while_it_works)
 }
 END_TEST
 
-UNIT_SUITE(test_background, NULL, NULL, done_in_order, removed_is_dropped, released_while_it_works)
+/* Its child has the jobs, but no thread that does them. */
+START_TEST(forked_while_it_works)
+{
+    sem_init(&gate, 0, 0);
+    grt_background *b = background_with_jobs(3);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    const pid_t child = fork();
+    if (!child) {
+        grt_background_settle(b);
+        grt_background_stop(b);
+        grt_background_release(b);
+        _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    ck_assert_int_eq(status, 0);
+    sem_post(&gate);
+    grt_background_settle(b);
+    ck_assert_int_eq(n_run, 3);
+    grt_background_release(b);
+}
+END_TEST
+
+UNIT_SUITE(test_background, NULL, NULL, done_in_order, removed_is_dropped, released_while_it_works,
+           forked_while_it_works)
