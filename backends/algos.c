@@ -77,9 +77,43 @@ void grt_device_algo_reject(grt_device *device, grt_algo_trial *trial, const cha
         device->algos->reject(device->algos, key);
 }
 
+const char *grt_code_origin_name(grt_code_origin origin)
+{
+    static const char *const names[GRT_CODE_ORIGINS] = {"",         "plan",    "store",
+                                                        "compiled", "waiting", "interpreted"};
+    return names[origin];
+}
+
 void *grt_device_code_find(grt_device *device, const char *key, size_t *out_size)
 {
     *out_size = 0;
     return device && device->algos && device->algos->code ? device->algos->code(device->algos, key, out_size)
                                                           : NULL;
+}
+
+void *grt_device_code_read(grt_device *device, const char *key, char **out_key, size_t *out_size)
+{
+    *out_key = NULL;
+    *out_size = 0;
+    return device->algos && device->algos->read_code
+               ? device->algos->read_code(device->algos, key, out_key, out_size)
+               : NULL;
+}
+
+void grt_device_code_write(grt_device *device, const char *key, const void *data, size_t size, double ms)
+{
+    if (device->algos && device->algos->write_code)
+        device->algos->write_code(device->algos, key, data, size, ms);
+}
+
+void grt_device_code_drop(grt_device *device, const char *key)
+{
+    if (device->algos && device->algos->drop_code)
+        device->algos->drop_code(device->algos, key);
+}
+
+void grt_device_code_note(grt_device *device, const char *key, grt_code_origin before, grt_code_origin now)
+{
+    if (device->algos && device->algos->note_code)
+        device->algos->note_code(device->algos, key, before, now);
 }

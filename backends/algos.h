@@ -41,14 +41,31 @@ extern "C" {
 
 struct grt_device;
 
+/* Where a generated kernel is from, as reports say it. */
+typedef enum grt_code_origin {
+    GRT_CODE_NOWHERE = 0, /* it was not asked for */
+    GRT_CODE_PLAN,
+    GRT_CODE_STORE,    /* the cache's file */
+    GRT_CODE_COMPILED, /* here, now */
+    GRT_CODE_WAITING,  /* it is interpreted until it is compiled */
+    GRT_CODE_INTERPRETED,
+    GRT_CODE_ORIGINS,
+} grt_code_origin;
+const char *grt_code_origin_name(grt_code_origin origin); /* "plan", "store", ...; "" for NOWHERE */
+
 /* What devices are given; callers use the functions below. */
 typedef struct grt_algos {
     void *(*find)(struct grt_algos *algos, const char *key, size_t *out_size);
     void (*store)(struct grt_algos *algos, const char *key, const void *data, size_t size,
                   grt_choice_source source, double cost_ms);
     void (*reject)(struct grt_algos *algos, const char *key);
-    void *(*code)(struct grt_algos *algos, const char *key,
-                  size_t *out_size); /* may be NULL: there is none */
+    /* Those below may be NULL: there is none, and none is kept. */
+    void *(*code)(struct grt_algos *algos, const char *key, size_t *out_size);
+    void *(*read_code)(struct grt_algos *algos, const char *key, char **out_key, size_t *out_size);
+    void (*write_code)(struct grt_algos *algos, const char *key, const void *data, size_t size, double ms);
+    void (*drop_code)(struct grt_algos *algos, const char *key);
+    void (*note_code)(struct grt_algos *algos, const char *key, grt_code_origin before, grt_code_origin now);
+    struct grt_background *background; /* who makes code; NULL: nobody does */
 } grt_algos;
 
 /* Passed to reshape while tuning compares candidates (src/api/tune.c), NULL otherwise; kernels with
@@ -88,10 +105,22 @@ void grt_device_algo_reject(struct grt_device *device, grt_algo_trial *trial, co
 void grt_device_algo_store_tuned(struct grt_device *device, const char *key, const void *data, size_t size,
                                  double cost_ms);
 
-/* Machine code that was generated for the key when the plan was made: a copy to free(), NULL if there is
- * none. Code is generated at compile time only: missing code is not counted, and kernels work without it.
- */
+/* What follows is for code.h, whose functions kernels use.
+ *
+ * Machine code that was generated for the key when the plan was made: a copy to free(), NULL if there is
+ * none. Missing code is not counted, and kernels work without it. */
 void *grt_device_code_find(struct grt_device *device, const char *key, size_t *out_size);
+/* Code that was made on this machine, of the cache's file: its key begins with `key` and ends with what made
+ * it. Of several the one that was made last. Both are copies to free(); NULL: there is none. */
+void *grt_device_code_read(struct grt_device *device, const char *key, char **out_key, size_t *out_size);
+/* Keep code for the next start on this machine; ms: how long making it took. Failures are warnings. */
+void grt_device_code_write(struct grt_device *device, const char *key, const void *data, size_t size,
+                           double ms);
+/* The device does not take what read returned, or what was written. */
+void grt_device_code_drop(struct grt_device *device, const char *key);
+/* For reports: where the kernel for this key is from, and where it was before. */
+void grt_device_code_note(struct grt_device *device, const char *key, grt_code_origin before,
+                          grt_code_origin now);
 
 #ifdef __cplusplus
 }

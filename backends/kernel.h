@@ -8,6 +8,7 @@
 #ifndef GRT_BACKENDS_KERNEL_H
 #define GRT_BACKENDS_KERNEL_H
 
+#include "backends/code.h"
 #include "src/base/op_desc.h"
 #include "src/base/packing.h"
 #include "src/base/text.h"
@@ -53,8 +54,12 @@ typedef struct grt_reshape {
     struct grt_device *device;
     struct grt_algo_trial *trial; /* while candidates are compared: see algos.h; else NULL */
     /* filled by the kernel */
-    void *shape;            /* what it prepared, for run and release_shape */
-    size_t workspace_bytes; /* 64-byte aligned scratch that run wants */
+    void *shape;             /* what it prepared, for run and release_shape */
+    size_t workspace_bytes;  /* 64-byte aligned scratch that run wants */
+    grt_code_when code_when; /* what the session wants of generated kernels; the caller's, as those above */
+    /* Filled by the kernel: its generated one, of the shape's. Once that is there, run enqueues
+     * something else. NULL: there is none. */
+    const struct grt_code *code;
 } grt_reshape;
 
 /* Input i; NULL where omitted. */

@@ -13,6 +13,7 @@ backends_SOURCES += backends/null/backend.c
 backends_SOURCES += backends/null/kernel.h backends/null/kernel.c
 backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/algos.h backends/algos.c
+backends_SOURCES += backends/code.h backends/code.c
 backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c
 backends_SOURCES += backends/cpu/gemm_dots.h backends/cpu/gemm_dots.c

@@ -244,7 +244,7 @@ static void open_subject(subject *s, const char *path, const char *device)
     char kind[32] = "cpu";
     sscanf(device, "%31[a-z]", kind);
     const grt_compile_options compile = {.struct_size = sizeof compile, .target = kind};
-    const grt_session_options options = {.struct_size = sizeof options, .threads = 1};
+    const grt_session_options options = {.struct_size = sizeof options, .threads = 1, .compile = "first"};
     must(grt_runtime_create(&runtime), "runtime");
     must(grt_model_open_with(runtime, path, &compile, &model), path);
     must(grt_session_create(model, device, &options, &session), "session");

@@ -24,7 +24,7 @@ src/plan        xxhash\.h|sodium\.h                 graphrt/|proto/|src/|graph/
 graph/import    -                                   graphrt/|proto/|src/|graph/
 graph/passes    xxhash\.h                           graphrt/|src/|graph/
 graph           -                                   graphrt/|src/|graph/
-backends        -                                   graphrt/|src/base/|backends/
+backends        xxhash\.h                           graphrt/|src/base/|backends/
 backends/shared -                                   graphrt/|src/base/|backends/
 backends/image  (jpeglib|openjpeg|png|tiffio)\.h|webp/  backends/image/
 backends/cpu    immintrin\.h|cpuid\.h|omp\.h        graphrt/|src/base/|backends/[a-z_]+\.h|backends/shared/|backends/image/image\.h|backends/cpu/|graph/ops/pointwise\.(h|def)

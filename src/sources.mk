@@ -4,6 +4,7 @@ src_SOURCES =
 
 src_SOURCES += src/base/account.h src/base/account.c
 src_SOURCES += src/base/arena.h src/base/arena.c
+src_SOURCES += src/base/background.h src/base/background.c
 src_SOURCES += src/base/cancel.h
 src_SOURCES += src/base/checked.h
 src_SOURCES += src/base/choice.h
@@ -66,7 +67,10 @@ src_SOURCES += src/plan/weights_check.h src/plan/weights_check.c
 src_SOURCES += src/plan/write.c
 
 src_SOURCES += src/algos/cache.h src/algos/cache.c
+src_SOURCES += src/algos/code_db.h src/algos/code_db.c
+src_SOURCES += src/algos/code_store.h src/algos/code_store.c
 src_SOURCES += src/algos/db.h src/algos/db.c
+src_SOURCES += src/algos/db_file.h src/algos/db_file.c
 src_SOURCES += src/algos/file_store.h src/algos/file_store.c
 src_SOURCES += src/algos/plan_store.h src/algos/plan_store.c
 src_SOURCES += src/algos/store.h
@@ -106,6 +110,7 @@ src_SOURCES += src/exec/hoist.h src/exec/hoist.c
 src_SOURCES += src/exec/in_flight.h src/exec/in_flight.c
 src_SOURCES += src/exec/instructions.h src/exec/instructions.c
 src_SOURCES += src/exec/io.c
+src_SOURCES += src/exec/new_code.h src/exec/new_code.c
 src_SOURCES += src/exec/predict.c
 src_SOURCES += src/exec/output_allocator.h src/exec/output_allocator.c
 src_SOURCES += src/exec/place.h

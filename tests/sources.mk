@@ -2,6 +2,7 @@
 # A device that tests have instead of a GPU: in programs that register it, and a module for those that do not. Never installed.
 mirror_files =
 mirror_files += tests/mirror/mirror.h tests/mirror/mirror.c
+mirror_files += tests/mirror/code.h tests/mirror/code.c
 mirror_files += tests/mirror/kernel.h tests/mirror/kernel.c
 mirror_files += tests/mirror/graph.h tests/mirror/graph.c
 mirror_files += tests/mirror/stream.h tests/mirror/stream.c
@@ -20,6 +21,7 @@ check_PROGRAMS += tests/unit/unit
 TESTS += tests/unit/unit
 unit_SOURCES =
 unit_SOURCES += tests/unit/test_algo_cache.c tests/unit/test_algo_cache_files.c
+unit_SOURCES += tests/unit/test_background.c tests/unit/test_code.c
 unit_SOURCES += tests/unit/test_plan_store.c
 unit_SOURCES += tests/unit/test_abi.c
 unit_SOURCES += tests/unit/test_api.c

@@ -68,6 +68,16 @@ static void format_date(int64_t seconds, char out[32])
         snprintf(out, 32, "?");
 }
 
+static bool is_code(const char *key)
+{
+    return !strncmp(key, "code=", 5);
+}
+
+static const char *cache_row_source(const grt_cache_row *row)
+{
+    return is_code(row->key) ? "code" : row->tuned ? "tuned" : "heuristic";
+}
+
 static void list_row(void *user, const grt_cache_row *row)
 {
     listing *l = user;
@@ -80,13 +90,12 @@ static void list_row(void *user, const grt_cache_row *row)
         char cost[32] = "-";
         if (row->cost_ms > 0)
             snprintf(cost, sizeof cost, "%.3f ms", row->cost_ms);
-        tool_print("%s  %-9s %12s %7zu B  %s\n", made, row->tuned ? "tuned" : "heuristic", cost, row->size,
-                   row->key);
+        tool_print("%s  %-9s %12s %7zu B  %s\n", made, cache_row_source(row), cost, row->size, row->key);
         return;
     }
     json_t *object = json_object();
     json_object_set_new(object, "key", json_text(row->key));
-    json_object_set_new(object, "source", json_string(row->tuned ? "tuned" : "heuristic"));
+    json_object_set_new(object, "source", json_string(cache_row_source(row)));
     json_object_set_new(object, "cost_ms", row->cost_ms > 0 ? json_real(row->cost_ms) : json_null());
     json_object_set_new(object, "bytes", json_integer((json_int_t)row->size));
     json_object_set_new(object, "made", json_integer((json_int_t)row->made));
@@ -174,6 +183,10 @@ static void explain_lookup(void *user, const grt_cache_lookup *lookup)
         key_difference(lookup->key, lookup->nearest, here, sizeof here);
         key_difference(lookup->nearest, lookup->key, there, sizeof there);
     }
+    if (!e->array && lookup->code) {
+        tool_print("code  %s (%s)\n", lookup->key, lookup->code);
+        return;
+    }
     if (!e->array) {
         tool_print("%s  %s\n", lookup->from_plan ? "plan" : lookup->hit ? "hit " : "miss", lookup->key);
         if (lookup->nearest)
@@ -186,6 +199,8 @@ static void explain_lookup(void *user, const grt_cache_lookup *lookup)
     json_object_set_new(object, "key", json_text(lookup->key));
     json_object_set_new(object, "hit", json_boolean(lookup->hit));
     json_object_set_new(object, "from_plan", json_boolean(lookup->from_plan));
+    if (lookup->code)
+        json_object_set_new(object, "code", json_string(lookup->code));
     if (!lookup->hit) {
         json_object_set_new(object, "nearest", lookup->nearest ? json_text(lookup->nearest) : json_null());
         json_object_set_new(object, "differs", json_text(here));

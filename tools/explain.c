@@ -44,6 +44,37 @@ static void print_phases(const char *object, double offset, const grt_phase *pha
                    offset + phases[i].end_ms);
 }
 
+/* Nothing for devices and models that have no generated kernels. */
+static void print_code(const grt_load_info *f)
+{
+    const struct {
+        uint64_t n;
+        const char *what;
+    } parts[] = {{f->code_plan, "from the plan"},
+                 {f->code_store, "from the cache"},
+                 {f->code_compiled, "compiled"},
+                 {f->code_waiting, "interpreted until they are compiled"},
+                 {f->code_interpreted, "interpreted"}};
+    const char *before = "";
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (!parts[i].n)
+            continue;
+        if (!*before)
+            tool_print("  %-10s generated kernels:", f->device);
+        tool_print("%s %llu %s", before, (unsigned long long)parts[i].n, parts[i].what);
+        before = ",";
+    }
+    if (*before)
+        tool_print("\n");
+}
+
+static void print_each_code(void *user, const grt_cache_lookup *lookup)
+{
+    (void)user;
+    if (lookup->code)
+        tool_print("  %-11s kernel %s\n", lookup->code, lookup->key);
+}
+
 void explain_text(const load_report *r)
 {
     const grt_phase *phases;
@@ -64,6 +95,7 @@ void explain_text(const load_report *r)
             f.device, (unsigned long long)f.passes, (unsigned long long)f.plan_hits,
             (unsigned long long)f.cache_hits, (unsigned long long)f.cache_misses,
             (unsigned long long)f.heuristics, (unsigned long long)f.searches);
+        print_code(&f);
         if (f.rejected)
             tool_print("  %-10s %llu stored algorithms were refused by the library and chosen anew\n",
                        f.device, (unsigned long long)f.rejected);
@@ -75,6 +107,8 @@ void explain_text(const load_report *r)
         if (replay_of(r, i, &replay))
             print_replay(f.device, &replay);
     }
+    if (r->runtime && grt_cache_lookups(r->runtime, print_each_code, NULL) != GRT_OK)
+        tool_print("  %s\n", grt_last_error());
     tool_print("  total, until contexts are ready %9.3f ms\n", r->total_ms);
 }
 
@@ -131,6 +165,11 @@ json_t *explain_json(const load_report *r)
         set_count(device, "heuristics", f.heuristics);
         set_count(device, "searches", f.searches);
         set_count(device, "rejected", f.rejected);
+        set_count(device, "code_plan", f.code_plan);
+        set_count(device, "code_store", f.code_store);
+        set_count(device, "code_compiled", f.code_compiled);
+        set_count(device, "code_waiting", f.code_waiting);
+        set_count(device, "code_interpreted", f.code_interpreted);
         json_object_set_new(device, "plan_note", json_text(f.plan_note));
         set_count(device, "host_bytes", f.host_bytes);
         set_count(device, "peer_bytes", f.peer_bytes);

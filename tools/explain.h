@@ -10,6 +10,7 @@
 typedef struct load_report {
     const char *title; /* of the picture */
     const grt_model *model;
+    grt_runtime *runtime; /* of its sessions */
     grt_session *const *sessions;
     size_t n;
     grt_pool *pool;        /* over the sessions, for what its runs tell; NULL before there is one */

@@ -22,8 +22,11 @@ static grt_status loaded_open_in(loaded *l, grt_runtime *runtime, const char *pa
                                  const char *fallback, int32_t threads, const char *trust)
 {
     const double begin = now_ms();
-    const grt_session_options options = {
-        .struct_size = sizeof options, .threads = threads, .fallback = fallback};
+    const char *said = getenv("GRAPHRT_COMPILE");
+    const grt_session_options options = {.struct_size = sizeof options,
+                                         .threads = threads,
+                                         .fallback = fallback,
+                                         .compile = said && *said ? NULL : "first"};
     grt_status status = GRT_OK;
     *l = (loaded){0};
     if (!runtime)

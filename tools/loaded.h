@@ -16,8 +16,9 @@ typedef struct loaded {
 } loaded;
 
 /* An ONNX model is compiled for the device. device NULL: "cpu"; fallback NULL or "cpu"; threads 0: the
- * library's choice; trust as in grt_compile_options. On failure grt_last_error() says why; release in any
- * case. */
+ * library's choice; trust as in grt_compile_options. Kernels are generated first, unless GRAPHRT_COMPILE says
+ * otherwise: what is measured or compared must not change. On failure grt_last_error() says why; release in
+ * any case. */
 grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback, int32_t threads,
                        const char *trust);
 /* The same beside another one, in its runtime: of models that share devices. */

@@ -83,6 +83,10 @@ const tool_option run_options[] = {
                "beyond is an error. graphc inspect says what it needs"),
     OPTION_INT(run_request, multiprocessors, 1, INT64_MAX, "--multiprocessors", "N",
                "compute on so many of each GPU's multiprocessors only (default: all)"),
+    OPTION_TEXT(run_request, compile, "--compile", "WHEN",
+                "when kernels are generated that neither the plan nor the cache has: background, while runs\n"
+                "interpret them; first, before anything runs; never (default: GRAPHRT_COMPILE, else\n"
+                "background)"),
     OPTION_INT(run_request, contexts, 1, 64, "--contexts", "N",
                "runs at a time on each device: copies and reading of inputs overlap computing (default: 1)"),
     OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",
@@ -140,6 +144,7 @@ static grt_status open_sessions(run_state *s)
                                           .fallback = r->fallback,
                                           .memory_limit = (uint64_t)r->memory_limit,
                                           .multiprocessors = r->multiprocessors,
+                                          .compile = r->compile,
                                           .progress = show_load};
     /* Room for all: who waits for it would not see an interrupt. */
     const grt_pool_options pool = {
@@ -198,6 +203,7 @@ static bool run_and_report(run_state *s)
                          .sources = s->sources,
                          .load = {.title = r->model,
                                   .model = s->model,
+                                  .runtime = s->runtime,
                                   .sessions = s->sessions,
                                   .n = r->devices.n,
                                   .pool = s->pool,

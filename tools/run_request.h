@@ -8,7 +8,7 @@
 #include "tools/shard.h"
 
 typedef struct run_request {
-    const char *model, *fallback, *output_dir, *trust_option;
+    const char *model, *fallback, *compile, *output_dir, *trust_option;
     char *trust; /* what it means to the library */
     device_list devices;
     bool all_devices; /* of the kind: KIND:all */

@@ -3,12 +3,12 @@
  * backends/cuda/ops/. */
 #include "backends/backend.h"
 
+#include "backends/cuda/code.h"
 #include "backends/cuda/current.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/local.h"
 #include "backends/cuda/lt_start.h"
 #include "backends/cuda/packing.h"
-#include "backends/cuda/shared_objects.h"
 #include "backends/cuda/tables.h"
 #include "backends/custom.h"
 
@@ -56,7 +56,7 @@ static void cuda_close_device(grt_device *base)
     cuda_device *device = (cuda_device *)base;
     bool switched;
     if (cuda_enter(base, &switched) == GRT_OK) {
-        cuda_shared_objects_release(device->codes);
+        grt_codes_release(device->codes);
         cuda_lt_start_release(device->lt_start);
         cuda_libraries_release(device->libraries);
         cudaStreamDestroy(device->stream);
@@ -111,7 +111,7 @@ static grt_status cuda_make_parts(cuda_device *device)
     CUDA_TRY(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
     GRT_TRY(cuda_libraries_create(device->base.index, &device->libraries));
     GRT_TRY(cuda_lt_start_create(&device->lt_start));
-    return cuda_shared_objects_create(&device->codes);
+    return grt_codes_create(&device->base, &cuda_code_maker, &device->codes);
 }
 
 static grt_status cuda_start(cuda_device *device)

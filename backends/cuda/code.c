@@ -4,70 +4,89 @@
 #include "backends/cuda/cubin.h"
 #include "backends/cuda/nvrtc.h"
 
-#include "backends/cuda/shared_objects.h"
-
 #include <stdlib.h>
 
-/* A loaded module, or a record that there is none. */
 typedef struct cuda_code {
     cudaLibrary_t library;
     cudaKernel_t kernel;
-    void *code; /* CUDA may read it as long as the library is loaded */
 } cuda_code;
 
-typedef struct code_request {
-    cuda_device *device;
-    const char *key, *name, *source;
-} code_request;
-
-/* What the plan brings, else what can be made here. */
-static bool find_code(const code_request *wanted, cuda_code *c, size_t *out_size)
+static int architecture_of(const grt_device *device)
 {
-    const struct cudaDeviceProp *prop = &wanted->device->prop;
-    c->code = grt_device_code_find(&wanted->device->base, wanted->key, out_size);
-    if (c->code || !wanted->source)
-        return c->code;
-    return cuda_nvrtc_compile("generated", wanted->source, 10 * prop->major + prop->minor, &c->code,
-                              out_size) == GRT_OK;
+    const struct cudaDeviceProp *prop = &((const cuda_device *)device)->prop;
+    return 10 * prop->major + prop->minor;
 }
 
-/* Failures but of memory are not errors: rejected code is replaced by the interpreter. */
-static grt_status cuda_code_load(void *user, void **out_data)
+static void cuda_code_target(grt_device *device, grt_text *key)
 {
-    const code_request *wanted = user;
-    cuda_code *c = *out_data = calloc(1, sizeof *c);
-    size_t size;
-    if (!c)
-        return grt_fail_memory(sizeof *c);
-    if (!find_code(wanted, c, &size))
-        return GRT_OK;
-    if (!cuda_cubin_is_whole(c->code, size) ||
-        cudaLibraryLoadData(&c->library, c->code, NULL, NULL, 0, NULL, NULL, 0) != cudaSuccess ||
-        cudaLibraryGetKernel(&c->kernel, c->library, wanted->name) != cudaSuccess) {
-        (void)cudaGetLastError();
-        c->kernel = NULL;
-        grt_device_algo_reject(&wanted->device->base, NULL, wanted->key);
-    }
+    grt_text_add(key, "sm=%d;options=%s;", architecture_of(device), CUDA_NVRTC_OPTIONS);
+}
+
+static grt_status cuda_code_compile(grt_device *device, const char *name, const char *source,
+                                    grt_text *compiler, void **out_code, size_t *out_size)
+{
+    GRT_TRY(cuda_nvrtc_compile(name, source, architecture_of(device), out_code, out_size));
+    cuda_nvrtc_version(compiler);
     return GRT_OK;
 }
 
-static void cuda_code_unload(void *data)
+static void cuda_code_unload(grt_device *device, void *loaded)
 {
-    cuda_code *c = data;
+    (void)device;
+    cuda_code *c = loaded;
     if (c->library)
         (void)cudaLibraryUnload(c->library);
-    free(c->code);
     free(c);
 }
 
-grt_status cuda_code_get(cuda_device *device, const char *key, const char *name, const char *source,
-                         cudaKernel_t *out_kernel)
+/* The driver brings a kernel to the device when it is asked for its attributes, not before. A runtime that
+ * knows attributes of symbols only has it loaded by its first launch. */
+static bool bring_to_device(cudaKernel_t kernel)
 {
-    static const cuda_object_kind kind = {cuda_code_load, cuda_code_unload};
-    code_request wanted = {device, key, name, source};
-    cuda_shared_object *held; /* while the device is open */
-    *out_kernel = NULL;
-    GRT_TRY(cuda_shared_object_take(device->codes, key, &kind, &wanted, &held));
-    *out_kernel = ((const cuda_code *)cuda_shared_object_data(held))->kernel;
+    struct cudaFuncAttributes attributes;
+    const cudaError_t error = cudaFuncGetAttributes(&attributes, (const void *)kernel);
+    return error == cudaSuccess || error == cudaErrorInvalidDeviceFunction;
+}
+
+static void *cuda_code_load(grt_device *device, const void *code, size_t size, const char *function)
+{
+    cuda_code *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    const bool loaded = cuda_cubin_is_whole(code, size) &&
+                        cudaLibraryLoadData(&c->library, code, NULL, NULL, 0, NULL, NULL, 0) == cudaSuccess &&
+                        cudaLibraryGetKernel(&c->kernel, c->library, function) == cudaSuccess &&
+                        bring_to_device(c->kernel);
+    (void)cudaGetLastError();
+    if (loaded)
+        return c;
+    cuda_code_unload(device, c);
+    return NULL;
+}
+
+enum { GRANTED_SHARED = 48 << 10 }; /* bytes of shared memory that every kernel may ask for */
+
+/* As much as a block can have: other shapes use the same kernel. What has enough is left alone, as the
+ * first-level cache, from which it reads its weights, may be the smaller for it. */
+static grt_status cuda_code_allow(grt_device *base, void *loaded, size_t block_memory)
+{
+    const cuda_device *device = (const cuda_device *)base;
+    if (block_memory <= GRANTED_SHARED)
+        return GRT_OK;
+    CUDA_TRY(cudaKernelSetAttributeForDevice(((cuda_code *)loaded)->kernel,
+                                             cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             (int)device->prop.sharedMemPerBlockOptin, base->index));
     return GRT_OK;
+}
+
+const grt_code_maker cuda_code_maker = {.target = cuda_code_target,
+                                        .compile = cuda_code_compile,
+                                        .load = cuda_code_load,
+                                        .unload = cuda_code_unload,
+                                        .allow = cuda_code_allow};
+
+cudaKernel_t cuda_code_kernel(const grt_code *code)
+{
+    const cuda_code *c = code ? grt_code_get(code) : NULL;
+    return c ? c->kernel : NULL;
 }

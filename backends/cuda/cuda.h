@@ -26,12 +26,12 @@ extern "C" {
 typedef struct cuda_device {
     grt_device base;
     struct cudaDeviceProp prop;
-    struct cuda_libraries *libraries;  /* handles made on first use; see libraries.h */
-    struct cuda_shared_objects *codes; /* generated kernels that were loaded; see code.h */
-    void *context;                     /* see current.h */
-    cudaStream_t stream;               /* of cuda_upload_now */
-    struct cuda_lt_start *lt_start;    /* NULL: the device is only described */
-    struct cuda_part *part;            /* that its streams are in; NULL: the whole GPU */
+    struct cuda_libraries *libraries; /* handles made on first use; see libraries.h */
+    grt_codes *codes;                 /* generated kernels; NULL: the device is only described */
+    void *context;                    /* see current.h */
+    cudaStream_t stream;              /* of cuda_upload_now */
+    struct cuda_lt_start *lt_start;   /* NULL: the device is only described */
+    struct cuda_part *part;           /* that its streams are in; NULL: the whole GPU */
 } cuda_device;
 
 /* Memory of a device; OUT_OF_MEMORY says how much is free. cudaFree gives it back. */

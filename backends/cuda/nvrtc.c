@@ -14,6 +14,7 @@
     X(nvrtcGetErrorString)    \
     X(nvrtcGetProgramLog)     \
     X(nvrtcGetProgramLogSize) \
+    X(nvrtcVersion)           \
     X(nvrtcGetCUBIN)          \
     X(nvrtcGetCUBINSize)
 
@@ -58,6 +59,7 @@ grt_status cuda_nvrtc_compile(const char *name, const char *source, int sm, void
     GRT_TRY(cuda_library_open(&nvrtc_library));
     snprintf(architecture, sizeof architecture, "--gpu-architecture=sm_%d", sm);
     const char *const options[] = {architecture, "--std=c++17", "--disable-warnings"};
+    _Static_assert(sizeof CUDA_NVRTC_OPTIONS == sizeof "--std=c++17 --disable-warnings", "as above");
     nvrtcResult result = p_nvrtcCreateProgram(&program, source, name, 0, NULL, NULL);
     if (result != NVRTC_SUCCESS)
         return grt_fail(GRT_STATUS_INTERNAL, "NVRTC: %s", p_nvrtcGetErrorString(result));
@@ -76,4 +78,11 @@ grt_status cuda_nvrtc_compile(const char *name, const char *source, int sm, void
     }
     p_nvrtcDestroyProgram(&program);
     return status;
+}
+
+void cuda_nvrtc_version(grt_text *key)
+{
+    int major = 0, minor = 0;
+    if (p_nvrtcVersion && p_nvrtcVersion(&major, &minor) == NVRTC_SUCCESS)
+        grt_text_add(key, "nvrtc=%d.%d;", major, minor);
 }

@@ -120,6 +120,11 @@ typedef struct grt_load_info {
     uint64_t plan_hits;       /* of these, the ones that this device uses */
     uint64_t rejected;        /* stored algorithms, of the plan or the cache, that the library refused: chosen again */
     const char *plan_note;    /* why the plan's were not used; "" if they were. Belongs to the runtime */
+    uint64_t code_plan;       /* generated kernels of this device: that came with plans, ... */
+    uint64_t code_store;      /* ... that an earlier start on this machine left in the cache's file, ... */
+    uint64_t code_compiled;   /* ... that were compiled now, ... */
+    uint64_t code_waiting;    /* ... that are interpreted until they are compiled, ... */
+    uint64_t code_interpreted; /* ... and that nobody compiles: there is no compiler, or "never" was asked for */
 } grt_load_info;
 /* Strings belong to the session, except plan_note. Threads: any. Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info);

@@ -32,6 +32,10 @@ GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime,
  * processors. 0, the default: each run has its session's threads. Counts for runs that begin afterwards. Threads: any. Errors:
  * INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_runtime_set_threads(grt_runtime *runtime, int32_t threads);
+/* Generate no more kernels in the background (grt_session_options.compile), and wait for the one that is compiled: for programs that
+ * end without releasing the runtime, as exit handlers of the compiler's library run in the midst of its work. Releasing the runtime
+ * does the same. NULL: does nothing. Threads: any. */
+GRT_API void grt_runtime_stop_compiling(grt_runtime *runtime);
 
 /* Open a plan (.grt) or an ONNX model; the content decides which it is. A plan is mapped and checked. An ONNX model is compiled in
  * memory with default options for the CPU. The file must not be modified while the model exists; replacing it by another file of
@@ -87,6 +91,12 @@ typedef struct grt_session_options {
                                 that have none use all of them: give those some, too, that are to stay away. 0: all of the GPU's.
                                 Errors of making the session: UNSUPPORTED by the kind of device, or by a driver older than CUDA 12.5's;
                                 INVALID_ARGUMENT if there are not as many; OUT_OF_MEMORY if other sessions have too many */
+    const char *compile;     /* when kernels are generated that neither the plan nor the cache's file has; they are kept there for the
+                                next start on this machine. NULL or "background": while runs interpret them, which takes longer; a
+                                context changes to them between two runs, and sums of rows may then differ in their last bits.
+                                "first": before shapes are ready, so that nothing changes later. "never": they are interpreted.
+                                NULL is what GRAPHRT_COMPILE says, if that is set when the runtime is made. See also
+                                grt_runtime_stop_compiling */
 } grt_session_options;
 
 /* Make `model` ready on `device`: "cpu", "null", "cuda:0", ...; NULL means "cpu". Copies and packs weights and creates kernels. The
@@ -123,6 +133,7 @@ typedef struct grt_sessions_options {
     uint64_t memory_limit; /* as in grt_session_options, of each session */
     int32_t priority;      /* as in grt_session_options */
     int64_t multiprocessors; /* as in grt_session_options */
+    const char *compile;     /* as in grt_session_options */
 } grt_sessions_options;
 
 /* Create one session of `model` on each of n devices in parallel, one thread per device. Weights are read once for all devices. The

@@ -19,7 +19,7 @@ typedef struct grt_cache_row {
     const void *data; /* meaningful only to the kernel that stored it */
     size_t size;
     bool tuned;       /* found by measuring; otherwise by a library's heuristic */
-    double cost_ms;   /* measured; 0 if it was not */
+    double cost_ms;   /* measured; 0 if it was not. Of code what making it took */
     int64_t made;     /* seconds since 1970 */
     uint64_t reserved[2]; /* 0 */
 } grt_cache_row;
@@ -27,7 +27,8 @@ typedef struct grt_cache_row {
 /* The file's name in the caller's buffer, truncated to size; "" where the cache is switched off. Threads: any.
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
 GRT_API GRT_MUST_USE grt_status grt_cache_path(char *out_path, size_t size);
-/* Call `each` for all rows in order of their keys; its argument is valid during the call. A file that does not exist has no rows.
+/* Call `each` for all rows, those of choices in order of their keys, then those of generated kernels, whose keys begin with "code=";
+ * its argument is valid during the call. A file that does not exist has no rows.
  * out_damaged (may be NULL): rows that were skipped because of a wrong checksum. Threads: any. Errors: IO. */
 GRT_API GRT_MUST_USE grt_status grt_cache_each(const char *path, void (*each)(void *user, const grt_cache_row *row), void *user,
                                                size_t *out_damaged);
@@ -55,6 +56,9 @@ typedef struct grt_cache_lookup {
     const char *nearest;      /* of a miss: the key in the file that has the most parts in common; NULL if none is of the same op */
     bool from_plan;           /* of a hit: it came with the plan */
     const grt_cache_row *row; /* what is known for the key by now; NULL: nothing */
+    const char *code;         /* NULL: the key is that of a choice. Of a generated kernel where it is from: "plan"; "store": the cache's
+                                 file; "compiled" now; "waiting" to be compiled, and interpreted until then; "interpreted". A hit is
+                                 of the first two */
 } grt_cache_lookup;
 /* Call `each` for what the kernels of the runtime's sessions have asked so far, in no particular order; its argument is valid during the
  * call. Threads: any. Errors: INVALID_ARGUMENT. */

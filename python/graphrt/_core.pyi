@@ -125,7 +125,7 @@ class Session:
     own, which is kept for the next one. The GIL is free while a model is opened, made ready and run.
     """
 
-    def __init__(self, model: str | os.PathLike | bytes | Model, device: str = 'cpu', *, threads: int = 0, fallback: str | None = None, memory_limit: int = 0, priority: int = 0, multiprocessors: int = 0, **options: Any) -> None:
+    def __init__(self, model: str | os.PathLike | bytes | Model, device: str = 'cpu', *, threads: int = 0, fallback: str | None = None, memory_limit: int = 0, priority: int = 0, multiprocessors: int = 0, compile: str | None = None, **options: Any) -> None:
         """
         Make a model ready on a device.
 
@@ -139,6 +139,8 @@ class Session:
                 goes beyond raises OutOfMemory. 0: none. Model.predict_memory says what is needed.
             priority: of its streams on a GPU, 0 to 5: higher ones go first.
             multiprocessors: of the GPU, to compute on these alone, beside sessions that have others; 0: all.
+            compile: when kernels are generated that neither the plan nor the cache has: "background", while runs interpret them,
+                "first", so that nothing changes later, or "never". None: what GRAPHRT_COMPILE says, else "background".
             **options: for ONNX models, as graphrt.compile has them.
         Raises: what graphrt.Model raises; DeviceError (names the devices that exist), Unsupported (lists every op without a
             kernel), OutOfMemory.

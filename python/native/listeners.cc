@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "listeners.h"
 
+#include "model.h"
+
 #include <nanobind/stl/string.h>
 
 namespace
@@ -104,5 +106,6 @@ void listeners_bind(nb::module_ &module)
     nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
         set_log("off", nb::none());
         set_trace(nb::none());
+        stop_compiling();
     }));
 }

@@ -2,19 +2,32 @@
 #include "model.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <nanobind/stl/string.h>
 
+/* Of the process; never released. */
+static std::atomic<grt_runtime *> process;
+
 grt_runtime *runtime()
 {
-    static grt_runtime *process;
     static std::once_flag once;
     static grt_status status;
-    std::call_once(once, [] { status = grt_runtime_create(&process); });
+    std::call_once(once, [] {
+        grt_runtime *made = nullptr;
+        status = grt_runtime_create(&made);
+        process = made;
+    });
     if (!process)
         raise_status(status, "the runtime could not be made");
     return process;
+}
+
+void stop_compiling()
+{
+    nb::gil_scoped_release released;
+    grt_runtime_stop_compiling(process);
 }
 
 std::string device_kind(const std::string &device)

@@ -47,6 +47,8 @@ class Model
 nb::dict memory_dict(const grt_memory_info &info);
 /* The process's runtime, made on first use. */
 grt_runtime *runtime();
+/* Before the process ends. */
+void stop_compiling();
 /* "cuda" of "cuda:0". */
 std::string device_kind(const std::string &device);
 void model_bind(nb::module_ &module);

@@ -9,7 +9,7 @@
 #include <nanobind/stl/string.h>
 
 Session::Session(nb::object model, std::string device, int32_t threads, nb::object fallback,
-                 uint64_t memory_limit, int32_t priority, int64_t multiprocessors)
+                 uint64_t memory_limit, int32_t priority, int64_t multiprocessors, nb::object compile)
     : model_object_(std::move(model)), model_(nb::cast<const Model *>(model_object_)),
       device_(std::move(device))
 {
@@ -18,7 +18,11 @@ Session::Session(nb::object model, std::string device, int32_t threads, nb::obje
     options.memory_limit = memory_limit;
     options.priority = priority;
     options.multiprocessors = multiprocessors;
-    std::string text;
+    std::string text, when;
+    if (!compile.is_none()) {
+        when = nb::cast<std::string>(compile);
+        options.compile = when.c_str();
+    }
     if (!fallback.is_none()) {
         text = nb::cast<std::string>(fallback);
         options.fallback = text.c_str();
@@ -270,6 +274,11 @@ nb::dict Session::load_info() const
     X(plan_hits)
     X(rejected)
     X(plan_note)
+    X(code_plan)
+    X(code_store)
+    X(code_compiled)
+    X(code_waiting)
+    X(code_interpreted)
 #undef X
     return dict;
 }
@@ -388,18 +397,18 @@ void session_bind(nb::module_ &module, nb::class_<State> &states)
             "__init__",
             [](Session *self, nb::object model, const std::string &device, int32_t threads,
                nb::object fallback, uint64_t memory_limit, int32_t priority, int64_t multiprocessors,
-               nb::kwargs options) {
+               nb::object compile, nb::kwargs options) {
                 new (self) Session(model_of(model, device, options), device, threads, fallback, memory_limit,
-                                   priority, multiprocessors);
+                                   priority, multiprocessors, compile);
             },
             nb::arg("model"), nb::arg("device") = "cpu", nb::kw_only(), nb::arg("threads") = 0,
             nb::arg("fallback") = nb::none(), nb::arg("memory_limit") = 0, nb::arg("priority") = 0,
-            nb::arg("multiprocessors") = 0, nb::arg("options"),
+            nb::arg("multiprocessors") = 0, nb::arg("compile") = nb::none(), nb::arg("options"),
             nb::sig("def __init__(self, model: str | os.PathLike | bytes | Model, device: str = 'cpu', *, "
                     "threads: int = 0, "
                     "fallback: str | None = None, memory_limit: int = 0, priority: int = 0, multiprocessors: "
                     "int = "
-                    "0, **options: "
+                    "0, compile: str | None = None, **options: "
                     "typing.Any) -> None"),
             "Make a model ready on a device.\n\n"
             "Args:\n"
@@ -418,6 +427,12 @@ void session_bind(nb::module_ &module, nb::class_<State> &states)
             "    multiprocessors: of the GPU, to compute on these alone, beside sessions that have others; "
             "0: "
             "all.\n"
+            "    compile: when kernels are generated that neither the plan nor the cache has: "
+            "\"background\", "
+            "while runs interpret them,\n"
+            "        \"first\", so that nothing changes later, or \"never\". None: what GRAPHRT_COMPILE "
+            "says, "
+            "else \"background\".\n"
             "    **options: for ONNX models, as graphrt.compile has them.\n"
             "Raises: what graphrt.Model raises; DeviceError (names the devices that exist), Unsupported "
             "(lists every op without a\n"

@@ -13,7 +13,7 @@ class Session
 {
   public:
     Session(nb::object model, std::string device, int32_t threads, nb::object fallback, uint64_t memory_limit,
-            int32_t priority, int64_t multiprocessors);
+            int32_t priority, int64_t multiprocessors, nb::object compile);
     nb::object run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
                    nb::handle stop, nb::handle stream, nb::handle state);
     nb::object call(nb::args positional, nb::kwargs named);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/algos/cache.h"
 
+#include "src/algos/code_store.h"
 #include "src/algos/file_store.h"
 #include "src/algos/plan_store.h"
 #include "src/base/hash.h"
@@ -12,6 +13,7 @@
 /* A key that kernels asked for, as it went the first time. */
 typedef struct request {
     bool missed, from_plan;
+    grt_code_origin code; /* of a generated kernel; NOWHERE: it is a choice's */
     UT_hash_handle hh;
     char key[];
 } request;
@@ -138,21 +140,28 @@ static request *find_request(grt_algo_cache *cache, const char *key)
     return q;
 }
 
-static void note_request(grt_algo_cache *cache, const char *key, bool missed, bool from_plan)
+/* NULL: the key is too long, or memory is short. */
+static request *cache_add_request(grt_algo_cache *cache, const char *key)
 {
     const size_t size = strlen(key);
-    if (size > GRT_CHOICE_MAX_KEY || find_request(cache, key))
-        return;
-    request *q = calloc(1, sizeof *q + size + 1);
+    request *q = size > GRT_CHOICE_MAX_KEY ? NULL : calloc(1, sizeof *q + size + 1);
     if (q) {
-        q->missed = missed;
-        q->from_plan = from_plan;
         memcpy(q->key, key, size + 1);
         HASH_ADD_STR(cache->requests, key, q);
     }
-    if (!q || !GRT_HASH_HAS(q)) {
-        cache->forgot = true;
-        free(q);
+    if (q && GRT_HASH_HAS(q))
+        return q;
+    cache->forgot = cache->forgot || size <= GRT_CHOICE_MAX_KEY;
+    free(q);
+    return NULL;
+}
+
+static void note_request(grt_algo_cache *cache, const char *key, bool missed, bool from_plan)
+{
+    request *q = find_request(cache, key) ? NULL : cache_add_request(cache, key);
+    if (q) {
+        q->missed = missed;
+        q->from_plan = from_plan;
     }
 }
 
@@ -243,9 +252,59 @@ static void *code(grt_algos *base, const char *key, size_t *out_size)
     return copy;
 }
 
+static void *cache_read_code(grt_algos *base, const char *key, char **out_key, size_t *out_size)
+{
+    grt_device_algos *algos = (grt_device_algos *)base;
+    if (!algos->transient)
+        return grt_code_store_read(&algos->cache->file, key, out_key, out_size);
+    *out_key = NULL;
+    *out_size = 0;
+    return NULL;
+}
+
+static void cache_write_code(grt_algos *base, const char *key, const void *data, size_t size, double ms)
+{
+    const grt_device_algos *algos = (grt_device_algos *)base;
+    if (!algos->transient)
+        grt_code_store_write(&algos->cache->file, key, data, size, ms);
+}
+
+static void cache_drop_code(grt_algos *base, const char *key)
+{
+    const grt_device_algos *algos = (grt_device_algos *)base;
+    if (!algos->transient)
+        grt_code_store_drop(&algos->cache->file, key);
+}
+
+static void cache_note_code(grt_algos *base, const char *key, grt_code_origin before, grt_code_origin now)
+{
+    grt_device_algos *algos = (grt_device_algos *)base;
+    grt_algo_cache *cache = algos->cache;
+    atomic_fetch_sub_explicit(&algos->codes[before], before != GRT_CODE_NOWHERE, memory_order_relaxed);
+    atomic_fetch_add_explicit(&algos->codes[now], now != GRT_CODE_NOWHERE, memory_order_relaxed);
+    pthread_mutex_lock(&cache->lock);
+    request *q = find_request(cache, key);
+    if (!q)
+        q = cache_add_request(cache, key);
+    if (q) {
+        q->code = now;
+        q->from_plan = now == GRT_CODE_PLAN;
+        q->missed = now != GRT_CODE_PLAN && now != GRT_CODE_STORE;
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
 void grt_device_algos_init(grt_device_algos *algos, grt_algo_cache *cache)
 {
-    *algos = (grt_device_algos){.base = {cache_find, cache_store, cache_reject, code}, .cache = cache};
+    *algos = (grt_device_algos){.base = {.find = cache_find,
+                                         .store = cache_store,
+                                         .reject = cache_reject,
+                                         .code = code,
+                                         .read_code = cache_read_code,
+                                         .write_code = cache_write_code,
+                                         .drop_code = cache_drop_code,
+                                         .note_code = cache_note_code},
+                                .cache = cache};
 }
 
 bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key)
@@ -270,12 +329,13 @@ void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, cons
     bool from_plan;
     pthread_mutex_lock(&cache->lock);
     for (const request *q = cache->requests; q; q = q->hh.next) {
-        const grt_algo_lookup lookup = {.key = q->key,
-                                        .hit = !q->missed,
-                                        .from_plan = q->from_plan,
-                                        .nearest =
-                                            q->missed ? grt_file_store_nearest(&cache->file, q->key) : NULL,
-                                        .choice = find_choice(cache, q->key, &from_plan)};
+        const grt_algo_lookup lookup = {
+            .key = q->key,
+            .hit = !q->missed,
+            .from_plan = q->from_plan,
+            .code = q->code,
+            .nearest = q->missed && !q->code ? grt_file_store_nearest(&cache->file, q->key) : NULL,
+            .choice = find_choice(cache, q->key, &from_plan)};
         each(user, &lookup);
     }
     pthread_mutex_unlock(&cache->lock);

@@ -50,6 +50,7 @@ typedef struct grt_algo_lookup {
     const char *nearest; /* of a miss: the key in the file that shares the most parts; NULL if the file has
                             none of the op */
     const grt_choice *choice; /* what is known by now; NULL: nothing */
+    grt_code_origin code;     /* of a generated kernel; NOWHERE: the key is a choice's */
 } grt_algo_lookup;
 void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, const grt_algo_lookup *lookup),
                             void *user);
@@ -63,6 +64,7 @@ typedef struct grt_device_algos {
     grt_algo_cache *cache;
     bool transient; /* what it stores or rejects stays in this process */
     atomic_uint_fast64_t hits, plan_hits, misses, heuristics, searches, rejected;
+    atomic_uint_fast64_t codes[GRT_CODE_ORIGINS]; /* generated kernels by where they are from now */
 } grt_device_algos;
 void grt_device_algos_init(grt_device_algos *algos, grt_algo_cache *cache);
 

@@ -4,6 +4,7 @@
 #include "src/algos/db.h"
 #include "src/base/grow.h"
 #include "src/base/hash.h"
+#include "src/base/log.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -141,28 +142,13 @@ grt_status grt_file_store_init(grt_file_store *store, const char *path, pthread_
     return GRT_OK;
 }
 
-/* What went wrong with the file is a warning; the thread's error stays as it was. */
-typedef struct quiet {
-    char *error;
-} quiet;
-
-static quiet quiet_begin(void)
-{
-    return (quiet){strdup(grt_last_error())};
-}
-
-static void quiet_end(quiet q)
-{
-    grt_error_set(q.error ? q.error : "");
-    free(q.error);
-}
-
-static void warn(grt_file_store *store, const char *message)
+void grt_file_store_warn(grt_file_store *store, const char *message)
 {
     pthread_mutex_lock(store->lock);
     if (store->warnings.size < 4096)
         grt_text_add(&store->warnings, "%s%s", store->warnings.size ? "\n" : "", message);
     pthread_mutex_unlock(store->lock);
+    GRT_LOG(WARNING, "cache", "%s", message);
 }
 
 static void take_choice(void *user, const grt_choice *choice)
@@ -183,17 +169,17 @@ void grt_file_store_load(grt_file_store *store)
     const uint64_t stamp = grt_algo_db_stamp(store->path);
     if (stamp != store->stamp) {
         size_t skipped;
-        quiet q = quiet_begin();
+        char *error = grt_error_keep();
         store->stamp = stamp;
         if (grt_algo_db_read(store->path, take_choice, store, &skipped) != GRT_OK)
-            warn(store, grt_last_error());
+            grt_file_store_warn(store, grt_last_error());
         else if (skipped) {
             grt_text text = {0};
             grt_text_add(&text, "algorithm cache '%s': %zu damaged rows were ignored", store->path, skipped);
-            warn(store, grt_text_get(&text));
+            grt_file_store_warn(store, grt_text_get(&text));
             grt_text_release(&text);
         }
-        quiet_end(q);
+        grt_error_give_back(error);
     }
     pthread_mutex_unlock(&store->file);
 }
@@ -268,17 +254,17 @@ void grt_file_store_save(grt_file_store *store)
     if (!store->path || !atomic_load(&store->dirty))
         return;
     batch b = {0};
-    quiet q = quiet_begin();
+    char *error = grt_error_keep();
     pthread_mutex_lock(&store->file);
     batch_take(&b, store);
     if (b.n && grt_algo_db_write(store->path, b.rows, b.n) != GRT_OK) {
         batch_give_back(&b, store); /* the next save after the next store tries again */
         if (!store->failed)
-            warn(store, grt_last_error());
+            grt_file_store_warn(store, grt_last_error());
         store->failed = true;
     }
     pthread_mutex_unlock(&store->file);
-    quiet_end(q);
+    grt_error_give_back(error);
     batch_release(&b);
 }
 

@@ -19,8 +19,9 @@ typedef struct grt_file_store {
     pthread_mutex_t *lock; /* of the map and the warnings; never held while the file is used */
     pthread_mutex_t file;  /* one load or save at a time */
     atomic_bool dirty;
-    uint64_t stamp; /* of the file when it was loaded; under `file` */
-    bool failed;    /* the file could not be written: said once */
+    uint64_t stamp;                                        /* of the file when it was loaded; under `file` */
+    bool failed;                                           /* the file could not be written: said once */
+    atomic_bool unread_code, unwritten_code, damaged_code; /* likewise, of code (code_store.h) */
     grt_text warnings;
 } grt_file_store;
 
@@ -31,6 +32,8 @@ grt_status grt_file_store_init(grt_file_store *store, const char *path, pthread_
 void grt_file_store_load(grt_file_store *store);
 /* Write what was kept or rejected since the last time, in one transaction; without the lock. */
 void grt_file_store_save(grt_file_store *store);
+/* What is wrong with the file, for whoever asks and for the log; without the lock. */
+void grt_file_store_warn(grt_file_store *store, const char *message);
 /* The key in the file that shares the most parts `name=value;` with this one; NULL if the file has none of
  * its op. */
 const char *grt_file_store_nearest(const grt_file_store *store, const char *key);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cache of algorithms as tools see it. */
 #include "src/base/structs.h"
+#include "src/algos/code_db.h"
 #include "src/algos/db.h"
 #include "src/session/model.h"
 #include "src/plan/source.h"
@@ -81,15 +82,17 @@ grt_status grt_cache_each(const char *path, void (*each)(void *user, const grt_c
                           size_t *out_damaged)
 {
     walk w = {each, user};
-    size_t damaged;
+    size_t damaged, damaged_code = 0;
     char *file;
     if (!each)
         return refuse_cache_argument("grt_cache_each", "each is NULL");
     GRT_TRY(resolve_cache_path(path, &file));
     grt_status status = grt_algo_db_read(file, show_row, &w, &damaged);
+    if (status == GRT_OK)
+        status = grt_code_db_read(file, show_row, &w, &damaged_code);
     free(file);
     if (status == GRT_OK && out_damaged)
-        *out_damaged = damaged;
+        *out_damaged = damaged + damaged_code;
     return status;
 }
 
@@ -124,29 +127,34 @@ static void collect_row(void *user, const grt_choice *row)
     r->list[r->n++] = copy;
 }
 
+static grt_status cache_copy_rows(const char *source, const char *target, row_list *choices, row_list *codes)
+{
+    size_t damaged;
+    if (grt_algo_db_stamp(source) == 0)
+        return grt_fail(GRT_STATUS_IO, "there is no algorithm cache '%s'", source);
+    GRT_TRY(grt_algo_db_read(source, collect_row, choices, &damaged));
+    GRT_TRY(grt_code_db_read(source, collect_row, codes, &damaged));
+    if (grt_arena_failed(choices->arena))
+        return grt_fail_memory(grt_arena_bytes(choices->arena));
+    GRT_TRY(grt_algo_db_write(target, choices->list, choices->n));
+    return codes->n ? grt_code_db_write(target, codes->list, codes->n, GRT_CODE_MAX_TOTAL) : GRT_OK;
+}
+
 grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows)
 {
     char *source = NULL, *target = NULL;
-    size_t damaged;
-    row_list r = {0};
     if (!out_rows)
         return refuse_cache_argument("grt_cache_copy", "out_rows is NULL");
-    grt_status status = resolve_cache_path(from, &source);
+    grt_arena *arena = grt_arena_create();
+    row_list choices = {.arena = arena}, codes = {.arena = arena};
+    grt_status status = arena ? resolve_cache_path(from, &source) : grt_fail_memory(0);
     if (status == GRT_OK)
         status = resolve_cache_path(to, &target);
-    if (status == GRT_OK && grt_algo_db_stamp(source) == 0)
-        status = grt_fail(GRT_STATUS_IO, "there is no algorithm cache '%s'", source);
-    if (status == GRT_OK && !(r.arena = grt_arena_create()))
-        status = grt_fail_memory(0);
     if (status == GRT_OK)
-        status = grt_algo_db_read(source, collect_row, &r, &damaged);
-    if (status == GRT_OK && grt_arena_failed(r.arena))
-        status = grt_fail_memory(grt_arena_bytes(r.arena));
+        status = cache_copy_rows(source, target, &choices, &codes);
     if (status == GRT_OK)
-        status = grt_algo_db_write(target, r.list, r.n);
-    if (status == GRT_OK)
-        *out_rows = r.n;
-    grt_arena_release(r.arena);
+        *out_rows = choices.n + codes.n;
+    grt_arena_release(arena);
     free(source);
     free(target);
     return status;
@@ -199,6 +207,7 @@ static void show_lookup(void *user, const grt_algo_lookup *lookup)
                                     .hit = lookup->hit,
                                     .nearest = lookup->nearest,
                                     .from_plan = lookup->from_plan,
+                                    .code = lookup->code ? grt_code_origin_name(lookup->code) : NULL,
                                     .row = lookup->choice ? &row : NULL};
     l->each(l->user, &shown);
 }

@@ -15,6 +15,7 @@ enum {
 typedef enum grt_choice_source {
     GRT_CHOICE_HEURISTIC = 1, /* the library said so */
     GRT_CHOICE_TUNED = 2,     /* candidates were measured */
+    GRT_CHOICE_CODE = 3,      /* no choice: machine code that was made here; cost_ms is what making it took */
 } grt_choice_source;
 
 typedef struct grt_choice {

@@ -51,6 +51,17 @@ void grt_error_set(const char *text)
         status_append(&at, text);
 }
 
+char *grt_error_keep(void)
+{
+    return strdup(message);
+}
+
+void grt_error_give_back(char *text)
+{
+    grt_error_set(text ? text : "");
+    free(text);
+}
+
 /* Formats are ours, arguments may be a model's: what is not printable in the whole is theirs. A word of a
  * thousand bytes says no more than its beginning, and would hide what comes after it. */
 static void set_printable(const char *text)

@@ -34,6 +34,10 @@ grt_status grt_fail_memory(size_t bytes);
 /* Set or clear the message without failing: worker threads hand theirs to the thread that waits for them. It
  * is taken as it is. */
 void grt_error_set(const char *message);
+/* For what may fail without being an error: the thread's message, to be given back behind it. NULL when out
+ * of memory: then it is lost. */
+char *grt_error_keep(void);
+void grt_error_give_back(char *message);
 
 /* Return early on failure. Only where nothing acquired in the function is left to release. */
 #define GRT_TRY(expr)                    \

@@ -253,7 +253,8 @@ grt_reshape grt_op_call_reshape(const grt_op_call *call)
                          .n_in = call->run.n_in,
                          .n_out = call->run.n_out,
                          .threads = call->run.threads,
-                         .device = call->run.device};
+                         .device = call->run.device,
+                         .code_when = call->code_when};
 }
 
 bool grt_op_call_is_empty(const grt_op_call *call)

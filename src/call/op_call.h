@@ -26,7 +26,10 @@ typedef struct grt_op_call {
     const grt_tensor *const
         *host_in; /* the inputs with data that the host may read, or NULL data; run.in on host devices */
     bool prepared;
-    bool outputs_placed; /* outputs have their memory already */
+    bool outputs_placed;     /* outputs have their memory already */
+    grt_code_when code_when; /* for reshape */
+    const struct grt_code
+        *code; /* that the kernel waits for, once prepare has said so (src/exec/new_code.h) */
     size_t workspace_bytes;
     uint64_t signature; /* hash of the dims and small integer inputs that `shape` was prepared for */
 } grt_op_call;

@@ -8,6 +8,7 @@
 #include "src/base/span.h"
 #include "src/base/structs.h"
 #include "src/exec/frame_memory.h"
+#include "src/exec/new_code.h"
 #include "src/exec/output_allocator.h"
 #include "src/exec/round_trip.h"
 #include "src/exec/run.h"
@@ -235,6 +236,8 @@ static grt_status context_prepare(grt_context *context, bool captured, grt_frame
     GRT_TRY(grt_executor_take_weights(&context->executor));
     GRT_TRY(grt_binding_check_inputs(&context->executor.bound));
     GRT_TRY(context_find_frame(context, &frame));
+    if (!captured)
+        GRT_TRY(grt_new_code_take(frame));
     if (context->state)
         GRT_TRY(grt_state_bind(context->state, frame, context->frames.prepared, captured));
     if (context->executor.bound.any_asked)

@@ -28,7 +28,9 @@ typedef struct grt_frame {
     bool bound;
     bool captured; /* a graph of the caller's points into it */
     grt_replay replay;
-    grt_replay trips; /* see round_trip.h */
+    grt_replay trips;     /* see round_trip.h */
+    int32_t awaited;      /* steps whose generated kernel is being made; see new_code.h */
+    unsigned code_rounds; /* of the background, when that was looked at last */
 } grt_frame;
 
 /* With empty tables, for prepare to fill. Takes over the arena, which has the program, if it succeeds. */

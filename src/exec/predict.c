@@ -221,7 +221,8 @@ grt_status grt_model_predict_memory(grt_model *model, const char *device, const 
     grt_team_used();
     const grt_sessions_options made = {
         .threads = grt_team_possible(used.threads ? used.threads : grt_team_default()),
-        .fallback = used.fallback};
+        .fallback = used.fallback,
+        .compile = "first"}; /* code is memory, too */
     GRT_TRY(grt_session_start(model, &made, 0, &session));
     const grt_status status = rehearse(session, device, &used, &info);
     grt_session_release(session);

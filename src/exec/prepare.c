@@ -6,6 +6,7 @@
 #include "src/exec/frame_memory.h"
 #include "src/exec/hoist.h"
 #include "src/exec/instructions.h"
+#include "src/exec/new_code.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,7 @@ static grt_status init_step(grt_draft *draft, int32_t s)
     frame->calls[s] = (grt_op_call){.row = kernel->row,
                                     .op = kernel->op,
                                     .host_in = host_in,
+                                    .code_when = executor->session->code_when,
                                     .run = {.device = host ? NULL : executor->session->device,
                                             .stream = host ? NULL : frame->stream,
                                             .desc = &step->desc,
@@ -315,6 +317,7 @@ static grt_status prepare_kernel(grt_draft *draft, int32_t s)
     GRT_TRY(call->row->reshape(&reshape));
     call->run.shape = reshape.shape;
     call->workspace_bytes = reshape.workspace_bytes;
+    call->code = reshape.code;
     return GRT_OK;
 }
 
@@ -327,6 +330,7 @@ static grt_status prepare_kernels(grt_draft *draft)
     const int32_t threads = session->threads < MOST_THREADS ? session->threads : MOST_THREADS;
     const int32_t n_steps = draft->program->body->n_steps;
     grt_failures failures = {0};
+    grt_new_code_begin(draft->frame);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (n_steps > WORTH_A_TEAM)
     for (int32_t s = 0; s < n_steps; s++) {
         if (grt_stop_is_asked(&draft->frame->executor->stop))
@@ -343,6 +347,7 @@ static grt_status prepare_kernels(grt_draft *draft)
     for (int32_t s = 0; s < n_steps; s++)
         if (draft->frame->calls[s].workspace_bytes > draft->program->workspace_bytes)
             draft->program->workspace_bytes = draft->frame->calls[s].workspace_bytes;
+    grt_new_code_expect(draft->frame);
     GRT_TRY(grt_failures_end(&failures));
     return grt_stop_check(&draft->frame->executor->stop);
 }

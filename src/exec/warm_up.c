@@ -150,6 +150,7 @@ grt_status grt_session_create(grt_model *model, const char *device, const grt_se
                                        .fallback = used.fallback,
                                        .memory_limit = used.memory_limit,
                                        .priority = used.priority,
-                                       .multiprocessors = used.multiprocessors};
+                                       .multiprocessors = used.multiprocessors,
+                                       .compile = used.compile};
     return grt_sessions_create(model, &device, 1, &many, out_session);
 }

@@ -83,7 +83,7 @@ static entry *devices_find(grt_devices *devices, const grt_backend *backend, int
 }
 
 grt_status grt_devices_open(grt_devices *devices, const grt_backend *backend, int32_t index,
-                            grt_algo_cache *algos, grt_device **out_device)
+                            grt_algo_cache *algos, grt_background *background, grt_device **out_device)
 {
     pthread_mutex_lock(&devices->lock);
     entry *e = devices_find(devices, backend, index);
@@ -100,6 +100,7 @@ grt_status grt_devices_open(grt_devices *devices, const grt_backend *backend, in
         grt_status status = backend->device_open(index, &device);
         if (status == GRT_OK) {
             grt_device_algos_init(&e->algos, algos);
+            e->algos.base.background = background;
             e->algos.transient = backend->traits.simulated && !grt_algo_cache_is_named(algos);
             device->algos = grt_device_chooses(device) ? &e->algos.base : NULL;
         }

@@ -5,6 +5,7 @@
 
 #include "backends/backend.h"
 #include "src/algos/cache.h"
+#include "src/base/background.h"
 
 typedef struct grt_devices grt_devices;
 
@@ -13,9 +14,10 @@ void grt_devices_release(grt_devices *devices); /* closes them; NULL-safe */
 
 bool grt_devices_any(grt_devices *devices); /* has one been asked for? */
 /* The device, opened if it is not yet; any number of threads may open different devices at once, and threads
- * that want the same one wait for whoever was first. `algos`: the cache that its kernels get. */
+ * that want the same one wait for whoever was first. `algos`: the cache that its kernels get; `background`:
+ * who makes code for them. */
 grt_status grt_devices_open(grt_devices *devices, const grt_backend *backend, int32_t index,
-                            grt_algo_cache *algos, grt_device **out_device);
+                            grt_algo_cache *algos, grt_background *background, grt_device **out_device);
 
 /* A part of a device with n processors to itself; it is given back, and closed with the device. */
 grt_status grt_devices_take_part(grt_devices *devices, grt_device *whole, int64_t n, grt_device **out_part);

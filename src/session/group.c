@@ -420,6 +420,8 @@ static grt_status check_arguments(const group *g)
     if (o->upload && strcmp(o->upload, "auto") && strcmp(o->upload, "direct"))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "upload is '%s', must be NULL, \"auto\" or \"direct\"",
                         o->upload);
+    grt_code_when when;
+    GRT_TRY(grt_code_when_parse(o->compile, GRT_CODE_IN_BACKGROUND, "compile", &when));
     if (o->max_parallel < 0 || o->readers < 0)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "max_parallel or readers is negative");
     return GRT_OK;

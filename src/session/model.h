@@ -4,6 +4,7 @@
 #define GRT_SRC_SESSION_MODEL_H
 
 #include "src/algos/cache.h"
+#include "src/base/background.h"
 #include "src/base/file_map.h"
 #include "src/base/thread_share.h"
 #include "src/session/devices.h"
@@ -20,7 +21,9 @@ struct grt_runtime {
     grt_algo_cache *algos;
     grt_devices *devices;
     grt_residents *residents;
-    grt_thread_share threads; /* of runs on the CPU */
+    grt_thread_share threads;   /* of runs on the CPU */
+    grt_background *background; /* which makes generated kernels */
+    grt_code_when code_when;    /* for sessions that do not say; see GRAPHRT_COMPILE */
 };
 
 struct grt_model {

@@ -21,6 +21,11 @@ grt_status grt_runtime_create(grt_runtime **out_runtime)
         status = grt_devices_create(&runtime->devices);
     if (status == GRT_OK)
         status = grt_residents_create(&runtime->residents);
+    if (status == GRT_OK)
+        status = grt_background_create(&runtime->background);
+    if (status == GRT_OK)
+        status = grt_code_when_parse(getenv("GRAPHRT_COMPILE"), GRT_CODE_IN_BACKGROUND, "GRAPHRT_COMPILE",
+                                     &runtime->code_when);
     if (status != GRT_OK) {
         grt_runtime_release(runtime);
         return status;
@@ -41,6 +46,12 @@ grt_status grt_runtime_set_threads(grt_runtime *runtime, int32_t threads)
     return GRT_OK;
 }
 
+void grt_runtime_stop_compiling(grt_runtime *runtime)
+{
+    if (runtime)
+        grt_background_stop(runtime->background);
+}
+
 grt_runtime *grt_runtime_retain(grt_runtime *runtime)
 {
     atomic_fetch_add_explicit(&runtime->refs, 1, memory_order_relaxed);
@@ -51,6 +62,7 @@ void grt_runtime_release(grt_runtime *runtime)
 {
     if (!runtime || atomic_fetch_sub_explicit(&runtime->refs, 1, memory_order_acq_rel) != 1)
         return;
+    grt_background_release(runtime->background); /* what it makes is for devices */
     grt_residents_release(runtime->residents);
     grt_devices_release(runtime->devices);
     grt_algo_cache_release(runtime->algos);

@@ -320,7 +320,8 @@ grt_status grt_session_open_device(grt_session *session, const grt_backend *back
     grt_runtime *runtime = session->model->runtime;
     snprintf(session->name, sizeof session->name, "%s:%d", backend->name, index);
     GRT_TRY(session_announce(session, backend));
-    GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
+    GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, runtime->background,
+                             &session->device));
     if (session->multiprocessors)
         GRT_TRY(session_take_part(session));
     session->on_device = !grt_device_is_host(session->device);
@@ -355,6 +356,8 @@ grt_status grt_session_start(grt_model *model, const grt_sessions_options *optio
     session->fallback = options->fallback != NULL;
     session->threads = options->threads;
     session->priority = options->priority;
+    session->code_when = model->runtime->code_when; /* the option was checked before */
+    (void)grt_code_when_parse(options->compile, session->code_when, "compile", &session->code_when);
     session->multiprocessors = options->multiprocessors;
     grt_kept_weights_init(&session->kept);
     *out_session = session;
@@ -493,6 +496,11 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
         info.cache_misses = atomic_load(&algos->misses);
         info.heuristics = atomic_load(&algos->heuristics);
         info.searches = atomic_load(&algos->searches);
+        info.code_plan = atomic_load(&algos->codes[GRT_CODE_PLAN]);
+        info.code_store = atomic_load(&algos->codes[GRT_CODE_STORE]);
+        info.code_compiled = atomic_load(&algos->codes[GRT_CODE_COMPILED]);
+        info.code_waiting = atomic_load(&algos->codes[GRT_CODE_WAITING]);
+        info.code_interpreted = atomic_load(&algos->codes[GRT_CODE_INTERPRETED]);
     }
     return grt_info_give(out_info, &info, sizeof info, "grt_load_info");
 }

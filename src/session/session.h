@@ -37,6 +37,7 @@ struct grt_session {
     bool fallback;                /* ops that the device lacks run on the CPU */
     bool rehearsal;               /* nothing runs: its weights, activations and workspaces are numbers only */
     int32_t priority;             /* of its contexts' streams */
+    grt_code_when code_when;      /* when generated kernels are made for it */
     int64_t multiprocessors;      /* wanted for itself; 0: none */
     grt_account *account;         /* of its memory on the device */
     bool packed; /* the plan was made for this backend: host_weights lie as its packings say */

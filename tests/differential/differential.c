@@ -59,7 +59,7 @@ static void run_node(const node *n, const char *device, grt_runtime *runtime, re
     grt_model *model = NULL;
     grt_session *session = NULL;
     grt_context *context = NULL;
-    grt_session_options options = {.struct_size = sizeof options, .threads = 1};
+    grt_session_options options = {.struct_size = sizeof options, .threads = 1, .compile = "first"};
     if (strcmp(device, "cpu") != 0)
         options.multiprocessors = multiprocessors;
     size_t size = 0;

@@ -4,6 +4,8 @@
 #include "tests/mirror/kernel.h"
 
 #include "backends/backend.h"
+#include "tests/mirror/code.h"
+#include "tests/mirror/mirror.h"
 #include "tests/mirror/stream.h"
 
 #include <pthread.h>
@@ -36,26 +38,83 @@ static void destroy(void *state)
     free(m);
 }
 
+/* What reshape made, the CPU's and ours. */
+typedef struct mirror_shape {
+    void *cpu;
+    const grt_kernel_row *row;
+    grt_code *code; /* NULL: no kernel is generated for the step */
+} mirror_shape;
+
+static void release_shape(void *shape)
+{
+    mirror_shape *s = shape;
+    if (s->cpu && s->row->release_shape)
+        s->row->release_shape(s->cpu);
+    grt_code_give(s->code);
+    free(s);
+}
+
 static grt_status reshape(grt_reshape *r)
 {
     mirror_state *m = r->state;
+    grt_codes *codes = mirror_codes(r->device);
+    mirror_shape *s = calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    s->row = m->cpu;
     r->state = m->state;
-    const grt_status status = m->cpu->reshape(r);
+    grt_status status = m->cpu->reshape ? m->cpu->reshape(r) : GRT_OK;
     r->state = m;
+    s->cpu = r->shape;
+    if (status == GRT_OK && codes && mirror_code_is_for(r->desc))
+        status = mirror_code_take(codes, r, &s->code);
+    r->shape = NULL;
+    if (status == GRT_OK)
+        r->shape = s;
+    else
+        release_shape(s);
     return status;
+}
+
+static grt_status compute(const grt_run *r)
+{
+    const mirror_state *m = r->state;
+    const mirror_shape *s = r->shape;
+    grt_run own = *r;
+    own.state = m->state;
+    own.shape = s ? s->cpu : NULL;
+    return m->cpu->run(&own);
+}
+
+static grt_status compute_generated(const grt_run *r)
+{
+    atomic_fetch_add(&mirror_code.generated, 1);
+    return compute(r);
+}
+
+static grt_status compute_interpreted(const grt_run *r)
+{
+    atomic_fetch_add(&mirror_code.interpreted, 1);
+    return compute(r);
+}
+
+/* Which one it is, is settled when it is enqueued. */
+static const grt_kernel_row *row_of(const mirror_shape *s)
+{
+    static const grt_kernel_row plain = {.run = compute}, generated = {.run = compute_generated},
+                                interpreted = {.run = compute_interpreted};
+    return !s || !s->code ? &plain : grt_code_get(s->code) ? &generated : &interpreted;
 }
 
 static grt_status run(const grt_run *r)
 {
-    const mirror_state *m = r->state;
-    grt_run own = *r;
-    own.state = m->state;
+    const grt_kernel_row *row = row_of(r->shape);
     mirror_graph *graph = r->stream ? mirror_stream_captured(r->stream) : NULL;
     if (graph)
-        return mirror_graph_add_kernel(graph, m->cpu, &own);
+        return mirror_graph_add_kernel(graph, row, r);
     if (r->stream)
         mirror_stream_wait(r->stream);
-    return m->cpu->run(&own);
+    return row->run(r);
 }
 
 /* Rows that were asked for, as long as the process lives. */
@@ -79,7 +138,8 @@ static mirror_row *find(const grt_kernel_row *cpu)
     *made = (mirror_row){*cpu, cpu, rows};
     made->row.create = create;
     made->row.destroy = destroy;
-    made->row.reshape = cpu->reshape ? reshape : NULL;
+    made->row.reshape = reshape;
+    made->row.release_shape = release_shape;
     made->row.run = run;
     return rows = made;
 }

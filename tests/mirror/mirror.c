@@ -10,6 +10,7 @@
 #include "tests/mirror/mirror.h"
 
 #include "src/base/checked.h"
+#include "tests/mirror/code.h"
 #include "tests/mirror/kernel.h"
 #include "tests/mirror/stream.h"
 
@@ -27,6 +28,7 @@ typedef struct mirror_device {
     atomic_long copies_left;     /* until it fails; below 0: it has failed */
     struct mirror_device *whole; /* that it is a part of; NULL: of none */
     atomic_llong processors;     /* that no part has, or that this part has */
+    grt_codes *codes;            /* see code.h */
 } mirror_device;
 
 static mirror_device *whole_of(grt_device *base)
@@ -40,9 +42,26 @@ static int32_t device_count(void)
     return DEVICES;
 }
 
+grt_codes *mirror_codes(grt_device *device)
+{
+    return device ? whole_of(device)->codes : NULL;
+}
+
 static void close_device(grt_device *device)
 {
+    grt_codes_release(mirror_codes(device));
     free(device);
+}
+
+static void part_close(grt_device *part)
+{
+    free(part);
+}
+
+static void identify(grt_device *device, grt_text *key)
+{
+    (void)device;
+    grt_text_add(key, "gpu=mirror;sm=0;");
 }
 
 static grt_status alloc_pinned(grt_device *device, size_t bytes, void **out_data)
@@ -313,20 +332,13 @@ static const grt_timer_api timer = {
 static const grt_peer_api peers = {.can = peer_can, .enable = peer_enable, .copy = peer_copy};
 static const grt_pinned_api pinned = {.alloc = alloc_pinned, .free = free_pinned, .pin = pin, .unpin = unpin};
 
-static const grt_part_api parts = {.take = part_take, .give = part_give, .close = close_device};
+static const grt_part_api parts = {.take = part_take, .give = part_give, .close = part_close};
 
-static const grt_device_api api = {
-    .close = close_device,
-    .memory = &memory,
-    .copies = &copies,
-    .streams = &streams,
-    .parts = &parts,
-    .fences = &fences,
-    .graphs = &graphs,
-    .peers = &peers,
-    .pinned = &pinned,
-    .timer = &timer,
-};
+#define TABLES                                                                                         \
+    .close = close_device, .memory = &memory, .copies = &copies, .streams = &streams, .parts = &parts, \
+    .fences = &fences, .graphs = &graphs, .peers = &peers, .pinned = &pinned, .timer = &timer
+static const grt_device_api api = {TABLES};
+static const grt_device_api choosing_api = {TABLES, .identify = identify}; /* generated kernels are kept */
 
 static long copies_until_fault(int32_t index)
 {
@@ -346,13 +358,19 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     if (!device)
         return grt_fail_memory(sizeof *device);
     const char *total = getenv("GRAPHRT_MIRROR_MEMORY");
-    device->base = (grt_device){.api = &api, .backend = &grt_backend_mirror, .index = index};
+    device->base = (grt_device){.api = mirror_code_is_wanted() ? &choosing_api : &api,
+                                .backend = &grt_backend_mirror,
+                                .index = index};
     device->total = total ? strtoull(total, NULL, 10) : SIZE_MAX;
     atomic_init(&device->used, 0);
     atomic_init(&device->processors, PROCESSORS);
     atomic_init(&device->copies_left, copies_until_fault(index));
-    *out_device = &device->base;
-    return GRT_OK;
+    const grt_status status = mirror_code_open(&device->base, &device->codes);
+    if (status != GRT_OK)
+        close_device(&device->base);
+    else
+        *out_device = &device->base;
+    return status;
 }
 
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)

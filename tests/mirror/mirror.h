@@ -8,4 +8,7 @@
 
 extern const grt_backend grt_backend_mirror;
 
+/* Of generated kernels (code.h); NULL: it has none. */
+grt_codes *mirror_codes(grt_device *device);
+
 #endif

@@ -245,6 +245,24 @@ check "cache why --json" fields cache_lookups "./graphc cache why $plan --device
     lookups.0.hit:boolean
 check "cache ls" says "heuristic .*op=.*gpu=null;" ./graphc cache ls
 check "cache ls --json" fields cache_rows "./graphc cache ls --json" file:string damaged:integer rows.0.key:string rows.0.bytes:integer
+# Sin(Exp(x) + x) of float32[8]: a group that the mirror generates a kernel for.
+base64 -d >"$scratch/group.onnx" <<'ONNX'
+CAoSADpPCgsKAXgSAWEiA0V4cAoOCgFhCgF4EgFiIgNBZGQKCwoBYhIBeSIDU2luEgFnWg8KAXgSCgoICAESBAoCCAhiDwoBeRIKCggIARIECgIICEIECgAQFA==
+ONNX
+generated()
+{
+    env GRAPHRT_MIRROR_CODE=0 GRAPHRT_ALGO_CACHE="$scratch/code.db" ./graphrun "$scratch/group.onnx" --device mirror --explain-load "$@"
+}
+check "a generated kernel: never" says "generated kernels: 1 interpreted" generated --compile never
+check "a generated kernel: first" says "generated kernels: 1 compiled" generated --compile first
+check "a generated kernel of an earlier start" says "generated kernels: 1 from the cache" generated
+check "a generated kernel is named" says "store .*kernel op=Pointwise;" generated
+check "explain load, generated kernels --json" fields run "generated --json" load.devices.0.code_store:integer load.devices.0.code_waiting:integer
+refuse 2 "--compile of another word" generated --compile sometime
+check "cache ls, code" says "code .* ms .* B  code=group;.*source=" ./graphc cache ls --cache "$scratch/code.db"
+check "cache why, code" says "code  op=Pointwise;.*(store)" env GRAPHRT_MIRROR_CODE=0 ./graphc cache why "$scratch/group.onnx" --device mirror --cache "$scratch/code.db"
+check "cache export, code" says "1 rows written" ./graphc cache export "$scratch/code.export" --cache "$scratch/code.db"
+check "cache prune, code" says "1 rows removed" ./graphc cache prune --matching code= --cache "$scratch/code.db"
 check "cache ls of a file that is not there" says "/none.db: 0 rows: there is no such file yet" ./graphc cache ls --cache "$scratch/none.db"
 check "cache ls names a directory that is not there" says "directory '$scratch/absent': No such file" ./graphc cache ls --cache "$scratch/absent/algos.db"
 refuse 2 "cache ls where there is no directory" ./graphc cache ls --cache "$scratch/absent/algos.db"

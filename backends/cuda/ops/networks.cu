@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::Networks on the device. Where the plan brings the kernel that was generated for these layers
- * (networks_source.h), or NVRTC is there to make it, that runs; else a thread computes all layers of one
- * network and row. */
+/* graphrt::Networks on the device. The kernel that was generated for these layers (networks_source.h) runs
+ * once it is there (backends/code.h); else a thread computes all layers of one network and row. */
 #include "backends/cuda/activate.cuh"
 #include "backends/cuda/code.h"
 #include "backends/cuda/generated.h"
@@ -20,7 +19,7 @@ enum { BLOCK = 128 };
 struct shape {
     cuda_networks_form form;
     cuda_networks_grid grid;
-    cudaKernel_t generated; /* NULL: there is none */
+    grt_code *code; /* NULL: there is none */
     int64_t rows, count, lane;
     bool overlaps;
 };
@@ -65,39 +64,28 @@ __global__ void plain_kernel(const __grid_constant__ layers all, const T *x, T *
     }
 }
 
-enum { GRANTED_SHARED = 48 << 10 }; /* bytes of shared memory that every kernel may ask for */
-
-/* As much as a block can have: other shapes use the same kernel. What has enough is left alone, as the
- * first-level cache, from which it reads its weights, may be the smaller for it. */
-grt_status allow_shared(const cuda_device *device, const shape *sh)
+void cuda_networks_add_key(const void *form, grt_text *key)
 {
-    if (!sh->generated || sh->grid.shared <= GRANTED_SHARED)
-        return GRT_OK;
-    CUDA_TRY(cudaKernelSetAttributeForDevice(sh->generated, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             (int)device->prop.sharedMemPerBlockOptin, device->base.index));
-    return GRT_OK;
+    cuda_networks_key((const cuda_networks_form *)form, key);
 }
 
-/* While a plan is made the code goes there; where it has none it is made for as long as the device is open.
- */
-grt_status cuda_networks_find_generated(const grt_reshape *r, shape *sh)
+void cuda_networks_add_source(const void *form, grt_text *source)
 {
-    cuda_device *device = (cuda_device *)r->device;
-    grt_text key = {}, source = {};
-    grt_device_algo_key(r->device, "Networks", &key);
-    cuda_networks_key(&sh->form, &key);
-    cuda_networks_source(&sh->form, &source);
-    grt_status status = GRT_OK;
-    if (key.failed || source.failed)
-        status = grt_fail_memory(key.size + source.size);
-    else if (cuda_is_described(r->device))
-        status = cuda_generate(device, r->desc->name, grt_text_get(&key), &source);
-    else
-        status = cuda_code_get(device, grt_text_get(&key), CUDA_NETWORKS_KERNEL, grt_text_get(&source),
-                               &sh->generated);
-    grt_text_release(&key);
-    grt_text_release(&source);
-    return status == GRT_OK ? allow_shared(device, sh) : status;
+    cuda_networks_source((const cuda_networks_form *)form, source);
+}
+
+grt_status cuda_networks_find_generated(grt_reshape *r, shape *sh)
+{
+    const cuda_generated wanted = {"Networks", cuda_networks_add_key, cuda_networks_add_source,
+                                   &sh->form,  CUDA_NETWORKS_KERNEL,  sh->grid.shared};
+    return cuda_generated_take(r, &wanted, &sh->code);
+}
+
+void cuda_networks_release_shape(void *object)
+{
+    shape *sh = (shape *)object;
+    grt_code_give(sh->code);
+    free(sh);
 }
 
 grt_status cuda_networks_reshape(grt_reshape *r)
@@ -126,7 +114,7 @@ grt_status cuda_networks_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-grt_status cuda_networks_launch_generated(const grt_run *r, const shape *sh)
+grt_status cuda_networks_launch_generated(const grt_run *r, const shape *sh, cudaKernel_t generated)
 {
     cuda_networks_args args = {};
     args.x = r->in[0]->data;
@@ -143,7 +131,7 @@ grt_status cuda_networks_launch_generated(const grt_run *r, const shape *sh)
     const dim3 grid((uint32_t)((sh->count + networks - 1) / networks),
                     (uint32_t)((sh->rows + rows - 1) / rows)),
         block(CUDA_NETWORKS_LANES, (uint32_t)sh->grid.warps);
-    CUDA_TRY(overlap_launch_code(sh->overlaps, sh->generated, grid, block, sh->grid.shared,
+    CUDA_TRY(overlap_launch_code(sh->overlaps, generated, grid, block, sh->grid.shared,
                                  (cudaStream_t)r->stream, list));
     return GRT_OK;
 }
@@ -166,8 +154,9 @@ grt_status cuda_networks_run(const grt_run *r)
     const shape *sh = (const shape *)r->shape;
     if (sh->rows == 0 || sh->count == 0)
         return GRT_OK;
-    if (sh->generated && cuda_aligned(r->in[0]->data, (size_t)cuda_networks_alignment(&sh->form)))
-        return cuda_networks_launch_generated(r, sh);
+    const cudaKernel_t generated = cuda_code_kernel(sh->code);
+    if (generated && cuda_aligned(r->in[0]->data, (size_t)cuda_networks_alignment(&sh->form)))
+        return cuda_networks_launch_generated(r, sh, generated);
     switch (sh->form.dtype) {
     case GRT_DTYPE_FLOAT16:
         launch_plain<__half>(r, sh);
@@ -193,7 +182,7 @@ const grt_kernel_row rows[] = {
      .create = grt_networks_create,
      .destroy = free,
      .reshape = cuda_networks_reshape,
-     .release_shape = free,
+     .release_shape = cuda_networks_release_shape,
      .run = cuda_networks_run},
 };
 

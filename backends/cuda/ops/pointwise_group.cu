@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::Pointwise on the device. Where the plan brings a kernel that was generated for the program
- * (pointwise_source.h), that runs; else one kernel interprets any program: every thread runs the whole
+/* graphrt::Pointwise on the device. The kernel that was generated for the program (pointwise_source.h) runs
+ * once it is there (backends/code.h); else one kernel interprets any program: every thread runs the whole
  * program for a few neighbouring elements, so that intermediate results never reach device memory unless
  * there are very many. The program travels in the kernel's parameters; all threads take the same way through
  * it. */
@@ -45,7 +45,7 @@ struct fast_plan {
 struct shape {
     bool grouped, formed, fast; /* formed: form is set; fast: the fast kernel takes it */
     cuda_pointwise_form form;
-    cudaKernel_t generated; /* NULL: there is none */
+    grt_code *code; /* NULL: there is none */
     fast_plan plan;
     group_walk walk, groups;
 };
@@ -295,29 +295,36 @@ grt_status cuda_pointwise_group_create(const grt_kernel_node *node, void **out_s
     return GRT_OK;
 }
 
-/* While a plan is made: the kernel for this program and form. */
-grt_status generate(const grt_reshape *r, const shape *sh, const char *key)
+struct asked {
+    const grt_op_desc *desc;
+    const cuda_pointwise_form *form;
+};
+
+void cuda_pointwise_group_add_key(const void *user, grt_text *key)
 {
-    grt_text source = {};
-    cuda_pointwise_source(r->desc, &sh->form, &source);
-    const grt_status status = cuda_generate((cuda_device *)r->device, r->desc->name, key, &source);
-    grt_text_release(&source);
-    return status;
+    const asked *a = (const asked *)user;
+    cuda_pointwise_key(a->desc, a->form, key);
 }
 
-/* When it is used: the kernel that the plan brings for them, if it does. */
-grt_status cuda_pointwise_group_find_generated(const grt_reshape *r, shape *sh)
+void cuda_pointwise_group_add_source(const void *user, grt_text *source)
 {
-    grt_text key = {};
-    grt_device_algo_key(r->device, "Pointwise", &key);
-    cuda_pointwise_key(r->desc, &sh->form, &key);
-    grt_status status = key.failed ? grt_fail_memory(key.size)
-                        : cuda_is_described(r->device)
-                            ? generate(r, sh, grt_text_get(&key))
-                            : cuda_code_get((cuda_device *)r->device, grt_text_get(&key),
-                                            CUDA_POINTWISE_KERNEL, NULL, &sh->generated);
-    grt_text_release(&key);
-    return status;
+    const asked *a = (const asked *)user;
+    cuda_pointwise_source(a->desc, a->form, source);
+}
+
+grt_status cuda_pointwise_group_find_generated(grt_reshape *r, shape *sh)
+{
+    const asked a = {r->desc, &sh->form};
+    const cuda_generated wanted = {"Pointwise", cuda_pointwise_group_add_key, cuda_pointwise_group_add_source,
+                                   &a,          CUDA_POINTWISE_KERNEL,        0};
+    return cuda_generated_take(r, &wanted, &sh->code);
+}
+
+void cuda_pointwise_group_release_shape(void *object)
+{
+    shape *sh = (shape *)object;
+    grt_code_give(sh->code);
+    free(sh);
 }
 
 void plan_fast(const cuda_pointwise_form &form, fast_plan *f)
@@ -361,7 +368,8 @@ bool begins_early(const grt_run *r)
     return ((const cuda_device *)r->device)->prop.major >= 9;
 }
 
-grt_status cuda_pointwise_group_launch_generated(const shape *sh, const operands &o, const grt_run *r)
+grt_status cuda_pointwise_group_launch_generated(const shape *sh, cudaKernel_t generated, const operands &o,
+                                                 const grt_run *r)
 {
     cuda_pointwise_args args = {};
     memcpy(args.in, o.in, sizeof args.in);
@@ -370,7 +378,7 @@ grt_status cuda_pointwise_group_launch_generated(const shape *sh, const operands
     args.inner = sh->form.inner;
     args.middle = sh->form.middle;
     void *list[] = {&args};
-    CUDA_TRY(overlap_launch_code(begins_early(r), sh->generated,
+    CUDA_TRY(overlap_launch_code(begins_early(r), generated,
                                  dim3((args.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK),
                                  dim3(CUDA_POINTWISE_BLOCK), 0, cuda_stream(r), list));
     return GRT_OK;
@@ -413,9 +421,10 @@ grt_status cuda_pointwise_group_run(const grt_run *r)
         aligned &= !o.packed[k] || cuda_aligned(o.in[k], VECTOR * grt_dtype_size(p->in_dtype[k]));
     }
     o.out = r->out[0]->data;
-    if ((sh->generated || sh->fast) && is_aligned(sh, o)) {
-        if (sh->generated)
-            return cuda_pointwise_group_launch_generated(sh, o, r);
+    const cudaKernel_t generated = cuda_code_kernel(sh->code);
+    if ((generated || sh->fast) && is_aligned(sh, o)) {
+        if (generated)
+            return cuda_pointwise_group_launch_generated(sh, generated, o, r);
         CUDA_TRY(overlap_launch(begins_early(r), fast_kernel, (sh->plan.n + FAST_BLOCK - 1) / FAST_BLOCK,
                                 FAST_BLOCK, 0, cuda_stream(r), sh->plan, *p, o));
         return GRT_OK;
@@ -435,7 +444,7 @@ const grt_kernel_row rows[] = {
      .create = cuda_pointwise_group_create,
      .destroy = free,
      .reshape = cuda_pointwise_group_reshape,
-     .release_shape = free,
+     .release_shape = cuda_pointwise_group_release_shape,
      .run = cuda_pointwise_group_run},
 };
 

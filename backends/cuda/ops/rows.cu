@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::Rows on the device. The kernel that was generated for the program (rows_source.h) is the plan's;
- * where the plan brings none it is made when the device is prepared, if NVRTC is there. Else, and for shapes
- * that have no form, one kernel interprets any program: a block has a row, and computes its elements anew
- * for each fold, so that nothing has to be kept. */
+/* graphrt::Rows on the device. The kernel that was generated for the program (rows_source.h) runs once it is
+ * there (backends/code.h). Until then, where none can be made, and for shapes that have no form, one kernel
+ * interprets any program: a block has a row, and computes its elements anew for each fold, so that nothing
+ * has to be kept. */
 #include "backends/cuda/code.h"
 #include "backends/cuda/generated.h"
 #include "backends/cuda/libraries.h"
@@ -46,8 +46,8 @@ struct state {
 struct shape {
     bool formed;
     cuda_rows_form form;
-    cudaKernel_t generated; /* NULL: there is none */
-    row_walk walk;          /* over the rows: where each begins */
+    grt_code *code; /* NULL: there is none */
+    row_walk walk;  /* over the rows: where each begins */
     int32_t length;
     bool has_row[ROWS_MAX_INPUTS];
 };
@@ -222,21 +222,35 @@ grt_status cuda_rows_create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-grt_status cuda_rows_find_generated(const grt_reshape *r, shape *sh)
+struct asked {
+    const grt_reshape *r;
+    const shape *sh;
+};
+
+void cuda_rows_add_key(const void *user, grt_text *key)
 {
-    grt_text key = {}, source = {};
-    cuda_device *device = (cuda_device *)r->device;
-    grt_device_algo_key(r->device, "Rows", &key);
-    cuda_rows_key(r->desc, &sh->form, &key);
-    cuda_rows_source(((const state *)r->state)->decoded, &sh->form, &source);
-    const grt_status status = key.failed || source.failed ? grt_fail_memory(key.size + source.size)
-                              : cuda_is_described(r->device)
-                                  ? cuda_generate(device, r->desc->name, grt_text_get(&key), &source)
-                                  : cuda_code_get(device, grt_text_get(&key), CUDA_ROWS_KERNEL,
-                                                  grt_text_get(&source), &sh->generated);
-    grt_text_release(&key);
-    grt_text_release(&source);
-    return status;
+    const asked *a = (const asked *)user;
+    cuda_rows_key(a->r->desc, &a->sh->form, key);
+}
+
+void cuda_rows_add_source(const void *user, grt_text *source)
+{
+    const asked *a = (const asked *)user;
+    cuda_rows_source(((const state *)a->r->state)->decoded, &a->sh->form, source);
+}
+
+grt_status cuda_rows_find_generated(grt_reshape *r, shape *sh)
+{
+    const asked a = {r, sh};
+    const cuda_generated wanted = {"Rows", cuda_rows_add_key, cuda_rows_add_source, &a, CUDA_ROWS_KERNEL, 0};
+    return cuda_generated_take(r, &wanted, &sh->code);
+}
+
+void cuda_rows_release_shape(void *object)
+{
+    shape *sh = (shape *)object;
+    grt_code_give(sh->code);
+    free(sh);
 }
 
 /* Where each row begins: inputs and result without the row's dims are walked, in steps of rows. */
@@ -310,7 +324,8 @@ grt_status cuda_rows_run(const grt_run *r)
     const shape *sh = (const shape *)r->shape;
     if (sh->walk.total <= 0)
         return GRT_OK;
-    if (sh->generated && rows_are_aligned(r, sh)) {
+    const cudaKernel_t generated = cuda_code_kernel(sh->code);
+    if (generated && rows_are_aligned(r, sh)) {
         cuda_rows_args args = {};
         for (int32_t i = 0; i < r->n_in; i++)
             args.in[i] = r->in[i]->data;
@@ -318,7 +333,7 @@ grt_status cuda_rows_run(const grt_run *r)
         args.rows = sh->form.rows;
         memcpy(args.sizes, sh->form.sizes, sizeof args.sizes);
         void *list[] = {&args};
-        CUDA_TRY(overlap_launch_code(((const cuda_device *)r->device)->prop.major >= 9, sh->generated,
+        CUDA_TRY(overlap_launch_code(((const cuda_device *)r->device)->prop.major >= 9, generated,
                                      dim3(cuda_rows_grid(&sh->form)), dim3(cuda_rows_block(&sh->form)), 0,
                                      cuda_stream(r), list));
         return GRT_OK;
@@ -347,7 +362,7 @@ const grt_kernel_row rows[] = {
      .create = cuda_rows_create,
      .destroy = cuda_rows_destroy,
      .reshape = cuda_rows_reshape,
-     .release_shape = free,
+     .release_shape = cuda_rows_release_shape,
      .run = cuda_rows_run},
 };
 
