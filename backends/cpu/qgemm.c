@@ -9,6 +9,7 @@
 #include "backends/cpu/workspace.h"
 #include "src/base/int64.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -230,13 +231,17 @@ void grt_qgemm_set_columns(const grt_qgemm_b *b, const void *packed, const grt_q
 void grt_qgemm_use_columns(const grt_qgemm_b *b, const grt_qgemm_params *p, const grt_qgemm_columns *columns,
                            grt_qgemm_finish *finish)
 {
-    bool any = false;
+    const float most_scale = 0.25f, most_bias = 1e9f; /* sums have 31 bits */
+    bool any = false, bounded = true;
     for (int64_t j = 0; j < (p->b_zero_each ? b->n : 1); j++)
         any = any || qgemm_zero_at(b, p, j) != 0;
+    for (int64_t j = 0; j < b->n; j++)
+        bounded = bounded && fabsf(columns->scale[j]) <= most_scale && fabsf(columns->bias[j]) <= most_bias;
     finish->offset = columns->offset;
     finish->zero = any ? columns->zero : NULL;
     finish->scale = columns->scale;
     finish->bias = columns->bias;
+    finish->bounded = bounded;
 }
 
 /* ---- tiles ---- */
@@ -362,37 +367,108 @@ static void multiply_strip_by(const grt_qgemm_kernel *kernel, int rows, int pane
 {
     for (int p = 0, now; p < panels; p += now) {
         now = panels - p < kernel->panels ? panels - p : kernel->panels;
-        kernel->block(rows, now, groups, a, lda, b + p * stride, stride, sums + p * NR);
+        kernel->block(rows, now, groups, a, lda, b + p * stride, stride, false, sums + p * NR);
     }
 }
 
-static void multiply_strip(const grt_qgemm *g, const tiling *t, const char *a, int64_t lda, int rows,
-                           int64_t col, int panels, int32_t *sums)
+/* Rows of a tile, and how many of them are multiplied together. */
+typedef struct tile_rows {
+    const strip *s;
+    int64_t row; /* the tile's first one */
+    int64_t from, to, each;
+} tile_rows;
+
+/* A part of a panel after the other: it stays in the first-level cache while rows go by, and sums go through
+ * memory in between. */
+static void sum_by_depth(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t col, int panels,
+                         int32_t *sums)
 {
-    const int64_t stride = panel_bytes_of(t->kernel, g->b->k);
+    const grt_qgemm_kernel *kernel = t->kernel;
+    const int64_t stride = panel_bytes_of(kernel, g->b->k),
+                  group = grt_qgemm_panel_group(kernel) * (kernel->wide ? 2 : 1);
     const char *b = qgemm_panels_of(g->b, g->packed) + col / NR * stride;
-    multiply_strip_by(t->kernel, rows, panels, t->groups, a, lda, b, stride, sums);
+    const int64_t parts = qgemm_ceil_div(t->groups, kernel->depth), depth = qgemm_ceil_div(t->groups, parts);
+    for (int p = 0; p < panels; p += kernel->panels)
+        for (int64_t x = 0; x < t->groups; x += depth) {
+            const int64_t now = grt_min64(depth, t->groups - x);
+            const char *of_b = b + p * stride, *of_a = r->s->a;
+            if (x > 0) {
+                of_a += grt_qgemm_row_head(kernel) + x * group;
+                of_b += grt_qgemm_panel_head(kernel) + x * grt_qgemm_panel_group_bytes(kernel);
+            }
+            for (int64_t i = r->from; i < r->to; i += r->each)
+                kernel->block((int)grt_min64(r->each, r->to - i),
+                              panels - p < kernel->panels ? panels - p : kernel->panels, now,
+                              of_a + i * r->s->lda, r->s->lda, of_b, stride, x > 0,
+                              sums + (i - r->from) * WIDTH + p * NR);
+        }
+}
+
+static void finish_strip(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t i, int rows,
+                         int64_t col, int64_t cols, const int32_t *sums)
+{
+    const grt_qgemm_finish *f = &g->finish;
+    const int64_t size = f->y_dtype == GRT_DTYPE_FLOAT ? (int64_t)sizeof(float) : 1, row = r->row + i;
+    const uint8_t *residual = f->residual ? (const uint8_t *)f->residual + row * f->ldr + col : NULL;
+    t->kernel->finish(f, col, rows, cols, sums, r->s->sums + i, residual,
+                      (char *)g->y + (row * g->ldy + col) * size, g->ldy);
+}
+
+/* Bytes that leave from registers. */
+static void multiply_plainly(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t col,
+                             int64_t cols)
+{
+    const int64_t stride = panel_bytes_of(t->kernel, g->b->k), width = (int64_t)t->kernel->panels * NR;
+    const char *b = qgemm_panels_of(g->b, g->packed) + col / NR * stride;
+    for (int64_t j = col; j < col + cols; j += width, b += t->kernel->panels * stride)
+        for (int64_t i = r->from; i < r->to; i += r->each) {
+            const grt_qgemm_plain to = {.finish = &g->finish,
+                                        .col = j,
+                                        .cols = grt_min64(col + cols - j, width),
+                                        .ldy = g->ldy,
+                                        .y = (uint8_t *)g->y + (r->row + i) * g->ldy + j};
+            t->kernel->plain((int)grt_min64(r->each, r->to - i), (int)qgemm_ceil_div(to.cols, NR), t->groups,
+                             r->s->a + i * r->s->lda, r->s->lda, b, stride, &to);
+        }
+}
+
+static void multiply_deeply(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t col,
+                            int64_t cols)
+{
+    _Alignas(64) int32_t sums[MOST_ROWS * WIDTH];
+    memset(sums, 0, (size_t)((r->to - r->from) * WIDTH) * sizeof *sums);
+    for (int64_t j = col; j < col + cols; j += WIDTH) {
+        const int64_t now = grt_min64(col + cols - j, WIDTH);
+        sum_by_depth(g, t, r, j, (int)qgemm_ceil_div(now, NR), sums);
+        finish_strip(g, t, r, r->from, (int)(r->to - r->from), j, now, sums);
+    }
 }
 
 /* Rows [from, to) of a tile that begins at `row`. */
 static void multiply_rows(const grt_qgemm *g, const tiling *t, const strip *s, int64_t row, int64_t from,
                           int64_t to, int64_t col, int64_t cols)
 {
-    const grt_qgemm_finish *f = &g->finish;
-    const int64_t size = f->y_dtype == GRT_DTYPE_FLOAT ? (int64_t)sizeof(float) : 1;
+    const int64_t strips = qgemm_ceil_div(to - from, t->kernel->mr);
+    const tile_rows r = {s, row, from, to, qgemm_ceil_div(to - from, strips)};
+    if (t->kernel->depth && t->groups > t->kernel->depth && strips > 1) {
+        multiply_deeply(g, t, &r, col, cols);
+        return;
+    }
+    if (t->kernel->plain && grt_qgemm_is_plain(&g->finish)) {
+        multiply_plainly(g, t, &r, col, cols);
+        return;
+    }
     _Alignas(64) int32_t sums[GRT_QGEMM_MOST_ROWS * WIDTH];
-    const int64_t strips = qgemm_ceil_div(to - from, t->kernel->mr), each = qgemm_ceil_div(to - from, strips);
+    const int64_t stride = panel_bytes_of(t->kernel, g->b->k);
     memset(sums, 0, (size_t)t->kernel->mr * WIDTH * sizeof *sums);
     for (int64_t j = col; j < col + cols; j += WIDTH) {
         const int64_t now = grt_min64(col + cols - j, WIDTH);
-        for (int64_t i = from; i < to; i += each) {
-            const int strip_rows = (int)grt_min64(each, to - i);
-            multiply_strip(g, t, s->a + i * s->lda, s->lda, strip_rows, j, (int)qgemm_ceil_div(now, NR),
-                           sums);
-            const uint8_t *residual =
-                f->residual ? (const uint8_t *)f->residual + (row + i) * f->ldr + j : NULL;
-            t->kernel->finish(f, j, strip_rows, now, sums, s->sums + i, residual,
-                              (char *)g->y + ((row + i) * g->ldy + j) * size, g->ldy);
+        const char *b = qgemm_panels_of(g->b, g->packed) + j / NR * stride;
+        for (int64_t i = from; i < to; i += r.each) {
+            const int strip_rows = (int)grt_min64(r.each, to - i);
+            multiply_strip_by(t->kernel, strip_rows, (int)qgemm_ceil_div(now, NR), t->groups,
+                              s->a + i * s->lda, s->lda, b, stride, sums);
+            finish_strip(g, t, &r, i, strip_rows, j, now, sums);
         }
     }
 }
