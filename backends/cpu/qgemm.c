@@ -2,6 +2,9 @@
 /* The driver of 8-bit products: packing, tiles, threads. A tile of Y is computed by one thread: its rows of A
  * are made or found once, and stay in the second-level cache while panels of B go by. The whole of k is
  * summed in registers. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")
+#endif
 #include "backends/cpu/qgemm.h"
 
 #include "backends/cpu/qgemm_kernel.h"
@@ -214,34 +217,50 @@ void grt_qgemm_set_columns(const grt_qgemm_b *b, const void *packed, const grt_q
                            const grt_qgemm_columns *columns)
 {
     const int32_t *sums = packed;
-    const uint32_t a_zero = (uint32_t)(p->a_zero + (p->a_signed ? 128 : 0));
-    for (int64_t j = 0; j < grt_qgemm_padded(b->n); j++) {
-        const bool is_column = j < b->n;
-        const int32_t zero = is_column ? qgemm_zero_at(b, p, j) : 0;
-        const float scale = is_column ? p->b_scale[p->b_scale_each ? j : 0] : 0.0f;
-        columns->zero[j] = zero;
-        columns->offset[j] = (int32_t)(a_zero * ((uint32_t)sums[j] - (uint32_t)b->k * (uint32_t)zero));
-        if (is_column && p->int_bias)
-            columns->offset[j] = (int32_t)((uint32_t)columns->offset[j] - (uint32_t)p->int_bias[j]);
-        columns->scale[j] = p->a_scale * scale / p->y_scale;
-        columns->bias[j] = is_column && p->bias ? p->bias[j] / p->y_scale : 0.0f;
-    }
+    const int64_t n = b->n, rest = grt_qgemm_padded(n) - n;
+    const uint32_t a_zero = (uint32_t)(p->a_zero + (p->a_signed ? 128 : 0)), k = (uint32_t)b->k;
+    const float a_scale = p->a_scale, y_scale = p->y_scale;
+    if (n <= 0)
+        return;
+    const float scale = a_scale * p->b_scale[0] / y_scale;
+    const int32_t zero = qgemm_zero_at(b, p, 0);
+    for (int64_t j = 0; j < n; j++)
+        columns->zero[j] = p->b_zero_each ? qgemm_zero_at(b, p, j) : zero;
+    for (int64_t j = 0; j < n; j++)
+        columns->offset[j] = (int32_t)(a_zero * ((uint32_t)sums[j] - k * (uint32_t)columns->zero[j]));
+    for (int64_t j = 0; p->int_bias && j < n; j++)
+        columns->offset[j] = (int32_t)((uint32_t)columns->offset[j] - (uint32_t)p->int_bias[j]);
+    for (int64_t j = 0; j < n; j++)
+        columns->scale[j] = p->b_scale_each ? a_scale * p->b_scale[j] / y_scale : scale;
+    for (int64_t j = 0; j < n; j++)
+        columns->bias[j] = p->bias ? p->bias[j] / y_scale : 0.0f;
+    memset(columns->zero + n, 0, (size_t)rest * sizeof *columns->zero);
+    memset(columns->offset + n, 0, (size_t)rest * sizeof *columns->offset);
+    memset(columns->scale + n, 0, (size_t)rest * sizeof *columns->scale);
+    memset(columns->bias + n, 0, (size_t)rest * sizeof *columns->bias);
+}
+
+/* Sums have 31 bits. */
+static bool columns_are_bounded(const grt_qgemm_columns *columns, int64_t n)
+{
+    const float most_scale = 0.25f, most_bias = 1e9f;
+    int32_t beyond = 0;
+    for (int64_t j = 0; j < n; j++)
+        beyond |= !(fabsf(columns->scale[j]) <= most_scale) | !(fabsf(columns->bias[j]) <= most_bias);
+    return !beyond;
 }
 
 void grt_qgemm_use_columns(const grt_qgemm_b *b, const grt_qgemm_params *p, const grt_qgemm_columns *columns,
                            grt_qgemm_finish *finish)
 {
-    const float most_scale = 0.25f, most_bias = 1e9f; /* sums have 31 bits */
-    bool any = false, bounded = true;
+    bool any = false;
     for (int64_t j = 0; j < (p->b_zero_each ? b->n : 1); j++)
         any = any || qgemm_zero_at(b, p, j) != 0;
-    for (int64_t j = 0; j < b->n; j++)
-        bounded = bounded && fabsf(columns->scale[j]) <= most_scale && fabsf(columns->bias[j]) <= most_bias;
     finish->offset = columns->offset;
     finish->zero = any ? columns->zero : NULL;
     finish->scale = columns->scale;
     finish->bias = columns->bias;
-    finish->bounded = bounded;
+    finish->bounded = columns_are_bounded(columns, b->n);
 }
 
 /* ---- tiles ---- */
@@ -420,16 +439,15 @@ static void multiply_plainly(const grt_qgemm *g, const tiling *t, const tile_row
 {
     const int64_t stride = panel_bytes_of(t->kernel, g->b->k), width = (int64_t)t->kernel->panels * NR;
     const char *b = qgemm_panels_of(g->b, g->packed) + col / NR * stride;
-    for (int64_t j = col; j < col + cols; j += width, b += t->kernel->panels * stride)
-        for (int64_t i = r->from; i < r->to; i += r->each) {
-            const grt_qgemm_plain to = {.finish = &g->finish,
-                                        .col = j,
-                                        .cols = grt_min64(col + cols - j, width),
-                                        .ldy = g->ldy,
-                                        .y = (uint8_t *)g->y + (r->row + i) * g->ldy + j};
-            t->kernel->plain((int)grt_min64(r->each, r->to - i), (int)qgemm_ceil_div(to.cols, NR), t->groups,
-                             r->s->a + i * r->s->lda, r->s->lda, b, stride, &to);
-        }
+    for (int64_t j = col; j < col + cols; j += width, b += t->kernel->panels * stride) {
+        const grt_qgemm_plain to = {.finish = &g->finish,
+                                    .col = j,
+                                    .cols = grt_min64(col + cols - j, width),
+                                    .ldy = g->ldy,
+                                    .y = (uint8_t *)g->y + (r->row + r->from) * g->ldy + j};
+        t->kernel->plain((int)(r->to - r->from), (int)r->each, (int)qgemm_ceil_div(to.cols, NR), t->groups,
+                         r->s->a + r->from * r->s->lda, r->s->lda, b, stride, &to);
+    }
 }
 
 static void multiply_deeply(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t col,

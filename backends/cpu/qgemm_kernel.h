@@ -38,8 +38,8 @@ typedef struct grt_qgemm_plain {
     uint8_t *y;
 } grt_qgemm_plain;
 
-/* A block that leaves as bytes: its sums stay in registers. */
-typedef void grt_qgemm_block_plain(int rows, int panels, int64_t groups, const void *a, int64_t lda,
+/* Blocks of `each` rows that leave as bytes: their sums stay in registers. */
+typedef void grt_qgemm_block_plain(int rows, int each, int panels, int64_t groups, const void *a, int64_t lda,
                                    const void *b, int64_t panel_stride, const grt_qgemm_plain *to);
 
 /* Output pixels of one line whose windows are summed channel by channel. A window has `lines` taps in each of
