@@ -397,6 +397,20 @@ typedef struct tile_rows {
     int64_t from, to, each;
 } tile_rows;
 
+/* What comes after a part of B, by as many bytes for each strip of rows: it lies in no near cache. */
+typedef struct part_ahead {
+    const char *at;
+    int64_t each;
+} part_ahead;
+
+static void fetch_ahead(part_ahead *p)
+{
+    enum { LINE = 64 };
+    for (int64_t i = 0; i < p->each; i += LINE)
+        __builtin_prefetch(p->at + i, 0, 2);
+    p->at += p->each;
+}
+
 /* A part of a panel after the other: it stays in the first-level cache while rows go by, and sums go through
  * memory in between. */
 static void sum_by_depth(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t col, int panels,
@@ -415,7 +429,10 @@ static void sum_by_depth(const grt_qgemm *g, const tiling *t, const tile_rows *r
                 of_a += grt_qgemm_row_head(kernel) + x * group;
                 of_b += grt_qgemm_panel_head(kernel) + x * grt_qgemm_panel_group_bytes(kernel);
             }
-            for (int64_t i = r->from; i < r->to; i += r->each)
+            const int64_t strips = qgemm_ceil_div(r->to - r->from, r->each),
+                          bytes = now * grt_qgemm_panel_group_bytes(kernel);
+            part_ahead ahead = {of_b + bytes, qgemm_ceil_div(bytes, strips * 64) * 64};
+            for (int64_t i = r->from; i < r->to; i += r->each, fetch_ahead(&ahead))
                 kernel->block((int)grt_min64(r->each, r->to - i),
                               panels - p < kernel->panels ? panels - p : kernel->panels, now,
                               of_a + i * r->s->lda, r->s->lda, of_b, stride, x > 0,
