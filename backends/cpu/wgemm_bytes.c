@@ -52,12 +52,6 @@ grt_wgemm_rounded grt_wgemm_rounded_at(const grt_wgemm *w, int64_t m, void *memo
                                .sums = (int32_t *)(void *)((char *)memory + sums)};
 }
 
-grt_wgemm_rounded grt_wgemm_rounded_from(const grt_wgemm *w, const grt_wgemm_rounded *x, int64_t row)
-{
-    return (grt_wgemm_rounded){x->ld, x->numbers + row * x->ld, x->scales + row * w->blocks,
-                               x->sums + row * w->blocks};
-}
-
 /* Blocks without a number above `least` are zeros. One that is not finite makes the block's scale NaN. */
 CPU_BODY round_block_body(const float *x, int64_t n, int8_t *out, float *out_scale, int32_t *out_sum)
 {

@@ -39,7 +39,12 @@ bool grt_wgemm_rounded_bytes(const grt_wgemm *w, int64_t m, size_t *out_bytes);
 /* Lays out rows in 64-byte aligned memory. */
 grt_wgemm_rounded grt_wgemm_rounded_at(const grt_wgemm *w, int64_t m, void *memory);
 /* Rows from `row` on. */
-grt_wgemm_rounded grt_wgemm_rounded_from(const grt_wgemm *w, const grt_wgemm_rounded *x, int64_t row);
+static inline grt_wgemm_rounded grt_wgemm_rounded_from(const grt_wgemm *w, const grt_wgemm_rounded *x,
+                                                       int64_t row)
+{
+    return (grt_wgemm_rounded){x->ld, x->numbers + row * x->ld, x->scales + row * w->blocks,
+                               x->sums + row * w->blocks};
+}
 /* Rounds a row of k numbers: to nearest, the largest of a block to 127. */
 void grt_wgemm_round_row(const grt_wgemm *w, const grt_wgemm_rounded *x, int64_t row, const float *from);
 
