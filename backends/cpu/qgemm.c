@@ -2,6 +2,9 @@
 /* The driver of 8-bit products: packing, tiles, threads. A tile of Y is computed by one thread: its rows of A
  * are made or found once, and stay in the second-level cache while panels of B go by. The whole of k is
  * summed in registers. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")
+#endif
 #include "backends/cpu/qgemm.h"
 
 #include "backends/cpu/qgemm_kernel.h"
@@ -9,6 +12,7 @@
 #include "backends/cpu/workspace.h"
 #include "src/base/int64.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -213,18 +217,37 @@ void grt_qgemm_set_columns(const grt_qgemm_b *b, const void *packed, const grt_q
                            const grt_qgemm_columns *columns)
 {
     const int32_t *sums = packed;
-    const uint32_t a_zero = (uint32_t)(p->a_zero + (p->a_signed ? 128 : 0));
-    for (int64_t j = 0; j < grt_qgemm_padded(b->n); j++) {
-        const bool is_column = j < b->n;
-        const int32_t zero = is_column ? qgemm_zero_at(b, p, j) : 0;
-        const float scale = is_column ? p->b_scale[p->b_scale_each ? j : 0] : 0.0f;
-        columns->zero[j] = zero;
-        columns->offset[j] = (int32_t)(a_zero * ((uint32_t)sums[j] - (uint32_t)b->k * (uint32_t)zero));
-        if (is_column && p->int_bias)
-            columns->offset[j] = (int32_t)((uint32_t)columns->offset[j] - (uint32_t)p->int_bias[j]);
-        columns->scale[j] = p->a_scale * scale / p->y_scale;
-        columns->bias[j] = is_column && p->bias ? p->bias[j] / p->y_scale : 0.0f;
-    }
+    const int64_t n = b->n, rest = grt_qgemm_padded(n) - n;
+    const uint32_t a_zero = (uint32_t)(p->a_zero + (p->a_signed ? 128 : 0)), k = (uint32_t)b->k;
+    const float a_scale = p->a_scale, y_scale = p->y_scale;
+    if (n <= 0)
+        return;
+    const float scale = a_scale * p->b_scale[0] / y_scale;
+    const int32_t zero = qgemm_zero_at(b, p, 0);
+    for (int64_t j = 0; j < n; j++)
+        columns->zero[j] = p->b_zero_each ? qgemm_zero_at(b, p, j) : zero;
+    for (int64_t j = 0; j < n; j++)
+        columns->offset[j] = (int32_t)(a_zero * ((uint32_t)sums[j] - k * (uint32_t)columns->zero[j]));
+    for (int64_t j = 0; p->int_bias && j < n; j++)
+        columns->offset[j] = (int32_t)((uint32_t)columns->offset[j] - (uint32_t)p->int_bias[j]);
+    for (int64_t j = 0; j < n; j++)
+        columns->scale[j] = p->b_scale_each ? a_scale * p->b_scale[j] / y_scale : scale;
+    for (int64_t j = 0; j < n; j++)
+        columns->bias[j] = p->bias ? p->bias[j] / y_scale : 0.0f;
+    memset(columns->zero + n, 0, (size_t)rest * sizeof *columns->zero);
+    memset(columns->offset + n, 0, (size_t)rest * sizeof *columns->offset);
+    memset(columns->scale + n, 0, (size_t)rest * sizeof *columns->scale);
+    memset(columns->bias + n, 0, (size_t)rest * sizeof *columns->bias);
+}
+
+/* Sums have 31 bits. */
+static bool columns_are_bounded(const grt_qgemm_columns *columns, int64_t n)
+{
+    const float most_scale = 0.25f, most_bias = 1e9f;
+    int32_t beyond = 0;
+    for (int64_t j = 0; j < n; j++)
+        beyond |= !(fabsf(columns->scale[j]) <= most_scale) | !(fabsf(columns->bias[j]) <= most_bias);
+    return !beyond;
 }
 
 void grt_qgemm_use_columns(const grt_qgemm_b *b, const grt_qgemm_params *p, const grt_qgemm_columns *columns,
@@ -237,6 +260,7 @@ void grt_qgemm_use_columns(const grt_qgemm_b *b, const grt_qgemm_params *p, cons
     finish->zero = any ? columns->zero : NULL;
     finish->scale = columns->scale;
     finish->bias = columns->bias;
+    finish->bounded = columns_are_bounded(columns, b->n);
 }
 
 /* ---- tiles ---- */
@@ -362,37 +386,124 @@ static void multiply_strip_by(const grt_qgemm_kernel *kernel, int rows, int pane
 {
     for (int p = 0, now; p < panels; p += now) {
         now = panels - p < kernel->panels ? panels - p : kernel->panels;
-        kernel->block(rows, now, groups, a, lda, b + p * stride, stride, sums + p * NR);
+        kernel->block(rows, now, groups, a, lda, b + p * stride, stride, false, sums + p * NR);
     }
 }
 
-static void multiply_strip(const grt_qgemm *g, const tiling *t, const char *a, int64_t lda, int rows,
-                           int64_t col, int panels, int32_t *sums)
+/* Rows of a tile, and how many of them are multiplied together. */
+typedef struct tile_rows {
+    const strip *s;
+    int64_t row; /* the tile's first one */
+    int64_t from, to, each;
+} tile_rows;
+
+/* What comes after a part of B, by as many bytes for each strip of rows: it lies in no near cache. */
+typedef struct part_ahead {
+    const char *at;
+    int64_t each;
+} part_ahead;
+
+static void fetch_ahead(part_ahead *p)
 {
-    const int64_t stride = panel_bytes_of(t->kernel, g->b->k);
+    enum { LINE = 64 };
+    for (int64_t i = 0; i < p->each; i += LINE)
+        __builtin_prefetch(p->at + i, 0, 2);
+    p->at += p->each;
+}
+
+/* A part of a panel after the other: it stays in the first-level cache while rows go by, and sums go through
+ * memory in between. */
+static void sum_by_depth(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t col, int panels,
+                         int32_t *sums)
+{
+    const grt_qgemm_kernel *kernel = t->kernel;
+    const int64_t stride = panel_bytes_of(kernel, g->b->k),
+                  group = grt_qgemm_panel_group(kernel) * (kernel->wide ? 2 : 1);
     const char *b = qgemm_panels_of(g->b, g->packed) + col / NR * stride;
-    multiply_strip_by(t->kernel, rows, panels, t->groups, a, lda, b, stride, sums);
+    const int64_t parts = qgemm_ceil_div(t->groups, kernel->depth), depth = qgemm_ceil_div(t->groups, parts);
+    for (int p = 0; p < panels; p += kernel->panels)
+        for (int64_t x = 0; x < t->groups; x += depth) {
+            const int64_t now = grt_min64(depth, t->groups - x);
+            const char *of_b = b + p * stride, *of_a = r->s->a;
+            if (x > 0) {
+                of_a += grt_qgemm_row_head(kernel) + x * group;
+                of_b += grt_qgemm_panel_head(kernel) + x * grt_qgemm_panel_group_bytes(kernel);
+            }
+            const int64_t strips = qgemm_ceil_div(r->to - r->from, r->each),
+                          bytes = now * grt_qgemm_panel_group_bytes(kernel);
+            part_ahead ahead = {of_b + bytes, qgemm_ceil_div(bytes, strips * 64) * 64};
+            for (int64_t i = r->from; i < r->to; i += r->each, fetch_ahead(&ahead))
+                kernel->block((int)grt_min64(r->each, r->to - i),
+                              panels - p < kernel->panels ? panels - p : kernel->panels, now,
+                              of_a + i * r->s->lda, r->s->lda, of_b, stride, x > 0,
+                              sums + (i - r->from) * WIDTH + p * NR);
+        }
+}
+
+static void finish_strip(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t i, int rows,
+                         int64_t col, int64_t cols, const int32_t *sums)
+{
+    const grt_qgemm_finish *f = &g->finish;
+    const int64_t size = f->y_dtype == GRT_DTYPE_FLOAT ? (int64_t)sizeof(float) : 1, row = r->row + i;
+    const uint8_t *residual = f->residual ? (const uint8_t *)f->residual + row * f->ldr + col : NULL;
+    t->kernel->finish(f, col, rows, cols, sums, r->s->sums + i, residual,
+                      (char *)g->y + (row * g->ldy + col) * size, g->ldy);
+}
+
+/* Bytes that leave from registers. */
+static void multiply_plainly(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t col,
+                             int64_t cols)
+{
+    const int64_t stride = panel_bytes_of(t->kernel, g->b->k), width = (int64_t)t->kernel->panels * NR;
+    const char *b = qgemm_panels_of(g->b, g->packed) + col / NR * stride;
+    for (int64_t j = col; j < col + cols; j += width, b += t->kernel->panels * stride) {
+        const grt_qgemm_plain to = {.finish = &g->finish,
+                                    .col = j,
+                                    .cols = grt_min64(col + cols - j, width),
+                                    .ldy = g->ldy,
+                                    .y = (uint8_t *)g->y + (r->row + r->from) * g->ldy + j};
+        t->kernel->plain((int)(r->to - r->from), (int)r->each, (int)qgemm_ceil_div(to.cols, NR), t->groups,
+                         r->s->a + r->from * r->s->lda, r->s->lda, b, stride, &to);
+    }
+}
+
+static void multiply_deeply(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t col,
+                            int64_t cols)
+{
+    _Alignas(64) int32_t sums[MOST_ROWS * WIDTH];
+    memset(sums, 0, (size_t)((r->to - r->from) * WIDTH) * sizeof *sums);
+    for (int64_t j = col; j < col + cols; j += WIDTH) {
+        const int64_t now = grt_min64(col + cols - j, WIDTH);
+        sum_by_depth(g, t, r, j, (int)qgemm_ceil_div(now, NR), sums);
+        finish_strip(g, t, r, r->from, (int)(r->to - r->from), j, now, sums);
+    }
 }
 
 /* Rows [from, to) of a tile that begins at `row`. */
 static void multiply_rows(const grt_qgemm *g, const tiling *t, const strip *s, int64_t row, int64_t from,
                           int64_t to, int64_t col, int64_t cols)
 {
-    const grt_qgemm_finish *f = &g->finish;
-    const int64_t size = f->y_dtype == GRT_DTYPE_FLOAT ? (int64_t)sizeof(float) : 1;
+    const int64_t strips = qgemm_ceil_div(to - from, t->kernel->mr);
+    const tile_rows r = {s, row, from, to, qgemm_ceil_div(to - from, strips)};
+    if (t->kernel->depth && t->groups > t->kernel->depth && strips > 1) {
+        multiply_deeply(g, t, &r, col, cols);
+        return;
+    }
+    if (t->kernel->plain && grt_qgemm_is_plain(&g->finish)) {
+        multiply_plainly(g, t, &r, col, cols);
+        return;
+    }
     _Alignas(64) int32_t sums[GRT_QGEMM_MOST_ROWS * WIDTH];
-    const int64_t strips = qgemm_ceil_div(to - from, t->kernel->mr), each = qgemm_ceil_div(to - from, strips);
+    const int64_t stride = panel_bytes_of(t->kernel, g->b->k);
     memset(sums, 0, (size_t)t->kernel->mr * WIDTH * sizeof *sums);
     for (int64_t j = col; j < col + cols; j += WIDTH) {
         const int64_t now = grt_min64(col + cols - j, WIDTH);
-        for (int64_t i = from; i < to; i += each) {
-            const int strip_rows = (int)grt_min64(each, to - i);
-            multiply_strip(g, t, s->a + i * s->lda, s->lda, strip_rows, j, (int)qgemm_ceil_div(now, NR),
-                           sums);
-            const uint8_t *residual =
-                f->residual ? (const uint8_t *)f->residual + (row + i) * f->ldr + j : NULL;
-            t->kernel->finish(f, j, strip_rows, now, sums, s->sums + i, residual,
-                              (char *)g->y + ((row + i) * g->ldy + j) * size, g->ldy);
+        const char *b = qgemm_panels_of(g->b, g->packed) + j / NR * stride;
+        for (int64_t i = from; i < to; i += r.each) {
+            const int strip_rows = (int)grt_min64(r.each, to - i);
+            multiply_strip_by(t->kernel, strip_rows, (int)qgemm_ceil_div(now, NR), t->groups,
+                              s->a + i * s->lda, s->lda, b, stride, sums);
+            finish_strip(g, t, &r, i, strip_rows, j, now, sums);
         }
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Micro-kernels of 8-bit products for AVX2: blocks of 6 x 16 of crossed int16 pairs, whose products and sums
+/* Micro-kernels of 8-bit products for AVX2: blocks of 4 x 16 of crossed int16 pairs, whose products and sums
  * are exact modulo 2^32, and of few rows by two planes of bytes, as vpmaddubsw saturates. */
 #include "backends/cpu/isa.h"
 #include "backends/cpu/qgemm_kernel.h"
@@ -14,17 +14,32 @@
 
 #define VECTORS     2
 #define VECTOR      __m256i
-#define ROWS        6
+#define ROWS        4
 #define PANELS      1
 #define ZERO        _mm256_setzero_si256
 #define LOAD(p)     _mm256_loadu_si256((const __m256i *)(p))
 #define STORE(p, v) _mm256_storeu_si256((__m256i *)(p), v)
 #define SPREAD(v)   _mm256_set1_epi32(v)
 #define ADD         _mm256_add_epi32
-#define CROSS(s, odd, r, even, t) \
-    ADD(s, _mm256_madd_epi16(_mm256_add_epi16(odd, r), _mm256_add_epi16(even, t)))
-#include "backends/cpu/qgemm_block.inc"
+#define SUB         _mm256_sub_epi32
+
+/* Left to itself, the compiler keeps more products than registers. */
+static inline __attribute__((always_inline)) __m256i add_crossed(__m256i sum, __m256i odd, __m256i r,
+                                                                 __m256i even, __m256i t)
+{
+    __m256i a, b;
+    __asm__("vpaddw %4, %3, %1\n\t"
+            "vpaddw %6, %5, %2\n\t"
+            "vpmaddwd %1, %2, %1\n\t"
+            "vpaddd %1, %0, %0"
+            : "+x"(sum), "=&x"(a), "=&x"(b)
+            : "x"(odd), "x"(r), "x"(even), "x"(t));
+    return sum;
+}
+
+#define CROSS add_crossed
 #include "backends/cpu/qgemm_finish_avx2.inc"
+#include "backends/cpu/qgemm_block.inc"
 
 #define QGEMM_WIDE
 #define TAPS_DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
@@ -65,7 +80,10 @@ static void split_row(const uint8_t *from, int64_t k, const void *panel, uint8_t
         }
 }
 
-enum { A_FEW = 4 }; /* bytes of a group of a plane */
+enum {
+    A_FEW = 4, /* bytes of a group of a plane */
+    FEW_ROWS = 6
+};
 
 /* Adds pairs of pairs of products; A's bytes have no sign. */
 static inline __attribute__((always_inline)) __m256i add_byte_pairs(__m256i sum, __m256i a, __m256i b)
@@ -77,7 +95,7 @@ static inline __attribute__((always_inline)) __m256i add_byte_pairs(__m256i sum,
 static inline __attribute__((always_inline)) void add_group_of_planes(const int rows, const bool both,
                                                                       const char *a, int64_t lda,
                                                                       int64_t plane, const char *b,
-                                                                      __m256i sum[ROWS][VECTORS])
+                                                                      __m256i sum[FEW_ROWS][VECTORS])
 {
     const __m256i of_b[VECTORS] = {LOAD(b), LOAD(b + sizeof(__m256i))};
 #pragma GCC unroll 6
@@ -99,7 +117,7 @@ static inline __attribute__((always_inline)) void multiply_few(const int rows, c
 {
     enum { UNROLLED = 4, AHEAD = 2048 };
     const int at_once = rows < 3 ? UNROLLED : 1;
-    __m256i sum[ROWS][VECTORS];
+    __m256i sum[FEW_ROWS][VECTORS];
     const int64_t plane = 4 * groups;
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
@@ -135,8 +153,9 @@ multiply_planes(const int rows, int64_t groups, const char *a, int64_t lda, cons
 }
 
 static void multiply_few_rows(int rows, int panels, int64_t groups, const void *a, int64_t lda, const void *b,
-                              int64_t panel_stride, int32_t *sums)
+                              int64_t panel_stride, bool onto, int32_t *sums)
 {
+    (void)onto;
     (void)panels;
     (void)panel_stride;
     switch (rows) {
@@ -156,14 +175,14 @@ static void multiply_few_rows(int rows, int panels, int64_t groups, const void *
         multiply_planes(5, groups, a, lda, b, sums);
         break;
     default:
-        multiply_planes(ROWS, groups, a, lda, b, sums);
+        multiply_planes(FEW_ROWS, groups, a, lda, b, sums);
     }
 }
 
 const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void)
 {
     static const grt_qgemm_kernel few = {.name = "avx2, few rows",
-                                         .mr = ROWS,
+                                         .mr = FEW_ROWS,
                                          .panels = PANELS,
                                          .wide = true,
                                          .planes = true,
@@ -178,8 +197,10 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void)
                                             .wide = true,
                                             .crossed = true,
                                             .few = &few,
+                                            .depth = 96,
                                             .step = 1,
                                             .block = multiply_block,
+                                            .plain = multiply_block_plain,
                                             .finish = finish_rows,
                                             .windows = sum_windows,
                                             .widen = cross_row,

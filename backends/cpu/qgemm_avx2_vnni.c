@@ -21,9 +21,10 @@
 #define STORE(p, v)  _mm256_storeu_si256((__m256i *)(p), v)
 #define SPREAD(v)    _mm256_set1_epi32(v)
 #define ADD          _mm256_add_epi32
+#define SUB          _mm256_sub_epi32
 #define DOT(s, a, b) _mm256_dpbusd_avx_epi32(s, a, b)
-#include "backends/cpu/qgemm_block.inc"
 #include "backends/cpu/qgemm_finish_avx2.inc"
+#include "backends/cpu/qgemm_block.inc"
 
 #define TAPS_DOT(s, a, b) _mm256_dpbusd_avx_epi32(s, a, b)
 #include "backends/cpu/qgemm_taps.inc"
@@ -36,6 +37,7 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx2_vnni(void)
                                             .wide = false,
                                             .step = 1,
                                             .block = multiply_block,
+                                            .plain = multiply_block_plain,
                                             QGEMM_LOOPS};
     return cpu_isa_has_avx_vnni() ? &kernel : NULL;
 }

@@ -21,9 +21,10 @@
 #define STORE        _mm512_storeu_si512
 #define SPREAD       _mm512_set1_epi32
 #define ADD          _mm512_add_epi32
+#define SUB          _mm512_sub_epi32
 #define DOT(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
-#include "backends/cpu/qgemm_block.inc"
 #include "backends/cpu/qgemm_finish_avx512.inc"
+#include "backends/cpu/qgemm_block.inc"
 
 #define QGEMM_WIDE
 #define TAPS_PAIRS
@@ -38,6 +39,7 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx512(void)
                                             .wide = true,
                                             .step = 1,
                                             .block = multiply_block,
+                                            .plain = multiply_block_plain,
                                             QGEMM_LOOPS};
     return cpu_isa_best() >= CPU_ISA_AVX512 ? &kernel : NULL;
 }

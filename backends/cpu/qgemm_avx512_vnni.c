@@ -22,9 +22,10 @@
 #define STORE        _mm512_storeu_si512
 #define SPREAD       _mm512_set1_epi32
 #define ADD          _mm512_add_epi32
+#define SUB          _mm512_sub_epi32
 #define DOT(s, a, b) _mm512_dpbusd_epi32(s, a, b)
-#include "backends/cpu/qgemm_block.inc"
 #include "backends/cpu/qgemm_finish_avx512.inc"
+#include "backends/cpu/qgemm_block.inc"
 
 #define TAPS_PAIRS
 #define TAPS_DOT(s, a, b) _mm512_dpbusd_epi32(s, a, b)
@@ -38,6 +39,7 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx512_vnni(void)
                                             .wide = false,
                                             .step = 1,
                                             .block = multiply_block,
+                                            .plain = multiply_block_plain,
                                             QGEMM_LOOPS};
     return cpu_isa_has_avx512_vnni() ? &kernel : NULL;
 }

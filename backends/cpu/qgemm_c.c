@@ -81,8 +81,9 @@ static void finish_rows(const grt_qgemm_finish *f, int64_t col, int rows, int64_
 }
 
 static void multiply_block(int rows, int panels, int64_t groups, const void *a, int64_t lda, const void *b,
-                           int64_t panel_stride, int32_t *sums)
+                           int64_t panel_stride, bool onto, int32_t *sums)
 {
+    (void)onto;
     (void)panels;
     (void)panel_stride;
     for (int i = 0; i < rows; i++) {

@@ -7,6 +7,7 @@
 #include "src/base/activation.h"
 
 #include <graphrt/graphrt.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { GRT_QGEMM_WIDTH = 32 }; /* columns of a block of sums */
@@ -19,6 +20,7 @@ typedef struct grt_qgemm_finish {
     int32_t y_zero;
     grt_dtype y_dtype; /* UINT8, INT8 or FLOAT */
     grt_act act;       /* of float results */
+    bool bounded;      /* all values fit int32 */
     /* residual, of y's shape, or NULL; r_scale is in units of y's scale */
     const void *residual;
     int64_t ldr;
@@ -26,6 +28,13 @@ typedef struct grt_qgemm_finish {
     int32_t r_zero;
     float r_scale;
 } grt_qgemm_finish;
+
+/* True if results are bytes of bounded sums alone. Limits may be applied to bytes then, as rounding keeps the
+ * order. */
+static inline bool grt_qgemm_is_plain(const grt_qgemm_finish *f)
+{
+    return f->bounded && !f->zero && !f->residual && f->y_dtype != GRT_DTYPE_FLOAT;
+}
 
 /* rows x cols (at most GRT_QGEMM_WIDTH) of sums, GRT_QGEMM_WIDTH apart. `col`: the first one's, for what is
  * per column. row_sums: of A's rows, read where finish->zero is set. residual: NULL or of the block. */

@@ -26,9 +26,21 @@
 
 enum { GRT_QGEMM_NR = 16, GRT_QGEMM_GROUP_BYTES = 64, GRT_QGEMM_MOST_ROWS = 32 };
 
-/* rows x (16 * panels) sums of `groups` groups. A's rows are lda bytes apart. */
+/* rows x (16 * panels) sums of `groups` groups. A's rows are lda bytes apart. onto: a kernel with `depth`
+ * adds them to what sums has; a and b are behind the heads of rows and panels then. */
 typedef void grt_qgemm_block(int rows, int panels, int64_t groups, const void *a, int64_t lda, const void *b,
-                             int64_t panel_stride, int32_t *sums);
+                             int64_t panel_stride, bool onto, int32_t *sums);
+
+/* Where a block of bytes goes: its first column and how many it has, at most those of the kernel's panels. */
+typedef struct grt_qgemm_plain {
+    const grt_qgemm_finish *finish; /* grt_qgemm_is_plain */
+    int64_t col, cols, ldy;
+    uint8_t *y;
+} grt_qgemm_plain;
+
+/* Blocks of `each` rows that leave as bytes: their sums stay in registers. */
+typedef void grt_qgemm_block_plain(int rows, int each, int panels, int64_t groups, const void *a, int64_t lda,
+                                   const void *b, int64_t panel_stride, const grt_qgemm_plain *to);
 
 /* Output pixels of one line whose windows are summed channel by channel. A window has `lines` taps in each of
  * its columns: those of all dims but the last. */
@@ -66,9 +78,11 @@ typedef struct grt_qgemm_kernel {
     bool wide;      /* int16: groups of 2, or of 4 in one of the forms: */
     bool crossed, planes;
     const struct grt_qgemm_kernel *few; /* for products of few rows; NULL: this one */
-    int step; /* panels are filled up with zeros to a multiple of that many groups */
+    int depth; /* groups of a panel that the first-level cache holds beside rows of A, or 0: all at once */
+    int step;  /* panels are filled up with zeros to a multiple of that many groups */
     grt_qgemm_block *block;
-    void (*leave)(void); /* called by a thread that has no more blocks for now, or NULL */
+    grt_qgemm_block_plain *plain; /* NULL: none */
+    void (*leave)(void);          /* called by a thread that has no more blocks for now, or NULL */
     grt_qgemm_finish_rows *finish;
     grt_qgemm_windows *windows;
     /* A row of n bytes as int16; crossed: n is a multiple of 16. */

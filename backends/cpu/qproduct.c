@@ -77,6 +77,7 @@ static void set_limits(const grt_op_desc *desc, float scale, int32_t least, int3
         const float type_low = out->low, type_high = out->high;
         out->low = fminf(fmaxf(low, type_low), type_high);
         out->high = fmaxf(fminf(high, type_high), type_low);
+        out->low = fminf(out->low, out->high); /* the upper limit wins */
     }
 }
 

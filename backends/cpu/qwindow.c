@@ -108,30 +108,100 @@ static inline void find_taps(const cpu_window *w, int64_t at, filler *f)
     }
 }
 
+/* ---- runs of pixels whose windows lie inside the image ---- */
+
+/* Copies n bytes to each of `count` rows that are ld bytes apart, from places that are `step` apart. Chunks
+ * of a known size may write behind the n bytes. */
+static void copy_runs(uint8_t *to, int64_t ld, const uint8_t *from, int64_t step, int64_t n, int64_t count,
+                      bool by_chunks)
+{
+    if (by_chunks && n <= CHUNK / 2)
+        for (int64_t i = 0; i < count; i++, to += ld, from += step)
+            memcpy(to, from, CHUNK / 2);
+    else if (by_chunks && n <= CHUNK)
+        for (int64_t i = 0; i < count; i++, to += ld, from += step)
+            memcpy(to, from, CHUNK);
+    else
+        for (int64_t i = 0; i < count; i++, to += ld, from += step)
+            memcpy(to, from, (size_t)n);
+}
+
+/* `count` pixels of a line, tap by tap: what a chunk writes too much is overwritten by the next tap, and what
+ * it reads too much lies inside the image. */
+static void fill_inner(const filler *f, const uint8_t *const *line, int64_t lines, int64_t count,
+                       uint8_t *out, int64_t ld)
+{
+    const cpu_qwindow *q = f->q;
+    const int32_t last = q->w->spatial - 1;
+    const int64_t n = q->w->kernel[last] * q->used, step = q->w->stride[last] * q->channels;
+    for (int64_t tap = 0; tap < lines; tap++) {
+        uint8_t *to = out + tap * n;
+        if (!line[tap]) {
+            for (int64_t i = 0; i < count; i++)
+                fill_zero(f, to + i * ld, n);
+            continue;
+        }
+        const uint8_t *from = line[tap] + f->first * q->channels;
+        const bool fits = tap * n + CHUNK <= ld && f->end - (from + (count - 1) * step) >= CHUNK;
+        copy_runs(to, ld, from, step, n, count, fits);
+    }
+}
+
+/* Pixels from position `at` of a line on whose windows lie inside, or 0 if they cannot be copied as runs. */
+static int64_t inner_pixels(const cpu_qwindow *q, int64_t at)
+{
+    const cpu_window *w = q->w;
+    const int32_t last = w->spatial - 1;
+    if (q->flip || w->dilation[last] != 1 || q->used != q->channels ||
+        at * w->stride[last] < w->begin[last] || w->in[last] < w->kernel[last])
+        return 0;
+    const int64_t end = (w->in[last] - w->kernel[last] + w->begin[last]) / w->stride[last] + 1;
+    return (end < w->out[last] ? end : w->out[last]) - at;
+}
+
+/* ---- rows ---- */
+
+enum { MOST_LINES = 16 };
+
+/* One pixel's window; `known`: its first lines. */
+static void fill_pixel(filler *f, const uint8_t *const *known, int64_t lines, const int64_t *at,
+                       int64_t image, uint8_t *to)
+{
+    const cpu_qwindow *q = f->q;
+    const int64_t line_bytes = q->w->kernel[q->w->spatial - 1] * q->used;
+    for (int64_t tap = 0; tap < lines; tap++, to += line_bytes) {
+        const uint8_t *line = tap < MOST_LINES ? known[tap] : find_line(q, at, image, tap);
+        if (line)
+            fill_line(f, line, to);
+        else
+            fill_zero(f, to, line_bytes);
+    }
+}
+
 void cpu_qwindow_rows(const void *window, int64_t row, int64_t rows, uint8_t *out, int64_t ld)
 {
-    enum { MOST_LINES = 16 };
     const cpu_qwindow *q = window;
     const cpu_window *w = q->w;
     const int32_t last = w->spatial - 1;
-    const int64_t lines = w->taps / w->kernel[last], line_bytes = w->kernel[last] * q->used;
+    const int64_t lines = w->taps / w->kernel[last];
     const uint8_t *known[MOST_LINES]; /* of all pixels of an output line */
     int64_t at[CPU_MAX_SPATIAL], image = row / w->out_pixels;
     filler f = {.q = q, .end = q->x + q->images * w->in_pixels * q->channels};
     qwindow_locate(w, row % w->out_pixels, at);
-    for (int64_t i = 0; i < rows; i++, qwindow_advance(w, at, &image)) {
+    for (int64_t i = 0, now; i < rows; i += now, qwindow_advance(w, at, &image)) {
         uint8_t *to = out + i * ld;
         f.limit = to + ld;
         find_taps(w, at[last], &f);
         for (int64_t tap = 0; tap < lines && tap < MOST_LINES && (i == 0 || at[last] == 0); tap++)
             known[tap] = find_line(q, at, image, tap);
-        for (int64_t tap = 0; tap < lines; tap++) {
-            const uint8_t *line = tap < MOST_LINES ? known[tap] : find_line(q, at, image, tap);
-            if (line)
-                fill_line(&f, line, to);
-            else
-                fill_zero(&f, to, line_bytes);
-            to += line_bytes;
+        now = lines <= MOST_LINES ? inner_pixels(q, at[last]) : 0;
+        now = now < rows - i ? now : rows - i;
+        if (now > 1) {
+            fill_inner(&f, known, lines, now, to, ld);
+            at[last] += now - 1;
+        } else {
+            fill_pixel(&f, known, lines, at, image, to);
+            now = 1;
         }
     }
 }

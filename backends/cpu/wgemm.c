@@ -8,6 +8,7 @@
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/threads.h"
+#include "backends/cpu/wgemm_bytes.h"
 #include "backends/cpu/workspace.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ enum {
     NR = GRT_WGEMM_NR,
     STRIP_BYTES = 512 << 10, /* of weights as float32 */
     PARALLEL_WORK = 100000,
+    LEAST_ROUNDED = 4, /* rows: fewer wait for memory, which float32 does as well */
 };
 
 static int64_t wgemm_min64(int64_t a, int64_t b)
@@ -152,11 +154,18 @@ static bool wgemm_sizes(const grt_wgemm *w, int64_t m, size_t *out_strip, size_t
            grt_gemm_scratch_bytes(&g, 1, out_gemm);
 }
 
+static const grt_wgemm_byte_kernel *byte_kernel_for(const grt_wgemm *w, int64_t m)
+{
+    return w->may_round && m >= LEAST_ROUNDED ? grt_wgemm_byte_kernel_of(w) : NULL;
+}
+
 bool grt_wgemm_scratch_bytes(const grt_wgemm *w, int64_t m, int threads, size_t *out_bytes)
 {
     size_t strip, gemm;
     cpu_layout layout = {0};
     *out_bytes = 0;
+    if (byte_kernel_for(w, m))
+        return grt_wgemm_rounded_bytes(w, m, out_bytes);
     if (m <= wgemm_few_rows())
         return true;
     if (!wgemm_sizes(w, m, &strip, &gemm))
@@ -182,16 +191,60 @@ static void wgemm_run_strip(const grt_wgemm *w, int64_t m, int64_t first, const 
     grt_gemm_run(&g, a, wide, y + first * NR, scratch + grt_align_up(strip, 64), 1);
 }
 
+/* ---- rounded rows ---- */
+
+static bool wgemm_is_parallel(const grt_wgemm *w, int64_t m)
+{
+    return (double)m * (double)w->n * (double)w->k > PARALLEL_WORK;
+}
+
+/* Strips of rows by a panel, whose sums have no other place. */
+static void run_rounded(const grt_wgemm *w, const grt_wgemm_byte_kernel *kernel, const grt_wgemm_rounded *x,
+                        int64_t m, int64_t i, const float *bias, float *y)
+{
+    float sums[GRT_WGEMM_BYTE_ROWS * NR];
+    const grt_wgemm_panel p = panel_at(w, i);
+    const int64_t cols = wgemm_min64(NR, w->n - i * NR);
+    for (int64_t r = 0; r < m; r += kernel->rows) {
+        const grt_wgemm_rounded at = grt_wgemm_rounded_from(w, x, r);
+        const int64_t rows = wgemm_min64(kernel->rows, m - r);
+        kernel->multiply(w, rows, &p, &at, sums);
+        for (int64_t a = 0; a < rows; a++)
+            for (int64_t j = 0; j < cols; j++)
+                y[(r + a) * w->n + i * NR + j] = sums[a * NR + j] + (bias ? bias[i * NR + j] : 0.0f);
+    }
+}
+
+static void run_all_rounded(const grt_wgemm *w, const grt_wgemm_byte_kernel *kernel, int64_t m,
+                            const float *a, const float *bias, float *y, void *scratch, int threads)
+{
+    const grt_wgemm_rounded x = grt_wgemm_rounded_at(w, m, scratch);
+    const int64_t panels = panels_of(w);
+#pragma omp parallel num_threads(threads) if (wgemm_is_parallel(w, m))
+    {
+#pragma omp for
+        for (int64_t r = 0; r < m; r++)
+            grt_wgemm_round_row(w, &x, r, a + r * w->k);
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < panels; i++)
+            run_rounded(w, kernel, &x, m, i, bias, y);
+    }
+}
+
 void grt_wgemm_run(const grt_wgemm *w, int64_t m, const float *a, const float *bias, float *y, void *scratch,
                    int threads)
 {
     const bool is_few = m <= wgemm_few_rows();
     const int64_t step = is_few ? 1 : strip_panels(w), count = (panels_of(w) + step - 1) / step;
+    const grt_wgemm_byte_kernel *rounding = byte_kernel_for(w, m);
     size_t bytes = 0;
     if (!grt_wgemm_scratch_bytes(w, m, 1, &bytes) || m <= 0)
         return; /* such sizes were refused */
-#pragma omp parallel for num_threads(threads) \
-    schedule(dynamic) if ((double)m * (double)w->n * (double)w->k > PARALLEL_WORK)
+    if (rounding) {
+        run_all_rounded(w, rounding, m, a, bias, y, scratch, threads);
+        return;
+    }
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (wgemm_is_parallel(w, m))
     for (int64_t i = 0; i < count; i++) {
         if (is_few)
             run_few(w, m, i, a, bias, y);

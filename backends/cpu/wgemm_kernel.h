@@ -17,6 +17,7 @@ typedef struct grt_wgemm {
     int64_t k, n, block, blocks; /* blocks: of k, each of `block` but the last */
     int bits;                    /* 2, 4 or 8 */
     grt_dtype floats;            /* float8 or float4, whose zeros are 0; NONE: integers */
+    bool may_round;              /* rows of x to 8 bits for each block */
     int64_t groups;              /* of a block */
     uint32_t *numbers;           /* [panel][block][group][16] */
     float *scales;               /* [panel][block][16] */

@@ -23,6 +23,9 @@ enum {
     GRT_WEIGHTS_RESIDUAL
 };
 
+/* Of attribute accuracy_level: x may be rounded to 8 bits for each block of k. */
+enum { GRT_WEIGHTS_LEVEL_BYTES = 4 };
+
 /* y = x * dequantised(w): w is a matrix of k rows and n columns. */
 typedef struct grt_weights {
     bool transposed; /* stored as [n][k] */

@@ -53,6 +53,7 @@ static ir_value *contrib_fused_product(ir_node *node, ir_value *x, int32_t at, c
     ir_value *y =
         ir_node_out(ir_node_create(node->graph, node, MS, "MatMulNBits", node->desc.name, 6, in, 1));
     with_int(with_attr_of(y, node, "K"), "N", grt_attr_int(&node->desc, columns, 0));
+    with_attr_of(y, node, "accuracy_level");
     return with_attr_of(with_attr_of(y, node, "bits"), node, "block_size");
 }
 

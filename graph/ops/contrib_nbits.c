@@ -159,6 +159,8 @@ static grt_status rewrite_matmul(ir_node *node)
     if (w.blocks * w.block != w.k)
         rows = put_part(node, rows, 1, 0, w.k);
     ir_value *y = put2(node, "MatMul", ir_in(node, 0), put_transpose(node, rows, swap, 2));
+    if (grt_attr_int(&node->desc, "accuracy_level", 0)) /* read by the pass that makes graphrt::WMatMul */
+        with_int(y, "accuracy_level", grt_attr_int(&node->desc, "accuracy_level", 0));
     return foreign_done1(node, put_add(node, y, ir_in(node, 5)));
 }
 

@@ -100,6 +100,10 @@ static const op_attr gemm_attrs[] = {{"alpha", GRT_ATTR_FLOAT, false},
                                      {"transB", GRT_ATTR_INT, false},
                                      {NULL, 0, false}};
 
+/* Of com.microsoft's MatMulNBits, for the product by packed weights that it becomes; other products do not
+ * round. */
+static const op_attr matmul_attrs[] = {{"accuracy_level", GRT_ATTR_INT, false}, {NULL, 0, false}};
+
 static const op_row rows[] = {
     {.domain = "",
      .name = "MatMul",
@@ -108,6 +112,7 @@ static const op_row rows[] = {
      .max_in = 2,
      .min_out = 1,
      .max_out = 1,
+     .attrs = matmul_attrs,
      .precision = OP_NARROW,
      .flags = OP_TF32 | OP_ONE_FLOAT_TYPE | OP_TAKES_EPILOGUE,
      .batch = OP_BATCH_MATMUL,

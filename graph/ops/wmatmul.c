@@ -3,7 +3,8 @@
  *
  * Inputs: x; w, a matrix; its scales and zero points (may be omitted), as DequantizeLinear has them; bias, a
  * vector over the columns; residual, of y's shape. Attributes: axis and block_size as of DequantizeLinear, on
- * w as it is stored; transB: w is stored transposed; activation, alpha and beta as of graphrt::MatMul.
+ * w as it is stored; transB: w is stored transposed; activation, alpha and beta as of graphrt::MatMul;
+ * accuracy_level as of MatMulNBits: at 4, a backend may round x to 8 bits for each block.
  * y = act(x * dequantised(w) + bias + residual) */
 #include "graph/ir/flops.h"
 #include "graph/ir/op.h"
@@ -40,13 +41,11 @@ static grt_status infer_wmatmul(infer *inf)
     return op_infer_types(row, &plain);
 }
 
-static const op_attr attrs[] = {{"axis", GRT_ATTR_INT, false},
-                                {"block_size", GRT_ATTR_INT, false},
-                                {"transB", GRT_ATTR_INT, false},
-                                {"alpha", GRT_ATTR_FLOAT, false},
-                                {"activation", GRT_ATTR_STRING, false},
-                                {"beta", GRT_ATTR_FLOAT, false},
-                                {0}};
+static const op_attr attrs[] = {
+    {"accuracy_level", GRT_ATTR_INT, false}, {"axis", GRT_ATTR_INT, false},
+    {"block_size", GRT_ATTR_INT, false},     {"transB", GRT_ATTR_INT, false},
+    {"alpha", GRT_ATTR_FLOAT, false},        {"activation", GRT_ATTR_STRING, false},
+    {"beta", GRT_ATTR_FLOAT, false},         {0}};
 
 static const op_row rows[] = {
     {.domain = "graphrt",

@@ -120,6 +120,8 @@ static void quantised_weights_make_product(pass_context *context, ir_node *node)
         return;
     quantised_weights_copy_blocks(made, w.dequantise);
     ir_attr_set_int(made, "transB", w.transposed);
+    if (grt_attr_int(&node->desc, "accuracy_level", 0))
+        ir_attr_set_int(made, "accuracy_level", grt_attr_int(&node->desc, "accuracy_level", 0));
     offer_replacement(context, node, made);
 }
 

@@ -99,6 +99,22 @@ START_TEST(equal_zero_points_are_one)
 }
 END_TEST
 
+/* What MatMulNBits permits to round (importing leaves it at MatMul). */
+START_TEST(accuracy_levels_stay_with_the_product)
+{
+    ir_module *module = ir_text("in x f32 2,512\n"
+                                "const w u8 600,512" WEIGHTS "const ws f32 600,16 0.03125 0.5\n"
+                                "wd = DequantizeLinear w ws axis=1 block_size=32\n"
+                                "wt = Transpose wd perm=1,0\n"
+                                "y = MatMul x wt accuracy_level=4\n"
+                                "out y\n");
+    ir_text_pass(module, "");
+    ck_assert_str_eq(ir_text_ops(module), "graphrt::WMatMul");
+    ck_assert_int_eq(grt_attr_int(&module->main->first->desc, "accuracy_level", 0), 4);
+    ir_module_release(module);
+}
+END_TEST
+
 /* ---- drawn forms of weights ---- */
 
 typedef struct weight_form {
@@ -219,4 +235,5 @@ END_TEST
 
 UNIT_SUITE(test_pass_quantised_weights, NULL, NULL, large_weights_of_float_products_stay_small,
            other_forms_of_large_weights_stay_small, weights_with_scales_of_e8m0_stay_small,
-           equal_zero_points_are_one, drawn_weights_are_never_widened, weights_of_float_steps_are_folded)
+           equal_zero_points_are_one, accuracy_levels_stay_with_the_product, drawn_weights_are_never_widened,
+           weights_of_float_steps_are_folded)

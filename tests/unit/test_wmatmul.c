@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrt::WMatMul against DequantizeLinear and a product in double. */
+#include "backends/cpu/wgemm_bytes.h"
 #include "tests/unit/op_runner.h"
 #include "tests/unit/suite.h"
 
@@ -38,6 +39,22 @@ static const weights_case cases[] = {{GRT_DTYPE_UINT4, 1, 64, 48, 16, true, true
                                      {GRT_DTYPE_UINT2, 6, 75, 20, 32, true, true, false, false},
                                      {GRT_DTYPE_FLOAT4E2M1, 16, 50, 33, 32, true, false, true, false}};
 
+/* At accuracy_level 4. largest: so are all weights and numbers of x. */
+static const struct {
+    weights_case c;
+    bool largest;
+} rounded_cases[] = {{{GRT_DTYPE_UINT4, 3, 96, 40, 32, true, true, false, false}, false},
+                     {{GRT_DTYPE_UINT4, 5, 96, 130, 32, false, true, true, false}, false},
+                     {{GRT_DTYPE_INT4, 30, 200, 33, 64, true, true, false, false}, false},
+                     {{GRT_DTYPE_UINT4, 26, 520, 20, 256, true, false, false, false}, false},
+                     {{GRT_DTYPE_UINT4, 13, 512, 20, 128, true, false, false, false}, true},
+                     {{GRT_DTYPE_UINT8, 17, 75, 40, 32, true, true, false, false}, false},
+                     {{GRT_DTYPE_INT8, 40, 300, 50, 128, false, true, true, false}, false},
+                     {{GRT_DTYPE_UINT8, 8, 64, 16, 16, true, false, false, false}, true},
+                     {{GRT_DTYPE_INT4, 4, 61, 17, 0, false, true, true, false}, false},
+                     {{GRT_DTYPE_UINT2, 6, 75, 20, 32, true, true, false, false}, false},
+                     {{GRT_DTYPE_UINT8, 6, 61, 40, -2, false, true, true, false}, false}};
+
 /* one_zero: instead of as many equal ones as there are scales, which DequantizeLinear wants. */
 static void add_weights(op_runner *r, const weights_case *c, const uint8_t *w, const float *scale,
                         const uint8_t *zero, bool one_zero)
@@ -73,7 +90,30 @@ static void keep_numbers(grt_dtype dtype, uint8_t *w, int64_t n)
             w[i] = 9;
 }
 
-static void check_case(const weights_case *c, int32_t threads)
+/* True if this process rounds x: at level 4, of more than a few rows and where it has instructions for it. */
+static bool is_rounded(const weights_case *c, int level)
+{
+    const grt_wgemm w = {.bits = (int)grt_dtype_bits(c->dtype)};
+    return level == 4 && c->m >= 4 && c->block > -2 && grt_wgemm_byte_kernel_of(&w);
+}
+
+/* As the product has it: to 127 steps of the largest of each block. */
+static void round_blocks(const weights_case *c, float *x)
+{
+    const int64_t block = c->block > 0 ? c->block : c->k;
+    for (int64_t i = 0; i < c->m; i++)
+        for (int64_t b = 0; b < c->k; b += block) {
+            const int64_t n = c->k - b < block ? c->k - b : block;
+            float *at = x + i * c->k + b, most = 0;
+            for (int64_t k = 0; k < n; k++)
+                most = fmaxf(most, fabsf(at[k]));
+            const float to_bytes = 127.0f / most, scale = most / 127.0f;
+            for (int64_t k = 0; k < n; k++)
+                at[k] = nearbyintf(at[k] * to_bytes) * scale;
+        }
+}
+
+static void check_case(const weights_case *c, int level, bool largest, int32_t threads)
 {
     uint8_t *w = malloc((size_t)(c->k * c->n)), *zero = malloc((size_t)(c->k * c->n));
     float *scale = malloc((size_t)(c->k * c->n) * sizeof *scale),
@@ -86,6 +126,10 @@ static void check_case(const weights_case *c, int32_t threads)
     fill_floats(scale, c->k * c->n, 3);
     fill_floats(x, c->m * c->k, 4);
     fill_floats(bias, c->n, 5);
+    if (largest)
+        memset(w, 0xff, (size_t)(c->k * c->n));
+    for (int64_t i = 0; largest && i < c->m * c->k; i++)
+        x[i] = 3.0f;
     op_runner wide, r;
     op_begin(&wide, "", "DequantizeLinear");
     add_weights(&wide, c, w, scale, zero, false);
@@ -93,6 +137,7 @@ static void check_case(const weights_case *c, int32_t threads)
     op_begin(&r, "graphrt", "WMatMul");
     r.threads = threads;
     op_int(&r, "transB", c->transposed);
+    op_int(&r, "accuracy_level", level);
     op_add(&r, GRT_DTYPE_FLOAT, 2, (const int64_t[]){c->m, c->k}, x);
     add_weights(&r, c, w, scale, zero, c->one_zero);
     if (c->bias && !c->zero)
@@ -102,6 +147,8 @@ static void check_case(const weights_case *c, int32_t threads)
     r.constants = c->zero ? 14 : 6;
     op_run_ok(&r, 1);
     const float *of_w = wide.out[0].t.data, *y = r.out[0].t.data;
+    if (is_rounded(c, level))
+        round_blocks(c, x);
     for (int64_t i = 0; i < c->m; i++)
         for (int64_t j = 0; j < c->n; j++) {
             double sum = c->bias ? (double)bias[j] : 0, size = fabs(sum);
@@ -111,9 +158,9 @@ static void check_case(const weights_case *c, int32_t threads)
                 sum += v;
                 size += fabs(v);
             }
-            ck_assert_msg(fabs((double)y[i * c->n + j] - sum) <= 1e-6 * size,
-                          "case %d: y[%d][%d] is %g, not %g", (int)(c - cases), (int)i, (int)j,
-                          (double)y[i * c->n + j], sum);
+            ck_assert_msg(fabs((double)y[i * c->n + j] - sum) <= (largest ? 1e-5 : 1e-6) * size,
+                          "%s, %d x %d x %d: y[%d][%d] is %g, not %g", grt_dtype_name(c->dtype), (int)c->m,
+                          (int)c->k, (int)c->n, (int)i, (int)j, (double)y[i * c->n + j], sum);
         }
     op_end(&wide);
     op_end(&r);
@@ -127,7 +174,14 @@ static void check_case(const weights_case *c, int32_t threads)
 START_TEST(weights_of_few_bits)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_case(&cases[i], 1 + (int32_t)(i % 3));
+        check_case(&cases[i], 0, false, 1 + (int32_t)(i % 3));
+}
+END_TEST
+
+START_TEST(rows_rounded_to_bytes)
+{
+    for (size_t i = 0; i < sizeof rounded_cases / sizeof *rounded_cases; i++)
+        check_case(&rounded_cases[i].c, 4, rounded_cases[i].largest, 1 + (int32_t)(i % 3));
 }
 END_TEST
 
@@ -202,5 +256,5 @@ START_TEST(rows_that_do_not_exist)
 }
 END_TEST
 
-UNIT_SUITE(test_wmatmul, NULL, NULL, weights_of_few_bits, inner_dims_must_agree, rows_of_few_bits,
-           rows_that_do_not_exist)
+UNIT_SUITE(test_wmatmul, NULL, NULL, weights_of_few_bits, rows_rounded_to_bytes, inner_dims_must_agree,
+           rows_of_few_bits, rows_that_do_not_exist)

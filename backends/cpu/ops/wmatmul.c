@@ -149,7 +149,10 @@ static grt_status wmatmul_create(const grt_kernel_node *node, void **out_state)
         return grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN,
                            "the weights, scales and zero points do not fit");
     }
-    state->w = (grt_wgemm){.k = s.k,
+    const bool may_round =
+        grt_attr_int(node->desc, "accuracy_level", 0) == GRT_WEIGHTS_LEVEL_BYTES && !s.by_row;
+    state->w = (grt_wgemm){.may_round = may_round,
+                           .k = s.k,
                            .n = s.n,
                            .block = s.block,
                            .bits = s.bits,
