@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The epilogue pass, compiled for the baseline and for AVX2; see epilogue.h. */
 #include "backends/cpu/epilogue.h"
+
+#include "backends/cpu/act_apply.h"
 #include "backends/cpu/isa.h"
 
 #define PARALLEL_FLOATS 16384 /* below this a second thread costs more than it saves */
@@ -26,7 +28,7 @@ GRT_ACT_INLINE void finish_row(const grt_epilogue *e, int64_t row, float *v)
         for (int64_t j = 0; j < n; j++)
             v[j] += r[j];
     }
-    grt_act_apply(e->act, v, n);
+    cpu_act_apply(e->act, v, n);
 }
 
 static void finish_row_c(const grt_epilogue *e, int64_t row, float *v)
