@@ -57,3 +57,15 @@ void cpu_act_apply(grt_act act, float *v, int64_t n)
 #endif
     grt_act_apply(act, v, n);
 }
+
+bool cpu_act_has_vectors(grt_act_kind kind)
+{
+#ifdef CPU_HAS_AVX512_COPY
+    return cpu_isa_best() >= CPU_ISA_AVX512 &&
+           (kind == GRT_ACT_SIGMOID || kind == GRT_ACT_TANH || kind == GRT_ACT_SILU ||
+            kind == GRT_ACT_GELU_ERF || kind == GRT_ACT_GELU_TANH);
+#else
+    (void)kind;
+    return false;
+#endif
+}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/cpu/act_apply.h"
 #include "backends/cpu/dnnl_compat.h"
 #include "backends/cpu/dnnl_engine.h"
 #include "backends/cpu/dnnl_isa.h"
@@ -299,20 +300,38 @@ static bool is_slow_at_acts(const grt_dnnl_op *op, const grt_dnnl_conv *c)
     return acts && (has_kernel(op, "gemm") || has_kernel(op, "ref"));
 }
 
-/* False, and nothing done, if the epilogue has to stay inside. */
-static bool plan_own_epilogue(grt_dnnl_op *op, const grt_dnnl_conv *c)
+static void plan_pass(grt_dnnl_op *op, const grt_dnnl_conv *c)
 {
-    for (int i = 0; i < c->post_count; i++)
-        if (c->post[i].kind == GRT_DNNL_POST_SUM)
-            return false;
     op->own_epilogue = true;
-    op->own_bias = c->bias;
     op->dst_layout = c->dst_layout;
     op->batch = c->batch;
     op->channels = c->out_channels;
     op->pixels = 1;
     for (int i = 0; i < c->spatial; i++)
         op->pixels *= c->out[i];
+}
+
+/* oneDNN's exponentials cost twice what those of act_avx512.h do, which is more than a pass over dst costs.
+ * There it is left to the pass. */
+static void take_act_out(grt_dnnl_op *op, grt_dnnl_conv *c)
+{
+    const grt_dnnl_post last = c->post_count > 0 ? c->post[c->post_count - 1] : (grt_dnnl_post){0};
+    if (c->post_count == 0 || last.kind != GRT_DNNL_POST_ACT || !cpu_act_has_vectors(last.act.kind))
+        return;
+    c->post_count--;
+    plan_pass(op, c);
+    op->post_count = 1;
+    op->post[0] = last;
+}
+
+/* False, and nothing done, if the epilogue has to stay inside. */
+static bool plan_own_epilogue(grt_dnnl_op *op, const grt_dnnl_conv *c)
+{
+    for (int i = 0; i < c->post_count; i++)
+        if (c->post[i].kind == GRT_DNNL_POST_SUM)
+            return false;
+    plan_pass(op, c);
+    op->own_bias = c->bias;
     op->post_count = c->post_count;
     memcpy(op->post, c->post, sizeof op->post);
     return true;
@@ -402,10 +421,13 @@ static grt_status create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt
         s = md_make(&weights, op->weights.rank, op->weights.dims, dnnl_format_tag_any);
     if (s == dnnl_success && c->bias)
         s = md_make(&bias, 1, bias_dims, dnnl_a);
+    grt_dnnl_conv inside = *c;
+    if (!outside)
+        take_act_out(op, &inside);
     tensors t = {md_of(&src), md_of(&weights), c->bias ? md_of(&bias) : NULL, md_of(&dst)};
     if (s == dnnl_success)
-        s = choose_kernel(op, c, &w, &t, outside, like != NULL, &residual_at);
-    if (s == dnnl_success && !outside && is_slow_at_acts(op, c) && plan_own_epilogue(op, c)) {
+        s = choose_kernel(op, &inside, &w, &t, outside, like != NULL, &residual_at);
+    if (s == dnnl_success && !outside && is_slow_at_acts(op, &inside) && plan_own_epilogue(op, c)) {
         onednn->primitive_desc_destroy(op->pd);
         op->pd = NULL;
         op->residual_bytes = 0;

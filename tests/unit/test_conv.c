@@ -126,11 +126,28 @@ static float *random_floats(int64_t n, uint32_t seed)
     return data;
 }
 
+static const char *const activations[] = {"Relu", "Silu", "Gelu", "Tanh"};
+
+static double activated(int which, double x)
+{
+    switch (which) {
+    case 0:
+        return x < 0 ? 0 : x;
+    case 1:
+        return x / (1 + exp(-x));
+    case 2:
+        return 0.5 * x * erfc(-x / sqrt(2));
+    default:
+        return tanh(x);
+    }
+}
+
 /* One fused or plain convolution. variant: bit 0 constant weights, 1 channels last, 2 fused epilogue. */
 static void check_conv(const window *chosen, uint32_t seed, int variant)
 {
     const window w = *chosen;
     const bool last = variant & 2, fused = last || (variant & 4);
+    const int which = (int)(seed / 4 % 4);
     const int32_t n = w.spatial;
     const int64_t in_pixels = product(w.in, n);
     float *x = random_floats(w.batch * w.channels * in_pixels, seed),
@@ -160,7 +177,8 @@ static void check_conv(const window *chosen, uint32_t seed, int variant)
         residual = random_floats(w.batch * w.filters * out_pixels, seed + 3);
         shape(dims, &w, w.filters, out, last);
         op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, residual);
-        op_string(&r, "activation", "Relu");
+        op_string(&r, "activation", activations[which]);
+        op_float(&r, "alpha", 1.0f);
     }
     if (last)
         op_string(&r, "layout", "NHWC");
@@ -173,7 +191,7 @@ static void check_conv(const window *chosen, uint32_t seed, int variant)
         unflatten(p, out, n, o);
         double wanted =
             convolve(&w, x, weights, b, m, o) + (double)bias[m] + (residual ? (double)residual[at] : 0.0);
-        wanted = fused && wanted < 0 ? 0 : wanted;
+        wanted = fused ? activated(which, wanted) : wanted;
         ck_assert_msg(fabs((double)y[at] - wanted) < 2e-5 + 1e-6 * fabs(wanted),
                       "seed %u variant %d element %lld: %g, expected %g", seed, variant, (long long)i,
                       (double)y[at], wanted);
