@@ -636,6 +636,15 @@ START_TEST(memory_is_bounded_for_wide_convolutions)
 END_TEST
 
 /* holes: some values are NaN, which maxima leave out. */
+static int64_t column_major(int64_t flat, const int64_t *dims, int32_t n)
+{
+    int64_t index[MOST], at = 0;
+    unflatten(flat, dims, n, index);
+    for (int32_t i = n - 1; i >= 0; i--)
+        at = at * dims[i] + index[i];
+    return at;
+}
+
 static void check_pool(const window *chosen, uint32_t seed, bool max, bool last, grt_dtype dtype, bool holes)
 {
     const window w = *chosen;
@@ -660,7 +669,10 @@ static void check_pool(const window *chosen, uint32_t seed, bool max, bool last,
         op_string(&r, "layout", "NHWC");
     shape(dims, &w, w.channels, w.in, last);
     op_add(&r, dtype, n + 2, dims, dtype == GRT_DTYPE_DOUBLE ? (void *)wide : last ? x_last : x);
-    op_run_ok(&r, max && !last && !holes && seed % 2 ? 2 : 1);
+    const bool positions = max && !last && !holes && seed % 2, by_columns = positions && seed % 4 == 3;
+    if (by_columns)
+        op_int(&r, "storage_order", 1);
+    op_run_ok(&r, positions ? 2 : 1);
     memcpy(out, r.out[0].t.dims + (last ? 1 : 2), (size_t)n * sizeof *out);
     const int64_t out_pixels = product(out, n);
     for (int64_t i = 0; i < w.batch * w.channels * out_pixels; i++) {
@@ -676,7 +688,7 @@ static void check_pool(const window *chosen, uint32_t seed, bool max, bool last,
             const double v = wide[plane * in_pixels + at];
             count++;
             if (max && v > wanted)
-                best = plane * in_pixels + at;
+                best = plane * in_pixels + (by_columns ? column_major(at, w.in, n) : at);
             wanted = max ? fmax(wanted, v) : wanted + v;
         }
         if (count == 0)
