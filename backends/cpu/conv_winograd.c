@@ -5,6 +5,7 @@
  * neither the number of threads nor the blocks. */
 #include "backends/cpu/conv_winograd.h"
 
+#include "backends/cpu/act_apply.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/threads.h"
@@ -260,7 +261,7 @@ CPU_BODY transform_sums_body(const float *from, int64_t step, const finish *f)
 #undef SUMS
     if (f->act.kind != GRT_ACT_NONE && f->act.kind != GRT_ACT_RELU)
         for (int i = 0; i < OUT * OUT; i++)
-            grt_act_apply(f->act, f->to[i], n);
+            cpu_act_apply(f->act, f->to[i], n);
 }
 CPU_DISPATCH(transform_sums, (const float *from, int64_t step, const finish *f), (from, step, f))
 

@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/cpu/act_apply.h"
 #include "backends/cpu/dnnl_compat.h"
 #include "backends/cpu/dnnl_engine.h"
+#include "backends/cpu/dnnl_isa.h"
 #include "backends/cpu/dnnl_weights.h"
 #include "backends/cpu/epilogue.h"
+#include "backends/cpu/isa.h"
 #include "src/base/openmp.h"
 
 #define MAX_ARGS 6
@@ -297,20 +300,38 @@ static bool is_slow_at_acts(const grt_dnnl_op *op, const grt_dnnl_conv *c)
     return acts && (has_kernel(op, "gemm") || has_kernel(op, "ref"));
 }
 
-/* False, and nothing done, if the epilogue has to stay inside. */
-static bool plan_own_epilogue(grt_dnnl_op *op, const grt_dnnl_conv *c)
+static void plan_pass(grt_dnnl_op *op, const grt_dnnl_conv *c)
 {
-    for (int i = 0; i < c->post_count; i++)
-        if (c->post[i].kind == GRT_DNNL_POST_SUM)
-            return false;
     op->own_epilogue = true;
-    op->own_bias = c->bias;
     op->dst_layout = c->dst_layout;
     op->batch = c->batch;
     op->channels = c->out_channels;
     op->pixels = 1;
     for (int i = 0; i < c->spatial; i++)
         op->pixels *= c->out[i];
+}
+
+/* oneDNN's exponentials cost twice what those of act_avx512.h do, which is more than a pass over dst costs.
+ * There it is left to the pass. */
+static void take_act_out(grt_dnnl_op *op, grt_dnnl_conv *c)
+{
+    const grt_dnnl_post last = c->post_count > 0 ? c->post[c->post_count - 1] : (grt_dnnl_post){0};
+    if (c->post_count == 0 || last.kind != GRT_DNNL_POST_ACT || !cpu_act_has_vectors(last.act.kind))
+        return;
+    c->post_count--;
+    plan_pass(op, c);
+    op->post_count = 1;
+    op->post[0] = last;
+}
+
+/* False, and nothing done, if the epilogue has to stay inside. */
+static bool plan_own_epilogue(grt_dnnl_op *op, const grt_dnnl_conv *c)
+{
+    for (int i = 0; i < c->post_count; i++)
+        if (c->post[i].kind == GRT_DNNL_POST_SUM)
+            return false;
+    plan_pass(op, c);
+    op->own_bias = c->bias;
     op->post_count = c->post_count;
     memcpy(op->post, c->post, sizeof op->post);
     return true;
@@ -321,9 +342,10 @@ typedef struct tensors {
 } tensors;
 
 /* op->pd: the library's first implementation without a known defect, with bias and post operations unless
- * they are done outside. A binary addition that the chosen kernel gets wrong becomes a sum. */
-static dnnl_status_t choose_kernel(grt_dnnl_op *op, const grt_dnnl_conv *c, const window *w, const tensors *t,
-                                   bool outside, int *residual_at)
+ * they are done outside. A binary addition that the chosen kernel gets wrong becomes a sum. avx2: fails
+ * unless there is one for AVX2. */
+static dnnl_status_t choose_kernel_of(grt_dnnl_op *op, const grt_dnnl_conv *c, const window *w,
+                                      const tensors *t, bool outside, bool avx2, int *residual_at)
 {
     const int post_count = outside ? 0 : c->post_count;
     grt_dnnl_post post[GRT_DNNL_MAX_POST];
@@ -342,10 +364,16 @@ static dnnl_status_t choose_kernel(grt_dnnl_op *op, const grt_dnnl_conv *c, cons
             onednn->primitive_attr_destroy(attr);
         if (s != dnnl_success)
             return s;
+        const bool other_isa = avx2 && !has_kernel(op, "avx2"), wider = has_kernel(op, "avx512");
+        if (other_isa && !wider) {
+            onednn->primitive_desc_destroy(op->pd);
+            op->pd = NULL;
+            return dnnl_unimplemented;
+        }
         if (*residual_at >= 0 && misadds_residual(op)) {
             add_through_dst(op, post, post_count, t->dst);
             skip = 0;
-        } else if (is_defect(op, c, sum)) {
+        } else if (other_isa || is_defect(op, c, sum)) {
             onednn->primitive_desc_destroy(op->pd);
             op->pd = NULL;
             skip++;
@@ -353,6 +381,16 @@ static dnnl_status_t choose_kernel(grt_dnnl_op *op, const grt_dnnl_conv *c, cons
             return dnnl_success;
         }
     }
+}
+
+/* `given`: the layout of the weights is, and with it the instruction set. */
+static dnnl_status_t choose_kernel(grt_dnnl_op *op, const grt_dnnl_conv *c, const window *w, const tensors *t,
+                                   bool outside, bool given, int *residual_at)
+{
+    if (!given && dnnl_isa_prefers_avx2(c, cpu_isa_halves_avx512()) &&
+        choose_kernel_of(op, c, w, t, outside, true, residual_at) == dnnl_success)
+        return dnnl_success;
+    return choose_kernel_of(op, c, w, t, outside, false, residual_at);
 }
 
 static grt_status create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_op *like, char *err,
@@ -383,14 +421,17 @@ static grt_status create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt
         s = md_make(&weights, op->weights.rank, op->weights.dims, dnnl_format_tag_any);
     if (s == dnnl_success && c->bias)
         s = md_make(&bias, 1, bias_dims, dnnl_a);
+    grt_dnnl_conv inside = *c;
+    if (!outside)
+        take_act_out(op, &inside);
     tensors t = {md_of(&src), md_of(&weights), c->bias ? md_of(&bias) : NULL, md_of(&dst)};
     if (s == dnnl_success)
-        s = choose_kernel(op, c, &w, &t, outside, &residual_at);
-    if (s == dnnl_success && !outside && is_slow_at_acts(op, c) && plan_own_epilogue(op, c)) {
+        s = choose_kernel(op, &inside, &w, &t, outside, like != NULL, &residual_at);
+    if (s == dnnl_success && !outside && is_slow_at_acts(op, &inside) && plan_own_epilogue(op, c)) {
         onednn->primitive_desc_destroy(op->pd);
         op->pd = NULL;
         op->residual_bytes = 0;
-        s = choose_kernel(op, c, &w, &t, true, &residual_at);
+        s = choose_kernel(op, c, &w, &t, true, like != NULL, &residual_at);
     }
     if (s == dnnl_success)
         s = dnnl_finish(op, residual_at);

@@ -22,9 +22,13 @@
 #define M_BLOCK      192
 #define N_BLOCK      128 /* with K_BLOCK: 128 KiB of B, and as much that is fetched ahead */
 #define CACHE_LINE   64
-#define MOST_QUEUES  64     /* more threads share them */
-#define AHEAD_STRIPS 4      /* from this many strips on, they have the time to fetch the next block of B */
-#define DIRECT_ROWS  12     /* up to this m, packing B costs more than reading it unpacked */
+#define CACHE_WAY    4096 /* bytes of the first-level cache: addresses so far apart share a set of 8 lines */
+#define CACHE_ROWS   8    /* more rows so far apart evict each other's lines */
+#define COPY_COLS    64   /* from this many columns on, a copy of the strip costs less than it saves */
+#define MOST_ROWS    12   /* of a kernel's block */
+#define MOST_QUEUES  64   /* more threads share them */
+#define AHEAD_STRIPS 4    /* from this many strips on, they have the time to fetch the next block of B */
+#define DIRECT_ROWS  12   /* up to this m, packing B costs more than reading it unpacked */
 #define PARALLEL_OPS 400000 /* multiply-adds below which waking a second thread costs more than it saves */
 
 _Static_assert(GRT_GEMM_PANEL == NR, "callers take columns of a packed B by panels");
@@ -311,6 +315,18 @@ static grt_gemm_ahead gemm_share_of(const next_block *a, const operands *o, int6
     return (grt_gemm_ahead){from + first * GRT_GEMM_LINE, from + (end - 1) * GRT_GEMM_LINE};
 }
 
+static bool rows_collide(const grt_gemm *g, int rows, int64_t cols)
+{
+    return !g->trans_a && rows > CACHE_ROWS && rows <= MOST_ROWS && cols >= COPY_COLS &&
+           (uint64_t)g->lda * sizeof(float) % CACHE_WAY == 0;
+}
+
+static void copy_strip(int rows, int64_t len, const float *a, int64_t lda, float *out)
+{
+    for (int i = 0; i < rows; i++)
+        memcpy(out + i * len, a + i * lda, (size_t)len * sizeof *out);
+}
+
 static void gemm_run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_t row, int64_t col,
                           float *a_pack)
 {
@@ -320,6 +336,7 @@ static void gemm_run_tile(const grt_gemm *g, const plan *p, const operands *o, i
         stream_tile(g, p, o, col, cols);
         return;
     }
+    float apart[MOST_ROWS * K_BLOCK]; /* a strip whose rows collide */
     int64_t x = 0;
     do { /* once for k == 0 too: the epilogue is due */
         const int64_t len = grt_min64(p->k_block, g->k - x);
@@ -330,7 +347,13 @@ static void gemm_run_tile(const grt_gemm *g, const plan *p, const operands *o, i
         for (int64_t i = 0; i < rows; i += mr) {
             const int strip = (int)grt_min64(mr, rows - i);
             const float *at = g->trans_a ? a_pack + i * len : o->a + (row + i) * g->lda + x;
-            const int64_t rsa = g->trans_a ? 1 : g->lda, csa = g->trans_a ? mr : 1;
+            int64_t rsa = g->trans_a ? 1 : g->lda;
+            const int64_t csa = g->trans_a ? mr : 1;
+            if (rows_collide(g, strip, cols)) {
+                copy_strip(strip, len, at, g->lda, apart);
+                at = apart;
+                rsa = len;
+            }
             for (int64_t j = 0, now; j < cols; j += now) {
                 now = grt_min64((int64_t)p->kernel->panels * NR, cols - j);
                 if (o->ragged && now % NR)

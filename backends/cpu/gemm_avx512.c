@@ -7,6 +7,8 @@
 
 #ifdef CPU_HAS_AVX512_COPY
 
+#include "backends/cpu/act_avx512.h"
+
 #include <immintrin.h>
 #include <math.h>
 
@@ -15,12 +17,12 @@ enum { ROWS = 12, PANELS = 2, WIDTH = PANELS * GRT_GEMM_NR, GROUP = 3, GROUPS = 
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,fma")))
 #define INLINE static inline __attribute__((always_inline))
 
-/* Sums to C: the general epilogue. The costlier activations run over all rows at once, where neighbours hide
- * each other's latency. */
-TARGET static void gemm_avx512_finish(int rows, int64_t cols, float *sums, const grt_gemm_store *s)
+/* Sums to C: the general epilogue. `kind` is a constant where this is inlined; kinds that act_avx512.h does
+ * not have are left to be applied later, and the sums stay where they are. */
+TARGET INLINE void finish_kind(const grt_act_kind kind, const bool later, int rows, int64_t cols, float *sums,
+                               const grt_gemm_store *s)
 {
     const uint32_t lanes = cols >= WIDTH ? UINT32_MAX : (UINT32_C(1) << cols) - 1;
-    const bool later = s->act.kind != GRT_ACT_NONE && s->act.kind != GRT_ACT_RELU;
     for (int p = 0; p < PANELS; p++) {
         const __mmask16 now = (__mmask16)(lanes >> p * GRT_GEMM_NR);
         const int64_t at = p * GRT_GEMM_NR;
@@ -35,16 +37,35 @@ TARGET static void gemm_avx512_finish(int rows, int64_t cols, float *sums, const
                 v = _mm512_add_ps(v, _mm512_set1_ps(s->bias_row[i]));
             if (s->residual)
                 v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(now, s->residual + i * s->ldr + at));
-            if (s->act.kind == GRT_ACT_RELU) /* max(0, x) gives its second operand for NaN */
+            if (kind == GRT_ACT_RELU) /* max(0, x) gives its second operand for NaN */
                 v = _mm512_max_ps(_mm512_setzero_ps(), v);
             if (later)
                 _mm512_store_ps(sums + i * WIDTH + at, v);
             else
-                _mm512_mask_storeu_ps(s->c + i * s->ldc + at, now, v);
+                _mm512_mask_storeu_ps(s->c + i * s->ldc + at, now, act_avx512_of(kind, s->act.a, v));
         }
     }
-    if (!later)
-        return;
+}
+
+#define FINISH(KIND)                                   \
+    case KIND:                                         \
+        finish_kind(KIND, false, rows, cols, sums, s); \
+        return
+
+TARGET static void gemm_avx512_finish(int rows, int64_t cols, float *sums, const grt_gemm_store *s)
+{
+    switch (s->act.kind) {
+        FINISH(GRT_ACT_NONE);
+        FINISH(GRT_ACT_RELU);
+        FINISH(GRT_ACT_SIGMOID);
+        FINISH(GRT_ACT_TANH);
+        FINISH(GRT_ACT_SILU);
+        FINISH(GRT_ACT_GELU_ERF);
+        FINISH(GRT_ACT_GELU_TANH);
+    default:
+        break;
+    }
+    finish_kind(GRT_ACT_NONE, true, rows, cols, sums, s);
     grt_act_apply(s->act, sums, rows * WIDTH);
     for (int i = 0; i < rows; i++)
         memcpy(s->c + i * s->ldc, sums + i * WIDTH, (size_t)cols * sizeof *sums);

@@ -4,6 +4,9 @@
 
 #include "backends/cpu/amx.h"
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#endif
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +23,10 @@
 
 static const char *const names[CPU_ISA_COUNT] = {"base", "avx2", "avx512", "amx"};
 
-/* GRAPHRT_CPU_ISA at the first call. */
+/* What the machine is, and GRAPHRT_CPU_ISA at the first call. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static cpu_isa level, machine;
-static bool is_capped, is_unknown;
+static bool is_capped, is_unknown, halves;
 static char found[32];
 
 const char *cpu_isa_name(cpu_isa isa)
@@ -43,10 +46,24 @@ static cpu_isa level_of_machine(void)
     return CPU_ISA_BASE;
 }
 
+/* AMD's leaf of hints for floating point. Other makers have none, and run AVX-512 in whole vectors. */
+static bool machine_halves_avx512(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    enum { LEAF = (int)0x8000001au, FP256 = 1u << 2, FP512 = 1u << 3 };
+    unsigned a = 0, b, c, d;
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_is("amd") &&
+           __get_cpuid((unsigned)LEAF, &a, &b, &c, &d) && (a & FP256) && !(a & FP512);
+#else
+    return false;
+#endif
+}
+
 static void read_environment(void)
 {
     const char *wanted = getenv(VARIABLE);
     level = machine = level_of_machine();
+    halves = machine_halves_avx512();
     if (!wanted || !*wanted)
         return;
     int at = 0;
@@ -80,6 +97,11 @@ bool cpu_isa_is_capped(void)
 {
     pthread_once(&once, read_environment);
     return is_capped;
+}
+
+bool cpu_isa_halves_avx512(void)
+{
+    return cpu_isa_best() >= CPU_ISA_AVX512 && halves;
 }
 
 /* A process capped to AVX2 imitates processors of that level that have nothing more. */

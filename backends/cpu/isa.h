@@ -46,6 +46,10 @@ bool cpu_isa_has_avx512_bf16(void);
 /* The same of products of bfloat16 in tiles, where the level is AMX. */
 bool cpu_isa_has_amx_bf16(void);
 
+/* True if 512-bit instructions are executed as two of 256 bits, so that AVX2 multiplies as fast and wastes
+ * fewer lanes where channels do not fill them. Zen 4 is such a machine. */
+bool cpu_isa_halves_avx512(void);
+
 /* An error if GRAPHRT_CPU_ISA is set to an unknown level. */
 grt_status cpu_isa_check(void);
 

@@ -237,10 +237,119 @@ static void pool_element(const cpu_pool *p, grt_dtype dtype, const void *x, int6
         indices[plane * w->out_pixels + pixel] = plane * w->in_pixels + best_at;
 }
 
+/* Of a line's outputs first to last, one tap each: the larger of what is there and what the tap has. */
+CPU_BODY raise_line_body(const float *x, int64_t stride, int64_t n, int64_t position, int64_t step, float *y,
+                         int64_t *indices)
+{
+    if (stride == 1 || stride == 2) {
+        const int64_t s = stride == 1 ? 1 : 2;
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            const float v = x[i * s];
+            const bool more = v > y[i];
+            indices[i] = more ? position + i * step : indices[i];
+            y[i] = more ? v : y[i];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        if (x[i * stride] > y[i]) {
+            y[i] = x[i * stride];
+            indices[i] = position + i * step;
+        }
+}
+CPU_DISPATCH(raise_line,
+             (const float *x, int64_t stride, int64_t n, int64_t position, int64_t step, float *y,
+              int64_t *indices),
+             (x, stride, n, position, step, y, indices))
+
+/* A tap's outputs along the last dim, and the input of the first of them. */
+typedef struct tap_span {
+    int64_t low, high, at;
+} tap_span;
+
+static tap_span span_of(const cpu_window *w, int32_t i, int64_t tap)
+{
+    const int64_t shift = tap * w->dilation[i] - w->begin[i], stride = w->stride[i];
+    tap_span s = {.low = shift < 0 ? (-shift + stride - 1) / stride : 0,
+                  .high = w->in[i] > shift ? (w->in[i] - shift - 1) / stride + 1 : 0};
+    s.high = s.high < w->out[i] ? s.high : w->out[i];
+    s.at = s.low * stride + shift;
+    return s;
+}
+
+/* Each output's first tap in a row of the input. */
+static void begin_line(const cpu_window *w, const float *row, int64_t position, int64_t step, float *y,
+                       int64_t *indices)
+{
+    const int32_t last = w->spatial - 1;
+    const int64_t dilation = w->dilation[last];
+    for (int64_t i = 0; i < w->out[last]; i++) {
+        int64_t at = i * w->stride[last] - w->begin[last];
+        const int64_t taps = at < 0 ? (-at + dilation - 1) / dilation : 0;
+        at += taps * dilation;
+        if (taps < w->kernel[last] && at < w->in[last]) {
+            y[i] = row[at];
+            indices[i] = position + at * step;
+        }
+    }
+}
+
+/* One line of a plane's outputs. A window's first tap is taken whatever it holds, and later ones if they are
+ * larger. */
+static void largest_line(const cpu_pool *p, const float *plane, int64_t line, int64_t base, float *y,
+                         int64_t *indices)
+{
+    const cpu_window *w = &p->w;
+    const int32_t last = w->spatial - 1;
+    int64_t k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], first[CPU_MAX_SPATIAL], outer = 1;
+    int64_t scale[CPU_MAX_SPATIAL] = {1}; /* of positions, column by column */
+    for (int32_t i = 1; i < w->spatial; i++)
+        scale[i] = scale[i - 1] * w->in[i - 1];
+    for (int32_t i = last - 1; i >= 0; i--) {
+        cpu_window_taps(w, i, line % w->out[i], &from[i], &to[i], &first[i]);
+        line /= w->out[i];
+        k[i] = from[i];
+        outer *= to[i] - from[i];
+    }
+    for (int64_t i = 0; i < w->out[last]; i++) {
+        y[i] = -INFINITY;
+        indices[i] = base;
+    }
+    for (int64_t t = 0; t < outer; t++) {
+        int64_t row = 0, position = base;
+        for (int32_t i = 0; i < last; i++) {
+            const int64_t at = first[i] + k[i] * w->dilation[i];
+            row = (row + at) * w->in[i + 1];
+            position += p->column_major ? at * scale[i] : 0;
+        }
+        const int64_t step = p->column_major ? scale[last] : 1;
+        position += p->column_major ? 0 : row;
+        if (t == 0)
+            begin_line(w, plane + row, position, step, y, indices);
+        for (int64_t tap = 0; tap < w->kernel[last]; tap++) {
+            const tap_span s = span_of(w, last, tap);
+            if (s.low < s.high)
+                raise_line(plane + row + s.at, w->stride[last], s.high - s.low, position + s.at * step,
+                           w->stride[last] * step, y + s.low, indices + s.low);
+        }
+        next(k, from, to, last);
+    }
+}
+
 void cpu_pool_exact(const cpu_pool *p, grt_dtype dtype, const void *x, void *y, int64_t *indices)
 {
-    const int64_t planes = p->batch * p->channels;
+    const int64_t planes = p->batch * p->channels, width = p->w.spatial ? p->w.out[p->w.spatial - 1] : 0;
     const bool many = grt_mul_saturated(planes * p->w.out_pixels, p->w.taps) > CPU_GRAIN;
+    if (indices && p->max && dtype == GRT_DTYPE_FLOAT && width > 0) {
+#pragma omp parallel for num_threads(p->threads) if (many)
+        for (int64_t plane = 0; plane < planes; plane++)
+            for (int64_t line = 0; line < p->w.out_pixels / width; line++)
+                largest_line(p, (const float *)x + plane * p->w.in_pixels, line, plane * p->w.in_pixels,
+                             (float *)y + plane * p->w.out_pixels + line * width,
+                             indices + plane * p->w.out_pixels + line * width);
+        return;
+    }
 #pragma omp parallel for num_threads(p->threads) if (many)
     for (int64_t plane = 0; plane < planes; plane++)
         for (int64_t pixel = 0; pixel < p->w.out_pixels; pixel++)

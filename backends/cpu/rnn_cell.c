@@ -2,6 +2,7 @@
 /* Gates, cells and hidden states of LSTM, GRU and RNN, a row at a time. */
 #include "backends/cpu/rnn_cell.h"
 
+#include "backends/cpu/act_apply.h"
 #include "backends/cpu/dispatch.h"
 
 #include <stddef.h>
@@ -46,7 +47,7 @@ CPU_BODY activate_body(grt_rnn_act act, float clip, float *v, int64_t n)
         GRT_ACT_LOOP(x / (1.0f + (x < 0.0f ? -x : x)));
         break;
     default:
-        grt_act_apply((grt_act){plain[act.kind], a, b}, v, n);
+        cpu_act_apply((grt_act){plain[act.kind], a, b}, v, n);
     }
 }
 

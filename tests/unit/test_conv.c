@@ -126,11 +126,28 @@ static float *random_floats(int64_t n, uint32_t seed)
     return data;
 }
 
+static const char *const activations[] = {"Relu", "Silu", "Gelu", "Tanh"};
+
+static double activated(int which, double x)
+{
+    switch (which) {
+    case 0:
+        return x < 0 ? 0 : x;
+    case 1:
+        return x / (1 + exp(-x));
+    case 2:
+        return 0.5 * x * erfc(-x / sqrt(2));
+    default:
+        return tanh(x);
+    }
+}
+
 /* One fused or plain convolution. variant: bit 0 constant weights, 1 channels last, 2 fused epilogue. */
 static void check_conv(const window *chosen, uint32_t seed, int variant)
 {
     const window w = *chosen;
     const bool last = variant & 2, fused = last || (variant & 4);
+    const int which = (int)(seed / 4 % 4);
     const int32_t n = w.spatial;
     const int64_t in_pixels = product(w.in, n);
     float *x = random_floats(w.batch * w.channels * in_pixels, seed),
@@ -160,7 +177,8 @@ static void check_conv(const window *chosen, uint32_t seed, int variant)
         residual = random_floats(w.batch * w.filters * out_pixels, seed + 3);
         shape(dims, &w, w.filters, out, last);
         op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, residual);
-        op_string(&r, "activation", "Relu");
+        op_string(&r, "activation", activations[which]);
+        op_float(&r, "alpha", 1.0f);
     }
     if (last)
         op_string(&r, "layout", "NHWC");
@@ -173,7 +191,7 @@ static void check_conv(const window *chosen, uint32_t seed, int variant)
         unflatten(p, out, n, o);
         double wanted =
             convolve(&w, x, weights, b, m, o) + (double)bias[m] + (residual ? (double)residual[at] : 0.0);
-        wanted = fused && wanted < 0 ? 0 : wanted;
+        wanted = fused ? activated(which, wanted) : wanted;
         ck_assert_msg(fabs((double)y[at] - wanted) < 2e-5 + 1e-6 * fabs(wanted),
                       "seed %u variant %d element %lld: %g, expected %g", seed, variant, (long long)i,
                       (double)y[at], wanted);
@@ -618,6 +636,15 @@ START_TEST(memory_is_bounded_for_wide_convolutions)
 END_TEST
 
 /* holes: some values are NaN, which maxima leave out. */
+static int64_t column_major(int64_t flat, const int64_t *dims, int32_t n)
+{
+    int64_t index[MOST], at = 0;
+    unflatten(flat, dims, n, index);
+    for (int32_t i = n - 1; i >= 0; i--)
+        at = at * dims[i] + index[i];
+    return at;
+}
+
 static void check_pool(const window *chosen, uint32_t seed, bool max, bool last, grt_dtype dtype, bool holes)
 {
     const window w = *chosen;
@@ -642,7 +669,10 @@ static void check_pool(const window *chosen, uint32_t seed, bool max, bool last,
         op_string(&r, "layout", "NHWC");
     shape(dims, &w, w.channels, w.in, last);
     op_add(&r, dtype, n + 2, dims, dtype == GRT_DTYPE_DOUBLE ? (void *)wide : last ? x_last : x);
-    op_run_ok(&r, max && !last && !holes && seed % 2 ? 2 : 1);
+    const bool positions = max && !last && !holes && seed % 2, by_columns = positions && seed % 4 == 3;
+    if (by_columns)
+        op_int(&r, "storage_order", 1);
+    op_run_ok(&r, positions ? 2 : 1);
     memcpy(out, r.out[0].t.dims + (last ? 1 : 2), (size_t)n * sizeof *out);
     const int64_t out_pixels = product(out, n);
     for (int64_t i = 0; i < w.batch * w.channels * out_pixels; i++) {
@@ -658,7 +688,7 @@ static void check_pool(const window *chosen, uint32_t seed, bool max, bool last,
             const double v = wide[plane * in_pixels + at];
             count++;
             if (max && v > wanted)
-                best = plane * in_pixels + at;
+                best = plane * in_pixels + (by_columns ? column_major(at, w.in, n) : at);
             wanted = max ? fmax(wanted, v) : wanted + v;
         }
         if (count == 0)

@@ -65,6 +65,37 @@ START_TEST(test_matches_definition)
 }
 END_TEST
 
+/* Classes that are neighbours, more than a block of them. */
+START_TEST(test_rows_of_many_classes)
+{
+    enum { ROWS = 3, CLASSES = 1100 };
+    static float x[ROWS * CLASSES];
+    const int64_t target[ROWS] = {0, 1099, 513};
+    fill_floats(x, ROWS * CLASSES, 3);
+    for (int i = 0; i < ROWS * CLASSES; i++)
+        x[i] *= i < CLASSES ? 1.0f : 30.0f;
+    x[5] = -INFINITY;
+    op_runner r;
+    op_begin(&r, "", "SoftmaxCrossEntropyLoss");
+    op_string(&r, "reduction", "none");
+    op_add(&r, GRT_DTYPE_FLOAT, 2, (const int64_t[]){ROWS, CLASSES}, x);
+    op_add(&r, GRT_DTYPE_INT64, 1, (const int64_t[]){ROWS}, target);
+    op_run_ok(&r, 1);
+    for (int i = 0; i < ROWS; i++) {
+        const float *row = x + i * CLASSES;
+        double sum = 0, top = -INFINITY;
+        for (int c = 0; c < CLASSES; c++)
+            top = fmax(top, (double)row[c]);
+        for (int c = 0; c < CLASSES; c++)
+            sum += exp((double)row[c] - top);
+        const double wanted = top + log(sum) - (double)row[target[i]];
+        ck_assert_double_eq_tol((double)((const float *)r.out[0].t.data)[i], wanted,
+                                1e-6 * fmax(1, fabs(wanted)));
+    }
+    op_end(&r);
+}
+END_TEST
+
 START_TEST(test_refuses_unknown_class)
 {
     float x[C] = {0};
@@ -92,5 +123,5 @@ START_TEST(test_refuses_misshaped_target)
 }
 END_TEST
 
-UNIT_SUITE(test_loss, NULL, NULL, test_matches_definition, test_refuses_unknown_class,
-           test_refuses_misshaped_target)
+UNIT_SUITE(test_loss, NULL, NULL, test_matches_definition, test_rows_of_many_classes,
+           test_refuses_unknown_class, test_refuses_misshaped_target)

@@ -421,33 +421,45 @@ static grt_status create_col2im(const grt_kernel_node *node, void **out_state)
 }
 
 /* What one tap adds to a plane of float32: lines of places, of which the last dim's lie a stride apart. */
-static void col2im_tap(const col2im_state *s, int32_t n, int64_t tap, const int64_t *kernel,
-                       const int64_t *steps, const int64_t *dims, const float *from, float *plane)
+CPU_BODY col2im_tap_body(const col2im_state *s, int32_t n, int64_t tap, const int64_t *kernel,
+                         const int64_t *steps, const int64_t *dims, const float *from, float *plane)
 {
-    int64_t shift[GRT_MAX_RANK], lines = 1;
+    int64_t shift[GRT_MAX_RANK], place[GRT_MAX_RANK] = {0}, lines = 1;
     for (int32_t k = n - 1; k >= 0; k--) {
         shift[k] = tap % kernel[k] * s->dilations[k] - s->pads[k];
         tap /= kernel[k];
         lines *= k < n - 1 ? steps[k] : 1;
     }
     const int64_t width = steps[n - 1], stride = s->strides[n - 1], first = shift[n - 1];
-    int64_t low = first < 0 ? (-first + stride - 1) / stride : 0,
-            high = dims[n - 1] > first ? (dims[n - 1] - first - 1) / stride + 1 : 0;
-    high = high < width ? high : width;
-    for (int64_t line = 0; line < lines; line++, from += width) {
-        int64_t rest = line, at = 0, scale = dims[n - 1];
+    const int64_t low = first < 0 ? (-first + stride - 1) / stride : 0,
+                  high = dims[n - 1] > first ? (dims[n - 1] - first - 1) / stride + 1 : 0;
+    const int64_t count = (high < width ? high : width) - low;
+    for (int64_t line = 0; line < lines && count > 0; line++, from += width) {
+        int64_t at = 0;
         bool inside = true;
-        for (int32_t k = n - 2; k >= 0; k--) {
-            const int64_t y = rest % steps[k] * s->strides[k] + shift[k];
+        for (int32_t k = 0; k < n - 1; k++) {
+            const int64_t y = place[k] * s->strides[k] + shift[k];
             inside = inside && y >= 0 && y < dims[k];
-            at += y * scale;
-            scale *= dims[k];
-            rest /= steps[k];
+            at = (at + y) * dims[k + 1];
         }
-        for (int64_t i = low; inside && i < high; i++)
-            plane[at + first + i * stride] += from[i];
+        const float *v = from + low;
+        float *to = plane + (inside ? at + first + low * stride : 0);
+        if (stride == 1) {
+#pragma omp simd
+            for (int64_t i = 0; i < (inside ? count : 0); i++)
+                to[i] += v[i];
+        } else {
+            for (int64_t i = 0; inside && i < count; i++)
+                to[i * stride] += v[i];
+        }
+        for (int32_t k = n - 2; k >= 0 && ++place[k] == steps[k]; k--)
+            place[k] = 0;
     }
 }
+CPU_DISPATCH(col2im_tap,
+             (const col2im_state *s, int32_t n, int64_t tap, const int64_t *kernel, const int64_t *steps,
+              const int64_t *dims, const float *from, float *plane),
+             (s, n, tap, kernel, steps, dims, from, plane))
 
 static grt_status run_col2im(const grt_run *run)
 {

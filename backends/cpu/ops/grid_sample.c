@@ -123,6 +123,58 @@ static grt_status run_grid(const grt_run *run)
     return GRT_OK;
 }
 
+/* One line of points, whose coordinate along the last axis is first + i * step: coordinate r is the sum of
+ * what the line has and slope[r] times that. `n` is a constant where this is inlined. */
+CPU_BODY affine_points(const int32_t n, int64_t size, double first, double step, const double *of_line,
+                       const double *slope, float *y)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < size; i++) {
+        const double x = first + (double)(int32_t)i * step;
+        for (int32_t r = 0; r < n; r++)
+            y[i * n + r] = (float)(of_line[r] + slope[r] * x);
+    }
+}
+
+CPU_BODY affine_line_body(int32_t n, int64_t size, double first, double step, const double *of_line,
+                          const double *slope, float *y)
+{
+    if (n == 2)
+        affine_points(2, size, first, step, of_line, slope, y);
+    else
+        affine_points(n, size, first, step, of_line, slope, y);
+}
+CPU_DISPATCH(affine_line,
+             (int32_t n, int64_t size, double first, double step, const double *of_line, const double *slope,
+              float *y),
+             (n, size, first, step, of_line, slope, y))
+
+static void affine_floats(const grt_tensor *theta, grt_tensor *out, bool align, int threads)
+{
+    const int32_t n = out->rank - 2;
+    const int64_t size = out->dims[n], lines = grt_dims_product(out->dims, 1, n);
+    const double first = grt_affine_point(align, 0, size),
+                 step = size > 1 ? (grt_affine_point(align, size - 1, size) - first) / (double)(size - 1) : 0;
+#pragma omp parallel for num_threads(threads) \
+    schedule(static) if (out->dims[0] * lines * size > CPU_GRAIN / 8)
+    for (int64_t line = 0; line < out->dims[0] * lines; line++) {
+        const float *t = (const float *)theta->data + line / lines * n * (n + 1);
+        double of_line[GRT_MAX_RANK], slope[GRT_MAX_RANK];
+        for (int32_t r = 0; r < n; r++) {
+            const float *row = t + r * (n + 1);
+            int64_t rest = line % lines;
+            of_line[r] = (double)row[n];
+            slope[r] = (double)row[0];
+            for (int32_t k = n - 2; k >= 0; k--) { /* coordinates start with that of the last axis */
+                const int64_t dim = out->dims[k + 1];
+                of_line[r] += (double)row[n - 1 - k] * grt_affine_point(align, rest % dim, dim);
+                rest /= dim;
+            }
+        }
+        affine_line(n, size, first, step, of_line, slope, (float *)out->data + line * size * n);
+    }
+}
+
 static grt_status run_affine(const grt_run *run)
 {
     const grt_tensor *theta = run->in[0];
@@ -130,6 +182,10 @@ static grt_status run_affine(const grt_run *run)
     bool align = *(const bool *)run->state;
     int32_t n = out->rank - 2;
     int64_t points = grt_dims_product(out->dims, 1, n + 1);
+    if (theta->dtype == GRT_DTYPE_FLOAT && out->dims[n] <= INT32_MAX) {
+        affine_floats(theta, out, align, run->threads);
+        return GRT_OK;
+    }
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (out->dims[0] * points > CPU_GRAIN / 8)
     for (int64_t p = 0; p < out->dims[0] * points; p++) {
         double at[GRT_MAX_RANK];

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, straight from their definitions: no log-softmax
- * tensor is made unless it is asked for. Sums are in double and in index order, so results do not depend on
- * the number of threads. */
+ * tensor is made unless it is asked for. Sums over targets are in double and in index order, so results do
+ * not depend on the number of threads; exponentials of float32 are taken and added up by vectors. */
 #include "backends/cpu/cpu.h"
-#include "src/base/element.h"
+#include "backends/cpu/dispatch.h"
+#include "backends/cpu/pointwise_loops.h"
+#include "backends/cpu/rows.h"
 #include "src/base/checked.h"
+#include "src/base/element.h"
+#include "src/base/int64.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +76,100 @@ static double log_sum_exp(const grt_tensor *x, int64_t at, int64_t classes, int6
     return max + log(sum);
 }
 
+enum { LOSS_BLOCK = 512 };
+
+CPU_BODY subtract_max_body(const float *x, int64_t n, float max, float *y)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] - max;
+}
+CPU_DISPATCH(subtract_max, (const float *x, int64_t n, float max, float *y), (x, n, max, y))
+
+static void exponentials(float *v, int64_t n)
+{
+    const void *const in[] = {v};
+    cpu_pw_f32()->typed[PW_Exp](n, v, in, (const uint8_t[]){0}, NULL);
+}
+
+/* The same, of classes that are neighbours. */
+static double log_sum_exp_row(const float *x, int64_t classes)
+{
+    double max, sum = 0, part;
+    float e[LOSS_BLOCK];
+    cpu_rows_best()->fold(CPU_FOLD_LARGEST, x, 1, classes, &max);
+    for (int64_t c = 0; c < classes && !isinf(max); c += LOSS_BLOCK) {
+        const int64_t n = grt_min64(LOSS_BLOCK, classes - c);
+        subtract_max(x + c, n, (float)max, e);
+        exponentials(e, n);
+        cpu_rows_best()->fold(CPU_FOLD_SUM, e, 1, n, &part);
+        sum += part;
+    }
+    return isinf(max) ? max : max + log(sum);
+}
+
+CPU_BODY raise_maxima_body(const float *x, int64_t n, float *max)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        max[i] = x[i] > max[i] || x[i] != x[i] ? x[i] : max[i];
+}
+CPU_DISPATCH(raise_maxima, (const float *x, int64_t n, float *max), (x, n, max))
+
+CPU_BODY subtract_maxima_body(const float *x, int64_t n, const float *max, float *y)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] - max[i];
+}
+CPU_DISPATCH(subtract_maxima, (const float *x, int64_t n, const float *max, float *y), (x, n, max, y))
+
+CPU_BODY add_doubles_body(const float *x, int64_t n, double *sum)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += (double)x[i];
+}
+CPU_DISPATCH(add_doubles, (const float *x, int64_t n, double *sum), (x, n, sum))
+
+/* The same of n targets that are neighbours, n <= LOSS_BLOCK; their classes are `inner` values apart. */
+static void log_sum_exp_block(const float *x, int64_t classes, int64_t inner, int64_t n, double *out)
+{
+    float max[LOSS_BLOCK], e[LOSS_BLOCK];
+    for (int64_t i = 0; i < n; i++) {
+        max[i] = -INFINITY;
+        out[i] = 0;
+    }
+    for (int64_t c = 0; c < classes; c++)
+        raise_maxima(x + c * inner, n, max);
+    for (int64_t c = 0; c < classes; c++) {
+        subtract_maxima(x + c * inner, n, max, e);
+        exponentials(e, n);
+        add_doubles(e, n, out);
+    }
+    for (int64_t i = 0; i < n; i++)
+        out[i] = isinf(max[i]) ? (double)max[i] : (double)max[i] + log(out[i]);
+}
+
+/* Of all targets of float32. */
+static void log_sum_exps(const grt_tensor *x, int64_t images, int64_t inner, int threads, double *out)
+{
+    const int64_t classes = x->dims[1], block = grt_min64(LOSS_BLOCK, inner),
+                  blocks = inner > 0 ? (inner + block - 1) / block : 0;
+    const float *data = x->data;
+    const bool many = images * classes * inner > CPU_GRAIN;
+#pragma omp parallel for num_threads(threads) if (many) schedule(static)
+    for (int64_t t = 0; t < images * blocks; t++) {
+        const int64_t image = t / blocks, first = t % blocks * block;
+        const float *from = data + image * classes * inner + first;
+        if (inner == 1 && classes > 0)
+            out[image] = log_sum_exp_row(from, classes);
+        else
+            log_sum_exp_block(from, classes, inner, grt_min64(block, inner - first),
+                              out + image * inner + first);
+    }
+}
+
 static grt_status loss_run(const grt_run *run)
 {
     const loss_state *state = run->state;
@@ -80,10 +179,13 @@ static grt_status loss_run(const grt_run *run)
             n = grt_tensor_elements(target);
     double *loss = run->workspace, *weight = loss + n;
     int64_t bad = INT64_MAX;
+    const bool floats = state->softmax && x->dtype == GRT_DTYPE_FLOAT;
+    if (floats)
+        log_sum_exps(x, x->dims[0], inner, run->threads, loss);
 #pragma omp parallel for num_threads(run->threads) if (n * classes > CPU_GRAIN) reduction(min : bad)
     for (int64_t i = 0; i < n; i++) {
         int64_t at = i / inner * classes * inner + i % inner, t = grt_tensor_int(target, i);
-        double lse = state->softmax ? log_sum_exp(x, at, classes, inner) : 0;
+        double lse = floats ? loss[i] : state->softmax ? log_sum_exp(x, at, classes, inner) : 0;
         for (int64_t c = 0; log_prob && c < classes; c++)
             grt_element_put(log_prob, at + c * inner, grt_element_get(x, at + c * inner) - lse);
         loss[i] = weight[i] = 0;

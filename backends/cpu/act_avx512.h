@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Activations on vectors of 16 with AVX-512: what act.h and vmath.h say of their results holds here.
+ *
+ * An instruction that scales by a power of two takes the place of arithmetic on exponents, and underflows and
+ * overflows by itself. Divisions have a unit of their own, beside which the polynomials go on: they cost
+ * nothing more. The including file has CPU_HAS_AVX512_COPY. */
+#ifndef GRT_BACKENDS_CPU_ACT_AVX512_H
+#define GRT_BACKENDS_CPU_ACT_AVX512_H
+
+#include "backends/cpu/act.h"
+
+#include <immintrin.h>
+
+#define ACT_AVX512 \
+    static inline __attribute__((always_inline, target("avx512f,avx512vl,avx512dq,avx512bw,fma")))
+
+/* x = n ln2 + r, |r| <= ln2 / 2: returns (e^r - 1 - r) / r^2. Coefficients are those of vmath.h. */
+ACT_AVX512 __m512 act_avx512_reduce(__m512 x, __m512 *out_n, __m512 *out_r)
+{
+    const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
+                                          _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
+    r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
+    __m512 p = _mm512_set1_ps(1.395171466e-03f);
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(8.369598665e-03f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(4.166618732e-02f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.666651289e-01f));
+    *out_n = n;
+    *out_r = r;
+    return _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.000000101e-01f));
+}
+
+/* Maxima and minima give their second operand for NaN. */
+ACT_AVX512 __m512 act_avx512_clamp(__m512 x, float low, float high)
+{
+    return _mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), x));
+}
+
+/* e^-104 rounds to 0, e^89 to infinity: the ends come out by themselves. */
+ACT_AVX512 __m512 act_avx512_exp(__m512 x)
+{
+    const __m512 one = _mm512_set1_ps(1.0f);
+    __m512 n, r, p = act_avx512_reduce(act_avx512_clamp(x, -104.0f, 89.0f), &n, &r);
+    p = _mm512_fmadd_ps(p, r, one);
+    return _mm512_scalef_ps(_mm512_fmadd_ps(p, r, one), n);
+}
+
+/* y / (1 + e^-x): y times the sigmoid of x. */
+ACT_AVX512 __m512 act_avx512_gate(__m512 y, __m512 x)
+{
+    const __m512 e = act_avx512_exp(_mm512_sub_ps(_mm512_setzero_ps(), x));
+    return _mm512_div_ps(y, _mm512_add_ps(e, _mm512_set1_ps(1.0f)));
+}
+
+/* m / (m + 2), where m is e^2x - 1 and made without a difference of near numbers. */
+ACT_AVX512 __m512 act_avx512_tanh(__m512 x)
+{
+    const __m512 one = _mm512_set1_ps(1.0f);
+    __m512 n, r, p = act_avx512_reduce(act_avx512_clamp(_mm512_add_ps(x, x), -40.0f, 40.0f), &n, &r);
+    const __m512 q = _mm512_fmadd_ps(_mm512_mul_ps(p, r), r, r), scale = _mm512_scalef_ps(one, n);
+    const __m512 m = _mm512_fmadd_ps(scale, q, _mm512_sub_ps(scale, one));
+    return _mm512_div_ps(m, _mm512_add_ps(m, _mm512_set1_ps(2.0f)));
+}
+
+/* The formula of act.h; its factor of a half is in the exponent. */
+ACT_AVX512 __m512 act_avx512_gelu_erf(__m512 x)
+{
+    const __m512 a = _mm512_min_ps(_mm512_abs_ps(x), _mm512_set1_ps(40.0f)), one = _mm512_set1_ps(1.0f);
+    const __m512 t = _mm512_div_ps(one, _mm512_fmadd_ps(a, _mm512_set1_ps(0.35355339f), one));
+    const __m512 t2 = _mm512_mul_ps(t, t), t4 = _mm512_mul_ps(t2, t2);
+    const __m512 p0 = _mm512_fmadd_ps(t, _mm512_set1_ps(1.00002368f), _mm512_set1_ps(-1.95865941f));
+    const __m512 p1 = _mm512_fmadd_ps(t, _mm512_set1_ps(0.09678418f), _mm512_set1_ps(0.37409196f));
+    const __m512 p2 = _mm512_fmadd_ps(t, _mm512_set1_ps(0.27886807f), _mm512_set1_ps(-0.18628806f));
+    const __m512 p3 = _mm512_fmadd_ps(t, _mm512_set1_ps(1.48851587f), _mm512_set1_ps(-1.13520398f));
+    const __m512 p4 = _mm512_fmadd_ps(t, _mm512_set1_ps(0.17087277f), _mm512_set1_ps(-0.82215223f));
+    const __m512 high = _mm512_fmadd_ps(p4, t4, _mm512_fmadd_ps(p3, t2, p2));
+    const __m512 p = _mm512_fmadd_ps(high, t4, _mm512_fmadd_ps(p1, t2, p0));
+    const __m512 half_square = _mm512_mul_ps(_mm512_mul_ps(a, _mm512_set1_ps(0.5f)), a);
+    const __m512 tail = act_avx512_exp(_mm512_sub_ps(p, half_square));
+    return _mm512_fnmadd_ps(_mm512_mul_ps(a, t), tail, _mm512_max_ps(_mm512_setzero_ps(), x));
+}
+
+ACT_AVX512 __m512 act_avx512_gelu_tanh(__m512 x)
+{
+    const __m512 square = _mm512_mul_ps(x, x);
+    const __m512 inner = _mm512_fmadd_ps(_mm512_mul_ps(square, _mm512_set1_ps(0.044715f)), x, x);
+    return act_avx512_gate(x, _mm512_mul_ps(inner, _mm512_set1_ps(1.5957691216f)));
+}
+
+/* The first n lanes, at most all. */
+ACT_AVX512 __mmask16 act_avx512_lanes(int64_t n)
+{
+    return (__mmask16)(n >= 16 ? 0xffffu : (1u << n) - 1u);
+}
+
+/* `kind` is a constant where this is inlined. Kinds that are not here are left alone: act.h has them. */
+ACT_AVX512 __m512 act_avx512_of(grt_act_kind kind, float a, __m512 x)
+{
+    switch (kind) {
+    case GRT_ACT_SIGMOID:
+        return act_avx512_gate(_mm512_set1_ps(1.0f), x);
+    case GRT_ACT_TANH:
+        return act_avx512_tanh(x);
+    case GRT_ACT_SILU:
+        return act_avx512_gate(x, _mm512_mul_ps(_mm512_set1_ps(a), x));
+    case GRT_ACT_GELU_ERF:
+        return act_avx512_gelu_erf(x);
+    case GRT_ACT_GELU_TANH:
+        return act_avx512_gelu_tanh(x);
+    default:
+        return x;
+    }
+}
+
+#endif
