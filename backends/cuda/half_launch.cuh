@@ -121,7 +121,7 @@ grt_status half_launch_kernel(const cuda_half_product *p, const cuda_half_args *
     CUDA_TRY(half_map_w(p, args->w, F::COLUMNS, &maps.w));
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     cudaLaunchAttribute attributes[2] = {};
-    cudaLaunchConfig_t config = overlap_config(p->overlaps, blocks, F::THREADS, bytes, stream, attributes);
+    cudaLaunchConfig_t config = overlap_config(!p->is_long, blocks, F::THREADS, bytes, stream, attributes);
     if (SPLIT) {
         cudaLaunchAttribute *cluster = &attributes[config.numAttrs++];
         cluster->id = cudaLaunchAttributeClusterDimension;

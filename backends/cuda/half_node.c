@@ -41,12 +41,17 @@ static bool adds_as_we_do(const grt_reshape *r, const grt_matmul *m, bool *out_r
            (*out_residual || (m->c.rows == 1 && m->c.cols == m->n));
 }
 
-/* Measured beside cuBLASLt: products of up to about 100 us, and few rows by a few megabytes of weights. */
+/* Measured beside cuBLASLt. Few rows: by a few megabytes of weights. Its tiles are finer where rows fill less
+ * than four fifths of tiles. Long products: where ours fill the device better, up to about 100 us. */
 static bool half_is_worth(const cuda_half_product *p)
 {
-    enum { FEW_ROWS = 64, MOST_TIME = 100 };
+    enum { TILE_ROWS = 64, MOST_TIME = 100 };
     const double weights = 2.0 * (double)p->channels * (double)p->columns;
-    return p->time <= MOST_TIME && (p->rows >= FEW_ROWS || weights <= 8e6);
+    const int64_t tile_rows = (p->rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    if (p->rows <= TILE_ROWS)
+        return weights <= 8e6;
+    return 4 * tile_rows <= 5 * p->rows &&
+           (!p->is_long || (p->time <= MOST_TIME && cuda_half_product_fills_better(p)));
 }
 
 bool cuda_half_of_matmul(const grt_reshape *r, const grt_matmul *m, int multiprocessors,
@@ -63,6 +68,8 @@ bool cuda_half_of_matmul(const grt_reshape *r, const grt_matmul *m, int multipro
     if (scale != 1.0f || m->calls != 1 || m->batch != 1 || m->trans_a || !reads_act(r->desc, &out->act) ||
         !adds_as_we_do(r, m, &residual))
         return false;
+    if (!cuda_half_product_activates(out))
+        out->act.kind = GRT_ACT_NONE;
     out->has_residual = residual;
     out->is_constant = is_constant(r->in[1]) && is_constant(grt_reshape_in(r, GRT_MATMUL_BIAS));
     return cuda_half_product_plan(out) && half_is_worth(out);
@@ -151,7 +158,8 @@ bool cuda_half_of_conv(const grt_reshape *r, int multiprocessors, cuda_half_conv
     } else if (p->channels % ROW_VECTOR && !gather_windows(w, out)) {
         return false;
     }
-    return cuda_half_product_plan(p);
+    /* Long ones with few channels are a matter of memory, which other kernels serve as well. */
+    return cuda_half_product_plan(p) && (!p->is_long || cuda_half_product_is_whole(p));
 }
 
 static bool are_known(const grt_tensor *t)

@@ -15,7 +15,8 @@ extern "C" {
 /* True for a device that has such kernels. */
 bool cuda_half_on(const struct cudaDeviceProp *prop);
 
-/* All dims are concrete; `multiprocessors` of such a device. False: another kernel takes it. */
+/* All dims are concrete; `multiprocessors` of such a device. False: another kernel takes it. An activation
+ * that out does not name is left to a pass. */
 bool cuda_half_of_matmul(const grt_reshape *r, const grt_matmul *m, int multiprocessors,
                          cuda_half_product *out);
 /* Of a convolution with channels last and weights that are constant. */

@@ -25,7 +25,7 @@ typedef struct cuda_half_product {
     void *encode_tiled, *encode_im2col; /* the driver's functions; set by cuda_half_product_bind */
     int32_t form, splits;               /* set by cuda_half_product_plan, as what follows */
     double time;                        /* predicted, in microseconds */
-    bool overlaps;                      /* the kernel may begin before the one in front of it ends */
+    bool is_long;                       /* too long to begin before the kernel in front of it ends */
 } cuda_half_product;
 
 typedef struct cuda_half_args {
@@ -33,9 +33,16 @@ typedef struct cuda_half_args {
     void *y;
 } cuda_half_args;
 
+/* True if results get the activation on their way out. */
+bool cuda_half_product_activates(const cuda_half_product *p);
 /* Chooses form and splits; false if it is no such product, or none that the engine's boxes fit. Needs no
  * device. */
 bool cuda_half_product_plan(cuda_half_product *p);
+/* Of a planned product: true if its tiles fill the multiprocessors better than the large ones of libraries by
+ * a twentieth. */
+bool cuda_half_product_fills_better(const cuda_half_product *p);
+/* True if stages and tiles are filled by four fifths: few channels in or out leave them empty. */
+bool cuda_half_product_is_whole(const cuda_half_product *p);
 
 #ifdef __cplusplus
 }

@@ -38,10 +38,10 @@ START_TEST(waves_are_full)
     ck_assert(cuda_half_product_plan(&p));
     ck_assert_int_eq(tiles_of(&p), MULTIPROCESSORS);
     ck_assert_int_eq(p.splits, 1);
-    ck_assert(p.overlaps);
-    p = product(6304, 768, 3072);
+    ck_assert(p.is_long); /* long */
+    p = product(128, 768, 768);
     ck_assert(cuda_half_product_plan(&p));
-    ck_assert(!p.overlaps); /* several rounds */
+    ck_assert(!p.is_long);
 }
 END_TEST
 
@@ -78,6 +78,27 @@ START_TEST(forms_fit)
 }
 END_TEST
 
+/* Beside tiles of 128 x 256 and the like: 6,304 rows leave these empty, 4,096 do not. */
+START_TEST(tiles_are_compared)
+{
+    cuda_half_product p = product(6304, 768, 3072);
+    ck_assert(cuda_half_product_plan(&p) && cuda_half_product_fills_better(&p));
+    p = product(4096, 768, 768);
+    ck_assert(cuda_half_product_plan(&p) && !cuda_half_product_fills_better(&p));
+}
+END_TEST
+
+START_TEST(few_channels_leave_tiles_empty)
+{
+    cuda_half_product p = product(1000, 24, 144);
+    ck_assert(!cuda_half_product_is_whole(&p));
+    p = product(1000, 192, 24);
+    ck_assert(!cuda_half_product_is_whole(&p));
+    p = product(1000, 192, 32);
+    ck_assert(cuda_half_product_is_whole(&p));
+}
+END_TEST
+
 START_TEST(others_are_refused)
 {
     cuda_half_product p = product(100, 60, 64);
@@ -95,4 +116,5 @@ START_TEST(others_are_refused)
 }
 END_TEST
 
-UNIT_SUITE(test_half_plan, NULL, NULL, waves_are_full, sums_are_split, forms_fit, others_are_refused)
+UNIT_SUITE(test_half_plan, NULL, NULL, waves_are_full, sums_are_split, forms_fit, tiles_are_compared,
+           few_channels_leave_tiles_empty, others_are_refused)

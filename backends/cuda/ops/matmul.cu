@@ -244,6 +244,25 @@ static grt_status cuda_matmul_multiply(const grt_run *r, const matmul_shape *s, 
     return GRT_OK;
 }
 
+static grt_status cuda_matmul_run_half(const grt_run *r, const matmul_shape *s)
+{
+    const matmul_state *state = (const matmul_state *)r->state;
+    const void *bias = grt_run_data(r, GRT_MATMUL_BIAS);
+    const bool adds_c = state->is_gemm && s->half.has_residual;
+    const cuda_half_args args = {r->in[0]->data, r->in[1]->data, adds_c ? NULL : bias,
+                                 adds_c ? bias : grt_run_data(r, GRT_MATMUL_RESIDUAL), r->out[0]->data};
+    GRT_TRY(cuda_half_product_run(&s->half, &args, (cudaStream_t)r->stream));
+    if (state->act.kind == s->half.act.kind)
+        return GRT_OK;
+    cuda_epilogue e = {};
+    e.dtype = s->dtype;
+    e.n = s->m.n_c;
+    e.channels = s->m.n;
+    e.inner = 1;
+    e.act = state->act;
+    return cuda_epilogue_run(&e, r->out[0]->data, (cudaStream_t)r->stream);
+}
+
 static grt_status cuda_matmul_run(const grt_run *r)
 {
     const matmul_state *state = (const matmul_state *)r->state;
@@ -254,12 +273,8 @@ static grt_status cuda_matmul_run(const grt_run *r)
                *c = state->is_gemm ? bias : residual;
     if (s->m.n_c == 0)
         return GRT_OK;
-    if (s->is_half) {
-        const bool adds_c = state->is_gemm && s->half.has_residual;
-        const cuda_half_args args = {r->in[0]->data, r->in[1]->data, adds_c ? NULL : bias,
-                                     adds_c ? bias : residual, y};
-        return cuda_half_product_run(&s->half, &args, stream);
-    }
+    if (s->is_half)
+        return cuda_matmul_run_half(r, s);
     if (s->m.k == 0) { /* an empty sum: only what is added is left */
         CUDA_TRY(cudaMemsetAsync(y, 0, grt_tensor_bytes(r->out[0]), stream));
         if (state->is_gemm && bias && state->beta != 0.0f) {
