@@ -124,7 +124,7 @@ static bool gather_windows(const grt_tensor *w, cuda_half_conv *c)
     }
     p->is_windows = false;
     p->channels = length;
-    return length > 0 && p->rows * length <= MOST_GATHERED;
+    return length > 0 && p->rows <= MOST_GATHERED / length;
 }
 
 static bool are_small(const grt_tensor *t)
@@ -143,8 +143,8 @@ bool cuda_half_of_conv(const grt_reshape *r, int multiprocessors, cuda_half_conv
         .product = {.dtype = x->dtype, .multiprocessors = multiprocessors, .is_constant = true}};
     if (strcmp(r->desc->op, "Conv") != 0 || !grt_channels_last(r->desc) || !w->data ||
         grt_attr_int(r->desc, "group", 1) != 1 || x->rank < 3 || x->rank > 4 || w->rank != x->rank ||
-        !are_small(x) || !are_small(w) || !are_small(y) || !reads_act(r->desc, &p->act) ||
-        !is_constant(grt_reshape_in(r, CONV_BIAS)))
+        y->rank != x->rank || !are_small(x) || !are_small(w) || !are_small(y) ||
+        !reads_act(r->desc, &p->act) || !is_constant(grt_reshape_in(r, CONV_BIAS)))
         return false;
     p->columns = w->dims[0];
     p->has_residual = grt_reshape_in(r, CONV_RESIDUAL) != NULL;
@@ -162,30 +162,31 @@ bool cuda_half_of_conv(const grt_reshape *r, int multiprocessors, cuda_half_conv
     return cuda_half_product_plan(p) && (!p->is_long || cuda_half_product_is_whole(p));
 }
 
+/* Known dims, of so few elements that no product of two such numbers overflows: plans may be forged. */
 static bool are_known(const grt_tensor *t)
 {
-    bool known = t->rank >= 0;
-    for (int32_t i = 0; i < t->rank; i++)
-        known = known && t->dims[i] >= 0;
-    return known;
+    const int64_t n = t->rank < 0 ? -1 : grt_dims_product(t->dims, 0, t->rank);
+    return n >= 1 && n <= 1 << 30;
 }
 
 static bool is_same_everywhere(const grt_kernel_node *node)
 {
+    if (node->n_in < 2 || node->n_in > MOST_INPUTS || node->n_out != 1 || !are_known(node->out))
+        return false;
     for (int32_t i = 0; i < node->n_in; i++)
-        if (grt_node_has(node, i) && (!are_known(&node->in[i]) || node->in[i].dtype != node->in[0].dtype))
+        if ((i < 2 || grt_node_has(node, i)) &&
+            (!are_known(&node->in[i]) || node->in[i].dtype != node->in[0].dtype))
             return false;
-    return node->n_in >= 2 && node->n_in <= MOST_INPUTS && node->n_out == 1 && are_known(node->out);
+    return node->in[0].dtype == GRT_DTYPE_FLOAT16 || node->in[0].dtype == GRT_DTYPE_BFLOAT16;
 }
 
 bool cuda_half_takes(const grt_kernel_node *node)
 {
-    const grt_dtype dtype = node->in[0].dtype;
     const grt_tensor *in[MOST_INPUTS] = {NULL}, *out[1] = {node->out};
     cuda_half_conv conv;
     cuda_half_product p;
     grt_matmul m;
-    if ((dtype != GRT_DTYPE_FLOAT16 && dtype != GRT_DTYPE_BFLOAT16) || !is_same_everywhere(node))
+    if (!is_same_everywhere(node))
         return false;
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = grt_node_has(node, i) ? &node->in[i] : NULL;

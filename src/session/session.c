@@ -313,11 +313,12 @@ static grt_status session_announce(const grt_session *session, const grt_backend
                 *t++ = grt_plan_describe(plan, &plan->bodies[b],
                                          i < step->n_in ? step->in[i] : step->out[i - step->n_in], NULL);
         }
-    if (nodes && tensors)
+    const bool made = nodes && tensors;
+    if (made)
         backend->expect(nodes, n);
     free(tensors);
     free(nodes);
-    return nodes && tensors ? GRT_OK : grt_fail_memory(n_values * sizeof *tensors);
+    return made ? GRT_OK : grt_fail_memory(n_values * sizeof *tensors);
 }
 
 static grt_status session_take_part(grt_session *session)
