@@ -21,9 +21,9 @@ typedef struct grt_backend {
     const grt_device_api *api; /* of the devices that it opens */
     /* The kernel for a node, or NULL with the reason in `why`. Needs no open device. */
     const grt_kernel_row *(*find_kernel)(const grt_kernel_node *node, grt_text *why);
-    /* optional: a session with these ops is about to be created, its device perhaps still to be opened. Begin
-     * what needs no device, such as loading libraries, in the background. */
-    void (*expect)(const grt_op_desc *const *ops, size_t n);
+    /* optional: a session with these nodes is about to be created, its device perhaps still to be opened.
+     * Begin what needs no device, such as loading libraries, in the background. */
+    void (*expect)(const grt_kernel_node *nodes, size_t n);
     /* optional, with rows that have `pack`: the plain elements of a packed constant, for other backends.
      * Packed bytes come from a file: sizes are checked. */
     grt_status (*unpack)(const grt_tensor *packed, const grt_packing *packing, void *out_data);

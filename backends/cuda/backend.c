@@ -109,7 +109,7 @@ static grt_status cuda_make_parts(cuda_device *device)
 {
     GRT_TRY(cuda_read_properties(device));
     CUDA_TRY(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
-    GRT_TRY(cuda_libraries_create(device->base.index, &device->libraries));
+    GRT_TRY(cuda_libraries_create(device->base.index, &device->prop, &device->libraries));
     GRT_TRY(cuda_lt_start_create(&device->lt_start));
     return grt_codes_create(&device->base, &cuda_code_maker, &device->codes);
 }

@@ -4,6 +4,7 @@
 #include "backends/cuda/libraries.h"
 
 #include "backends/cuda/dnn_plans.h"
+#include "backends/cuda/half_node.h"
 #include "backends/cuda/wheels.h"
 
 #include <dlfcn.h>
@@ -17,6 +18,7 @@ enum { MAX_HANDLES = 64, PATH_SIZE = 4096 };
 
 struct cuda_libraries {
     int device;
+    bool has_own; /* kernels of half_node.h */
     pthread_mutex_t lock;
     cuda_blas blas;
     int n_free;
@@ -120,7 +122,22 @@ grt_status cuda_library_open(cuda_library *l)
 
 /* ---- loading in the background ---- */
 
-static atomic_bool wants_blas, wants_dnn;
+/* What nodes need: on any device, or where our own kernels (half_node.h) do not take them. */
+typedef struct wanted {
+    atomic_bool blas, dnn;
+} wanted;
+
+static wanted everywhere, elsewhere;
+
+static bool wants_blas_on(bool has_own)
+{
+    return atomic_load(&everywhere.blas) || (!has_own && atomic_load(&elsewhere.blas));
+}
+
+static bool wants_dnn_on(bool has_own)
+{
+    return atomic_load(&everywhere.dnn) || (!has_own && atomic_load(&elsewhere.dnn));
+}
 
 static pthread_mutex_t loading_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t loading_changed = PTHREAD_COND_INITIALIZER;
@@ -144,33 +161,65 @@ static void count_loading(int more)
     pthread_mutex_unlock(&loading_lock);
 }
 
+/* True if all devices have our own kernels. Waits for the driver's start. */
+static bool all_have_own(void)
+{
+    int n = 0;
+    bool own = cudaGetDeviceCount(&n) == cudaSuccess;
+    for (int i = 0; i < n && own; i++) {
+        struct cudaDeviceProp prop = {0};
+        own = cudaDeviceGetAttribute(&prop.major, cudaDevAttrComputeCapabilityMajor, i) == cudaSuccess &&
+              cudaDeviceGetAttribute(&prop.minor, cudaDevAttrComputeCapabilityMinor, i) == cudaSuccess &&
+              cuda_half_on(&prop);
+    }
+    return own;
+}
+
 static void *load_wanted(void *unused)
 {
     (void)unused;
+    const bool own = all_have_own();
     /* Errors are reported when a kernel needs them. */
-    if (atomic_load(&wants_blas))
+    if (wants_blas_on(own))
         (void)cuda_library_open(&blas_library);
-    if (atomic_load(&wants_dnn))
+    if (wants_dnn_on(own))
         (void)cuda_library_open(&dnn_library);
     count_loading(-1);
     return NULL;
 }
 
-void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n)
+static bool expects_blas(const grt_op_desc *op)
 {
-    bool blas = false, dnn = false;
+    return grt_op_is(op, "graphrt", "MatMul") || grt_op_is(op, "", "MatMul") || grt_op_is(op, "", "Gemm") ||
+           grt_op_is(op, "", "LSTM") || grt_op_is(op, "", "GRU") || grt_op_is(op, "", "RNN");
+}
+
+static bool expects_dnn(const grt_op_desc *op)
+{
+    return grt_op_is(op, "graphrt", "Conv") || grt_op_is(op, "", "Conv") ||
+           grt_op_is(op, "", "ConvTranspose");
+}
+
+/* True if it was not wanted before. */
+static bool libraries_want(atomic_bool *flag, bool wants)
+{
+    return wants && !atomic_exchange(flag, true);
+}
+
+void cuda_libraries_expect(const grt_kernel_node *nodes, size_t n)
+{
+    bool fresh = false;
     for (size_t i = 0; i < n; i++) {
-        blas = blas || grt_op_is(ops[i], "graphrt", "MatMul") || grt_op_is(ops[i], "", "MatMul") ||
-               grt_op_is(ops[i], "", "Gemm") || grt_op_is(ops[i], "", "LSTM") ||
-               grt_op_is(ops[i], "", "GRU") || grt_op_is(ops[i], "", "RNN");
-        dnn = dnn || grt_op_is(ops[i], "graphrt", "Conv") || grt_op_is(ops[i], "", "Conv") ||
-              grt_op_is(ops[i], "", "ConvTranspose");
+        const bool blas = expects_blas(nodes[i].desc), dnn = expects_dnn(nodes[i].desc);
+        if (!blas && !dnn)
+            continue;
+        wanted *w = cuda_half_takes(&nodes[i]) ? &elsewhere : &everywhere;
+        fresh |= libraries_want(&w->blas, blas);
+        fresh |= libraries_want(&w->dnn, dnn);
     }
     /* Sequential: the loader has a lock. */
-    const bool fresh_blas = blas && !atomic_exchange(&wants_blas, true),
-               fresh_dnn = dnn && !atomic_exchange(&wants_dnn, true);
     pthread_t thread;
-    if (!fresh_blas && !fresh_dnn)
+    if (!fresh)
         return;
     count_loading(1);
     if (!pthread_create(&thread, NULL, load_wanted, NULL))
@@ -188,9 +237,9 @@ static void *make_handles(void *data)
     cudnnHandle_t handle;
     if (cudaSetDevice(libraries->device) != cudaSuccess)
         return NULL;
-    if (atomic_load(&wants_blas))
+    if (wants_blas_on(libraries->has_own))
         (void)cuda_blas_get(libraries, &blas);
-    if (atomic_load(&wants_dnn) && cuda_dnn_get(libraries, &dnn) == GRT_OK &&
+    if (wants_dnn_on(libraries->has_own) && cuda_dnn_get(libraries, &dnn) == GRT_OK &&
         cuda_dnn_take(libraries, &handle) == GRT_OK)
         cuda_dnn_give(libraries, handle);
     return NULL;
@@ -217,11 +266,13 @@ cuda_shared_objects *cuda_libraries_plans(cuda_libraries *libraries)
     return libraries->plans;
 }
 
-grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries)
+grt_status cuda_libraries_create(int device, const struct cudaDeviceProp *prop,
+                                 cuda_libraries **out_libraries)
 {
     cuda_libraries *libraries;
     GRT_TRY(make_libraries(device, &libraries));
-    if (atomic_load(&wants_blas) || atomic_load(&wants_dnn))
+    libraries->has_own = cuda_half_on(prop);
+    if (wants_blas_on(libraries->has_own) || wants_dnn_on(libraries->has_own))
         libraries->warms = !pthread_create(&libraries->warmer, NULL, make_handles, libraries);
     *out_libraries = libraries;
     return GRT_OK;

@@ -86,13 +86,14 @@ static inline bool cuda_is_described(const grt_device *device)
     return device && device->index < 0;
 }
 
-/* Sessions with these ops are about to be made: what they need is loaded in the background, and devices
+/* Sessions with these nodes are about to be made: what they need is loaded in the background, and devices
  * opened from now on make their first handles so. */
-void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n);
+void cuda_libraries_expect(const grt_kernel_node *nodes, size_t n);
 /* Waits for background loading. Exit handlers of the libraries crash if the process ends meanwhile, so
  * closing a device waits, and so does a failed open. */
 void cuda_libraries_settle(void);
-grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries);
+grt_status cuda_libraries_create(int device, const struct cudaDeviceProp *prop,
+                                 cuda_libraries **out_libraries);
 /* For a device that is not in this machine: plans can be made for it, nothing can run. `properties` is what
  * cuda_dnn_properties gives for such a device. Errors: DEVICE where cuDNN is missing or refuses the text. */
 grt_status cuda_libraries_describe(const char *name, const char *properties, cuda_libraries **out_libraries);

@@ -281,24 +281,44 @@ grt_status grt_session_place_weights(grt_session *session, void **out_block)
     return counted == GRT_OK ? GRT_OK : grt_fail_context(counted, "the model's weights");
 }
 
-/* Lets the backend begin, while its device is opened, with what these ops will need. */
+static size_t session_count_steps(const grt_plan *plan, size_t *out_values)
+{
+    size_t n = 0;
+    *out_values = 0;
+    for (int32_t b = 0; b < plan->n_bodies; b++)
+        for (int32_t s = 0; s < plan->bodies[b].n_steps; s++, n++)
+            *out_values += (size_t)(plan->bodies[b].steps[s].n_in + plan->bodies[b].steps[s].n_out);
+    return n;
+}
+
+/* Lets the backend begin, while its device is opened, with what these nodes will need. */
 static grt_status session_announce(const grt_session *session, const grt_backend *backend)
 {
     const grt_plan *plan = session->model->plan;
-    size_t n = 0, total = 0;
+    size_t n_values, n = 0;
     if (!backend->expect)
         return GRT_OK;
-    for (int32_t b = 0; b < plan->n_bodies; b++)
-        total += (size_t)plan->bodies[b].n_steps;
-    const grt_op_desc **ops = malloc((total + 1) * sizeof *ops);
-    if (!ops)
-        return grt_fail_memory(total * sizeof *ops);
-    for (int32_t b = 0; b < plan->n_bodies; b++)
-        for (int32_t s = 0; s < plan->bodies[b].n_steps; s++)
-            ops[n++] = &plan->bodies[b].steps[s].desc;
-    backend->expect(ops, n);
-    free(ops);
-    return GRT_OK;
+    const size_t steps = session_count_steps(plan, &n_values);
+    grt_kernel_node *nodes = malloc((steps + 1) * sizeof *nodes);
+    grt_tensor *tensors = malloc((n_values + 1) * sizeof *tensors), *t = tensors;
+    for (int32_t b = 0; nodes && tensors && b < plan->n_bodies; b++)
+        for (int32_t s = 0; s < plan->bodies[b].n_steps; s++) {
+            const grt_plan_step *step = &plan->bodies[b].steps[s];
+            nodes[n++] = (grt_kernel_node){.desc = &step->desc,
+                                           .n_in = step->n_in,
+                                           .n_out = step->n_out,
+                                           .in = t,
+                                           .out = t + step->n_in};
+            for (int32_t i = 0; i < step->n_in + step->n_out; i++)
+                *t++ = grt_plan_describe(plan, &plan->bodies[b],
+                                         i < step->n_in ? step->in[i] : step->out[i - step->n_in], NULL);
+        }
+    const bool made = nodes && tensors;
+    if (made)
+        backend->expect(nodes, n);
+    free(tensors);
+    free(nodes);
+    return made ? GRT_OK : grt_fail_memory(n_values * sizeof *tensors);
 }
 
 static grt_status session_take_part(grt_session *session)

@@ -5,6 +5,7 @@
  * activations, unusual orders). One spatial dim is seen as two. Padding that differs on the two sides is made
  * by a copy into the workspace. Windows, types and sizes that cuDNN refuses run on a plain kernel, one thread
  * per result. */
+#include "backends/cuda/conv_patches.h"
 #include "backends/cuda/copy.h"
 #include "backends/cuda/depthwise.h"
 #include "backends/cuda/dnn_conv.h"
@@ -13,6 +14,7 @@
 #include "backends/cuda/few_pixels.h"
 #include "backends/cuda/grouped_taps.h"
 #include "backends/cuda/grouped_windows.h"
+#include "backends/cuda/half_node.h"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/packing.h"
 #include "backends/cuda/lt_start.h"
@@ -36,8 +38,10 @@ typedef struct conv_state {
     bool turned;    /* the input itself has channels last: the plan was made so */
     bool ready;     /* channels last, wherever they are; always, as ONNX has them, where that is the same */
     bool depthwise; /* one filter a channel */
-    void *filters;  /* of these a device copy for our own kernel, [window, channels]; NULL on a device that is
-                       only described */
+    void
+        *rows; /* device copy, padded to whole vectors, for windows that become rows (half_node.h); or NULL */
+    void *filters; /* of these a device copy for our own kernel, [window, channels]; NULL on a device that is
+                      only described */
 } conv_state;
 
 /* Three spatial dims always, leading ones of size 1. */
@@ -61,6 +65,8 @@ typedef struct conv_shape {
     bool is_few_pixels, is_product; /* 1 x 1, by our own kernels */
     cuda_few_pixels few_pixels;
     cuda_pixel_product product;
+    bool is_half; /* 16-bit numbers on Hopper: by our own kernel, too */
+    cuda_half_conv half;
     cuda_dnn_plan *plan; /* NULL: plain kernel */
     bool patches;        /* windows that tile the image: a copy makes them pixels of a 1 x 1 convolution */
     cuda_copy cut;       /* that copy */
@@ -101,6 +107,8 @@ static void cuda_conv_destroy(void *data)
         cudaFree(state->weights);
     if (state && state->filters)
         cudaFree(state->filters);
+    if (state && state->rows)
+        cudaFree(state->rows);
     free(state);
 }
 
@@ -162,6 +170,36 @@ static grt_status upload_weights(const grt_kernel_node *node, conv_state *state)
     return status;
 }
 
+/* [out_channels, window, channels], each filter padded by zeros. */
+static grt_status upload_rows(const grt_kernel_node *node, conv_state *state)
+{
+    const grt_tensor *w = &node->in[1];
+    const size_t size = grt_dtype_size(w->dtype), bytes = grt_tensor_bytes(w);
+    const int64_t length = cuda_half_row_length(w), out = w->dims[0];
+    const size_t filter = bytes / (size_t)out, padded = (size_t)length * size;
+    const bool turn = !grt_node_packing(node, 1) && cuda_packing_differs(w);
+    char *rows = (char *)calloc((size_t)out, padded), *turned = turn ? (char *)malloc(bytes) : NULL;
+    grt_status status = rows && (turned || !turn) ? GRT_OK : grt_fail_memory(padded * (size_t)out);
+    if (status == GRT_OK && turn)
+        cuda_packing_turn(w, turned);
+    for (int64_t i = 0; status == GRT_OK && i < out; i++)
+        memcpy(rows + (size_t)i * padded, (turn ? turned : (const char *)w->data) + (size_t)i * filter,
+               filter);
+    if (status == GRT_OK)
+        status = cuda_conv_upload(node->device, rows, padded * (size_t)out, &state->rows);
+    free(turned);
+    free(rows);
+    return status;
+}
+
+static bool wants_rows(const grt_kernel_node *node, const conv_state *state)
+{
+    const grt_tensor *w = &node->in[1];
+    return !cuda_is_described(node->device) && cuda_half_on(&((const cuda_device *)node->device)->prop) &&
+           (w->dtype == GRT_DTYPE_FLOAT16 || w->dtype == GRT_DTYPE_BFLOAT16) && !state->transposed &&
+           state->groups == 1 && w->rank >= 3 && w->rank <= 4 && cuda_half_row_length(w) > 0;
+}
+
 static grt_status cuda_conv_pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing,
                                  void **out_data)
 {
@@ -182,7 +220,8 @@ static void begin_products(const grt_kernel_node *node, const conv_state *state)
     const grt_tensor *w = &node->in[1];
     const bool narrow = w->dtype == GRT_DTYPE_FLOAT16 || w->dtype == GRT_DTYPE_BFLOAT16;
     if (w->rank > 2 && grt_dims_product(w->dims, 2, w->rank) == 1 && state->groups == 1 &&
-        !state->transposed && (narrow || state->tf32))
+        !state->transposed && (narrow || state->tf32) &&
+        !(cuda_half_on(&((const cuda_device *)node->device)->prop) && cuda_half_takes(node)))
         cuda_lt_start_type((cuda_device *)node->device, w->dtype, state->tf32);
 }
 
@@ -200,6 +239,8 @@ static grt_status cuda_conv_create(const grt_kernel_node *node, void **out_state
         grt_act_read(node->desc, &state->act, NULL);
     if (reads_turned(node)) {
         grt_status status = upload_weights(node, state);
+        if (status == GRT_OK && wants_rows(node, state))
+            status = upload_rows(node, state);
         if (status != GRT_OK) {
             cuda_conv_destroy(state);
             return status;
@@ -373,17 +414,11 @@ static bool describe_product(const grt_reshape *r, conv_shape *s)
            cuda_pixel_product_fits(&s->product);
 }
 
-/* Patches of vision transformers: windows become channels. */
 static bool is_patches(const conv_geometry *g)
 {
-    int64_t taps = 1;
-    for (int d = 0; d < SPATIAL; d++) {
-        if (g->out[d] <= 0 || g->stride[d] != g->kernel[d] || g->begin[d] != 0 ||
-            g->in[d] != g->out[d] * g->kernel[d] || (g->kernel[d] > 1 && g->dilation[d] != 1))
-            return false;
-        taps *= g->kernel[d];
-    }
-    return g->last && !g->transposed && g->groups == 1 && taps > 1 && g->in_channels <= 32;
+    return g->last && !g->transposed && g->groups == 1 &&
+           cuda_conv_tiles(SPATIAL, g->in_channels, g->in, g->out, g->kernel, g->stride, g->dilation,
+                           g->begin);
 }
 
 /* [batch, rows, row, columns, column, channel] to [batch, rows, columns, row, column, channel], with depth
@@ -533,6 +568,26 @@ static grt_status cuda_conv_plan(const grt_reshape *r, conv_shape *s)
     return GRT_OK;
 }
 
+/* Patches are cut as for cuDNN. */
+static bool describe_half(const grt_reshape *r, conv_shape *s)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    const cudaDeviceProp *prop = &((const cuda_device *)r->device)->prop;
+    if (!state->ready || s->g.transposed || !cuda_half_on(prop) ||
+        !cuda_half_of_conv(r, prop->multiProcessorCount, &s->half) ||
+        (s->half.gathers && !state->rows && !cuda_is_described(r->device)))
+        return false;
+    s->patches = s->half.cuts;
+    s->copy = s->patches || s->half.gathers;
+    s->n_padded = s->half.gathers ? s->half.product.rows * s->half.product.channels
+                                  : s->g.batch * s->g.in_channels * s->g.in[0] * s->g.in[1] * s->g.in[2];
+    if (s->patches)
+        plan_cut(s, r->in[0]->dtype);
+    if (!cuda_is_described(r->device))
+        cuda_half_product_bind(&s->half.product);
+    return true;
+}
+
 /* True if one of our kernels takes it, which s then says. */
 static bool has_own_kernel(const grt_reshape *r, conv_shape *s)
 {
@@ -541,13 +596,16 @@ static bool has_own_kernel(const grt_reshape *r, conv_shape *s)
     const int multiprocessors = ((const cuda_device *)r->device)->prop.multiProcessorCount;
     s->is_depthwise = describe_depthwise(state, dtype, s);
     s->is_few_pixels = !s->is_depthwise && describe_few_pixels(state, dtype, s);
-    s->is_product = !s->is_depthwise && !s->is_few_pixels && describe_product(r, s);
-    if (s->is_depthwise || s->is_few_pixels || s->is_product)
+    if (s->is_depthwise || s->is_few_pixels)
         return true;
     s->is_few = describe_few(r, s);
-    s->is_grouped = !s->is_few && describe_grouped(state, dtype, multiprocessors, s);
-    s->is_windows = !s->is_few && !s->is_grouped && describe_windows(state, dtype, multiprocessors, s);
-    return s->is_few || s->is_grouped || s->is_windows;
+    s->is_half = !s->is_few && describe_half(r, s);
+    s->is_product = !s->is_few && !s->is_half && describe_product(r, s);
+    if (s->is_few || s->is_half || s->is_product)
+        return true;
+    s->is_grouped = describe_grouped(state, dtype, multiprocessors, s);
+    s->is_windows = !s->is_grouped && describe_windows(state, dtype, multiprocessors, s);
+    return s->is_grouped || s->is_windows;
 }
 
 static grt_status cuda_conv_reshape(grt_reshape *r)
@@ -565,6 +623,8 @@ static grt_status cuda_conv_reshape(grt_reshape *r)
     if (s->copy)
         s->copy_bytes = ((size_t)s->n_padded * grt_dtype_size(r->in[0]->dtype) + ALIGNMENT - 1) &
                         ~(size_t)(ALIGNMENT - 1);
+    if (s->is_half && s->copy)
+        r->workspace_bytes = s->copy_bytes + ALIGNMENT;
     if (s->is_grouped)
         r->workspace_bytes = cuda_grouped_taps_workspace(&s->grouped);
     if (s->plan)
@@ -678,9 +738,29 @@ static const void *cuda_conv_weights_of(const grt_run *r)
     return state->weights ? state->weights : r->in[1]->data;
 }
 
+static char *cuda_conv_workspace(const grt_run *r)
+{
+    return (char *)(((uintptr_t)r->workspace + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
+}
+
+static grt_status run_half(const grt_run *r, const conv_shape *s)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    cuda_half_args args = {r->in[0]->data, s->half.gathers ? state->rows : cuda_conv_weights_of(r),
+                           grt_run_data(r, BIAS), grt_run_data(r, RESIDUAL), r->out[0]->data};
+    char *rows = cuda_conv_workspace(r);
+    if (s->half.gathers)
+        GRT_TRY(cuda_window_rows_run(&s->half.rows, args.x, rows, (cudaStream_t)r->stream));
+    else if (s->half.cuts)
+        GRT_TRY(cuda_copy_run(&s->cut, rows, args.x, (cudaStream_t)r->stream));
+    if (s->copy)
+        args.x = rows;
+    return cuda_half_product_run(&s->half.product, &args, (cudaStream_t)r->stream);
+}
+
 static grt_status run_plan(const grt_run *r, const conv_shape *s)
 {
-    char *workspace = (char *)(((uintptr_t)r->workspace + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
+    char *workspace = cuda_conv_workspace(r);
     cuda_dnn_args args = {};
     args.x = r->in[0]->data;
     args.w = cuda_conv_weights_of(r);
@@ -727,6 +807,8 @@ static grt_status cuda_conv_run(const grt_run *r)
     const conv_geometry *g = &s->g;
     if (g->n == 0)
         return GRT_OK;
+    if (s->is_half)
+        return run_half(r, s);
     if (run_own(r, s)) {
         CUDA_LAUNCHED();
         return GRT_OK;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMul, Gemm and graphrt::MatMul on cuBLASLt (lt_matmul.h).
+/* MatMul, Gemm and graphrt::MatMul by our own kernel (half_product.h), else on cuBLASLt (lt_matmul.h).
  *
  * Batch dims become one strided batch as far as both inputs allow; an odometer on the host walks the rest.
  * float32 is strict unless the node's attribute math says "tf32". */
 #include "backends/cuda/epilogue.h"
+#include "backends/cuda/half_node.h"
 #include "backends/cuda/lt_matmul.h"
 #include "backends/cuda/lt_start.h"
 #include "backends/cuda/number.cuh"
@@ -20,7 +21,9 @@ typedef struct matmul_state {
 
 /* How bias, residual and Gemm's C reach the result. */
 typedef struct matmul_shape {
-    cuda_lt_plan *plan; /* NULL: nothing to multiply */
+    bool is_half; /* by our own kernel */
+    cuda_half_product half;
+    cuda_lt_plan *plan; /* NULL: nothing to multiply, or our own kernel does */
     grt_matmul m;
     grt_dtype dtype;
     bool spread_c;                       /* Gemm's C is first spread over the result */
@@ -50,8 +53,10 @@ static grt_status cuda_matmul_create(const grt_kernel_node *node, void **out_sta
     cuda_device *device = (cuda_device *)node->device;
     const cuda_blas *blas; /* fail now if cuBLASLt is missing */
     const bool tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
-    cuda_lt_start_type(device, node->in[0].dtype, tf32);
-    GRT_TRY(cuda_blas_get(device->libraries, &blas));
+    if (!cuda_half_on(&device->prop) || !cuda_half_takes(node)) {
+        cuda_lt_start_type(device, node->in[0].dtype, tf32);
+        GRT_TRY(cuda_blas_get(device->libraries, &blas));
+    }
     matmul_state *state = (matmul_state *)calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
@@ -157,6 +162,16 @@ static grt_status cuda_matmul_plan(const grt_reshape *r, matmul_shape *s)
     return GRT_OK;
 }
 
+static grt_status cuda_matmul_choose(const grt_reshape *r, matmul_shape *s)
+{
+    const cudaDeviceProp *prop = &((const cuda_device *)r->device)->prop;
+    s->is_half = cuda_half_on(prop) && cuda_half_of_matmul(r, &s->m, prop->multiProcessorCount, &s->half);
+    if (!s->is_half)
+        return cuda_matmul_plan(r, s);
+    cuda_half_product_bind(&s->half);
+    return GRT_OK;
+}
+
 static grt_status cuda_matmul_reshape(grt_reshape *r)
 {
     matmul_shape *s = (matmul_shape *)calloc(1, sizeof *s);
@@ -165,7 +180,7 @@ static grt_status cuda_matmul_reshape(grt_reshape *r)
     s->dtype = r->in[0]->dtype;
     grt_status status = grt_matmul_fit(r, &s->m);
     if (status == GRT_OK && s->m.n_c > 0 && s->m.k > 0)
-        status = cuda_matmul_plan(r, s);
+        status = cuda_matmul_choose(r, s);
     if (status != GRT_OK) {
         cuda_matmul_release_shape(s);
         return status;
@@ -229,6 +244,25 @@ static grt_status cuda_matmul_multiply(const grt_run *r, const matmul_shape *s, 
     return GRT_OK;
 }
 
+static grt_status cuda_matmul_run_half(const grt_run *r, const matmul_shape *s)
+{
+    const matmul_state *state = (const matmul_state *)r->state;
+    const void *bias = grt_run_data(r, GRT_MATMUL_BIAS);
+    const bool adds_c = state->is_gemm && s->half.has_residual;
+    const cuda_half_args args = {r->in[0]->data, r->in[1]->data, adds_c ? NULL : bias,
+                                 adds_c ? bias : grt_run_data(r, GRT_MATMUL_RESIDUAL), r->out[0]->data};
+    GRT_TRY(cuda_half_product_run(&s->half, &args, (cudaStream_t)r->stream));
+    if (state->act.kind == s->half.act.kind)
+        return GRT_OK;
+    cuda_epilogue e = {};
+    e.dtype = s->dtype;
+    e.n = s->m.n_c;
+    e.channels = s->m.n;
+    e.inner = 1;
+    e.act = state->act;
+    return cuda_epilogue_run(&e, r->out[0]->data, (cudaStream_t)r->stream);
+}
+
 static grt_status cuda_matmul_run(const grt_run *r)
 {
     const matmul_state *state = (const matmul_state *)r->state;
@@ -239,6 +273,8 @@ static grt_status cuda_matmul_run(const grt_run *r)
                *c = state->is_gemm ? bias : residual;
     if (s->m.n_c == 0)
         return GRT_OK;
+    if (s->is_half)
+        return cuda_matmul_run_half(r, s);
     if (s->m.k == 0) { /* an empty sum: only what is added is left */
         CUDA_TRY(cudaMemsetAsync(y, 0, grt_tensor_bytes(r->out[0]), stream));
         if (state->is_gemm && bias && state->beta != 0.0f) {

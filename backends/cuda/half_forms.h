@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The forms of half_tile.cuh's kernel. */
+#ifndef GRT_BACKENDS_CUDA_HALF_FORMS_H
+#define GRT_BACKENDS_CUDA_HALF_FORMS_H
+
+#include "src/base/activation.h"
+
+/* X(number, warpgroups, columns, stages, blocks on a multiprocessor, may split the sum) */
+#define HALF_FORMS(X)         \
+    X(0, 1, 32, 6, 3, true)   \
+    X(1, 1, 64, 5, 2, true)   \
+    X(2, 1, 128, 4, 2, true)  \
+    X(3, 2, 64, 4, 2, true)   \
+    X(4, 2, 128, 3, 2, true)  \
+    X(5, 2, 128, 6, 1, true)  \
+    X(6, 2, 192, 5, 1, false) \
+    X(7, 2, 256, 4, 1, true)  \
+    X(8, 3, 128, 5, 1, true)  \
+    X(9, 3, 192, 4, 1, false)
+
+enum { HALF_MOST_SPLITS = 8 };
+
+static inline bool half_is_gelu(grt_act_kind kind)
+{
+    return kind == GRT_ACT_GELU_ERF || kind == GRT_ACT_GELU_TANH;
+}
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/half_node.h"
+
+#include "backends/cuda/conv_patches.h"
+#include "backends/cuda/cuda.h"
+#include "backends/shared/window.h"
+#include "src/base/activation.h"
+
+#include <string.h>
+
+enum { ROW_VECTOR = 8, MOST_LENGTH = 256 /* of gathered rows */, MOST_GATHERED = 1 << 26 /* numbers */ };
+enum { CONV_BIAS = 2, CONV_RESIDUAL = 3, MOST_INPUTS = 4, USUAL_MULTIPROCESSORS = 132 };
+
+bool cuda_half_on(const struct cudaDeviceProp *prop)
+{
+    return prop->major == 9 && prop->minor == 0;
+}
+
+static bool reads_act(const grt_op_desc *desc, grt_act *act)
+{
+    *act = (grt_act){.kind = GRT_ACT_NONE};
+    return !grt_op_is(desc, "graphrt", "MatMul") && !grt_op_is(desc, "graphrt", "Conv")
+               ? true
+               : grt_act_read(desc, act, NULL);
+}
+
+static bool is_constant(const grt_tensor *t)
+{
+    return !t || t->data;
+}
+
+/* Gemm's C may be a bias or a residual. */
+static bool adds_as_we_do(const grt_reshape *r, const grt_matmul *m, bool *out_residual)
+{
+    const grt_tensor *added = grt_reshape_in(r, GRT_MATMUL_BIAS);
+    *out_residual = grt_reshape_in(r, GRT_MATMUL_RESIDUAL) != NULL;
+    if (!m->is_gemm || !added)
+        return !m->bias_rows;
+    *out_residual = m->c.rows == m->m && m->c.cols == m->n && m->m > 1;
+    return grt_attr_float(r->desc, "beta", 1.0f) == 1.0f &&
+           (*out_residual || (m->c.rows == 1 && m->c.cols == m->n));
+}
+
+/* Measured beside cuBLASLt. Few rows: by a few megabytes of weights. Its tiles are finer where rows fill less
+ * than four fifths of tiles. Long products: where ours fill the device better, up to about 100 us. */
+static bool half_is_worth(const cuda_half_product *p)
+{
+    enum { TILE_ROWS = 64, MOST_TIME = 100 };
+    const double weights = 2.0 * (double)p->channels * (double)p->columns;
+    const int64_t tile_rows = (p->rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    if (p->rows <= TILE_ROWS)
+        return weights <= 8e6;
+    return 4 * tile_rows <= 5 * p->rows &&
+           (!p->is_long || (p->time <= MOST_TIME && cuda_half_product_fills_better(p)));
+}
+
+bool cuda_half_of_matmul(const grt_reshape *r, const grt_matmul *m, int multiprocessors,
+                         cuda_half_product *out)
+{
+    const float scale = grt_attr_float(r->desc, m->is_gemm ? "alpha" : "scale", 1.0f);
+    bool residual;
+    *out = (cuda_half_product){.dtype = r->in[0]->dtype,
+                               .across = !m->trans_b,
+                               .rows = m->m,
+                               .channels = m->k,
+                               .columns = m->n,
+                               .multiprocessors = multiprocessors};
+    if (scale != 1.0f || m->calls != 1 || m->batch != 1 || m->trans_a || !reads_act(r->desc, &out->act) ||
+        !adds_as_we_do(r, m, &residual))
+        return false;
+    if (!cuda_half_product_activates(out))
+        out->act.kind = GRT_ACT_NONE;
+    out->has_residual = residual;
+    out->is_constant = is_constant(r->in[1]) && is_constant(grt_reshape_in(r, GRT_MATMUL_BIAS));
+    return cuda_half_product_plan(out) && half_is_worth(out);
+}
+
+/* Two spatial dims, of which the first may be missing. */
+static void read_windows(const grt_reshape *r, cuda_half_conv *c)
+{
+    const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0];
+    const int32_t spatial = x->rank - 2;
+    cuda_half_product *p = &c->product;
+    cpu_window window;
+    cpu_window_read(r->desc, spatial, x->dims + 1, y->dims + 1, w->dims + 2, false, &window);
+    c->cuts = cuda_conv_tiles(spatial, p->channels, window.in, window.out, window.kernel, window.stride,
+                              window.dilation, window.begin);
+    for (int32_t i = 0; i < 2; i++) {
+        const int32_t d = i - (2 - spatial);
+        p->in[i] = d < 0 ? 1 : (int32_t)window.in[d];
+        p->out[i] = d < 0 ? 1 : (int32_t)window.out[d];
+        p->kernel[i] = d < 0 ? 1 : (int32_t)window.kernel[d];
+        p->stride[i] = d < 0 ? 1 : (int32_t)window.stride[d];
+        p->dilation[i] = d < 0 ? 1 : (int32_t)window.dilation[d];
+        p->begin[i] = d < 0 ? 0 : (int32_t)window.begin[d];
+        p->is_windows = p->is_windows || p->kernel[i] != 1 || p->stride[i] != 1 || p->begin[i] != 0 ||
+                        p->in[i] != p->out[i];
+    }
+}
+
+int64_t cuda_half_row_length(const grt_tensor *w)
+{
+    const int64_t length = grt_dims_product(w->dims, 1, w->rank);
+    return w->dims[1] % ROW_VECTOR && length <= MOST_LENGTH
+               ? (length + ROW_VECTOR - 1) / ROW_VECTOR * ROW_VECTOR
+               : 0;
+}
+
+/* Windows become rows; false: too many bytes. */
+static bool gather_windows(const grt_tensor *w, cuda_half_conv *c)
+{
+    cuda_half_product *p = &c->product;
+    const int64_t length = cuda_half_row_length(w);
+    c->gathers = true;
+    c->rows = (cuda_window_rows){
+        .images = p->images, .channels = (int32_t)p->channels, .length = (int32_t)length, .overlaps = true};
+    for (int i = 0; i < 2; i++) {
+        c->rows.in[i] = p->in[i];
+        c->rows.out[i] = p->out[i];
+        c->rows.kernel[i] = p->kernel[i];
+        c->rows.stride[i] = p->stride[i];
+        c->rows.dilation[i] = p->dilation[i];
+        c->rows.begin[i] = p->begin[i];
+    }
+    p->is_windows = false;
+    p->channels = length;
+    return length > 0 && p->rows <= MOST_GATHERED / length;
+}
+
+static bool are_small(const grt_tensor *t)
+{
+    for (int32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] < 1 || t->dims[i] > 1 << 24)
+            return false;
+    return true;
+}
+
+bool cuda_half_of_conv(const grt_reshape *r, int multiprocessors, cuda_half_conv *out)
+{
+    const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0];
+    cuda_half_product *p = &out->product;
+    *out = (cuda_half_conv){
+        .product = {.dtype = x->dtype, .multiprocessors = multiprocessors, .is_constant = true}};
+    if (strcmp(r->desc->op, "Conv") != 0 || !grt_channels_last(r->desc) || !w->data ||
+        grt_attr_int(r->desc, "group", 1) != 1 || x->rank < 3 || x->rank > 4 || w->rank != x->rank ||
+        y->rank != x->rank || !are_small(x) || !are_small(w) || !are_small(y) ||
+        !reads_act(r->desc, &p->act) || !is_constant(grt_reshape_in(r, CONV_BIAS)))
+        return false;
+    p->columns = w->dims[0];
+    p->has_residual = grt_reshape_in(r, CONV_RESIDUAL) != NULL;
+    p->images = (int32_t)x->dims[0];
+    p->rows = grt_dims_product(y->dims, 0, y->rank - 1);
+    p->channels = x->dims[x->rank - 1];
+    read_windows(r, out);
+    if (out->cuts) {
+        p->channels *= grt_dims_product(w->dims, 2, w->rank);
+        p->is_windows = false;
+    } else if (p->channels % ROW_VECTOR && !gather_windows(w, out)) {
+        return false;
+    }
+    /* Long ones with few channels are a matter of memory, which other kernels serve as well. */
+    return cuda_half_product_plan(p) && (!p->is_long || cuda_half_product_is_whole(p));
+}
+
+/* Known dims, of so few elements that no product of two such numbers overflows: plans may be forged. */
+static bool are_known(const grt_tensor *t)
+{
+    const int64_t n = t->rank < 0 ? -1 : grt_dims_product(t->dims, 0, t->rank);
+    return n >= 1 && n <= 1 << 30;
+}
+
+static bool is_same_everywhere(const grt_kernel_node *node)
+{
+    if (node->n_in < 2 || node->n_in > MOST_INPUTS || node->n_out != 1 || !are_known(node->out))
+        return false;
+    for (int32_t i = 0; i < node->n_in; i++)
+        if ((i < 2 || grt_node_has(node, i)) &&
+            (!are_known(&node->in[i]) || node->in[i].dtype != node->in[0].dtype))
+            return false;
+    return node->in[0].dtype == GRT_DTYPE_FLOAT16 || node->in[0].dtype == GRT_DTYPE_BFLOAT16;
+}
+
+bool cuda_half_takes(const grt_kernel_node *node)
+{
+    const grt_tensor *in[MOST_INPUTS] = {NULL}, *out[1] = {node->out};
+    cuda_half_conv conv;
+    cuda_half_product p;
+    grt_matmul m;
+    if (!is_same_everywhere(node))
+        return false;
+    for (int32_t i = 0; i < node->n_in; i++)
+        in[i] = grt_node_has(node, i) ? &node->in[i] : NULL;
+    grt_reshape r = {.desc = node->desc, .in = in, .out = out, .n_in = node->n_in, .n_out = 1};
+    if (!strcmp(node->desc->op, "Conv"))
+        return cuda_half_of_conv(&r, USUAL_MULTIPROCESSORS, &conv);
+    return (grt_op_is(node->desc, "graphrt", "MatMul") || grt_op_is(node->desc, "", "MatMul") ||
+            grt_op_is(node->desc, "", "Gemm")) &&
+           grt_matmul_fit(&r, &m) == GRT_OK && m.n_c > 0 && m.k > 0 &&
+           cuda_half_of_matmul(&r, &m, USUAL_MULTIPROCESSORS, &p);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which form of half_tile.cuh's kernel takes a product, and in how many parts its sum: the one that takes the
+ * least time by a model of the multiprocessors, whose constants were measured on an H100. */
+#include "backends/cuda/half_plan.h"
+
+#include "backends/cuda/half_forms.h"
+
+#include <math.h>
+
+/* Microseconds: of a kernel, of a stage that a block waits for alone, of a tile, of parts that are joined;
+ * for each result of a stage, of a tile and of parts, and each column of a tile; for each byte from L2 to
+ * multiprocessors, and of memory. */
+#define HALF_TIME_OF_LAUNCH  0.63
+#define HALF_TIME_OF_STAGE   0.117
+#define HALF_TIME_OF_TILE    0.80
+#define HALF_TIME_OF_JOIN    1.54
+#define HALF_TIME_OF_PRODUCT 2.19e-5
+#define HALF_TIME_OF_RESULT  2.57e-5
+#define HALF_TIME_OF_PART    1.29e-4
+#define HALF_TIME_OF_COLUMN  5.6e-3
+#define HALF_TIME_OF_BYTE    9.44e-8
+#define HALF_TIME_OF_MEMORY  4.83e-7
+#define HALF_LATENCY         0.71 /* of a stage's products, for a block alone */
+#define HALF_NARROW          20.2 /* columns: what tensor cores lose with fewer */
+#define HALF_GELU            1.60
+#define HALF_LONG            8.0 /* two such kernels, one behind the other, take longer if they overlap */
+
+enum { DEPTH = 64, GROUP_ROWS = 64, LINE = 2 * DEPTH, VECTOR = 8 };
+
+typedef struct half_size {
+    int groups, columns, blocks;
+    bool splits;
+} half_size;
+
+static const half_size half_sizes[] = {
+#define HALF_SIZE(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS) \
+    [NUMBER] = {GROUPS, COLUMNS, BLOCKS, SPLITS},
+    HALF_FORMS(HALF_SIZE)
+#undef HALF_SIZE
+};
+enum { FORMS = sizeof half_sizes / sizeof *half_sizes };
+
+static double ceil_div(double a, double b)
+{
+    return ceil(a / b);
+}
+
+static double half_taps(const cuda_half_product *p)
+{
+    return p->is_windows ? (double)p->kernel[0] * p->kernel[1] : 1;
+}
+
+static double half_steps(const cuda_half_product *p)
+{
+    return half_taps(p) * ceil_div((double)p->channels, DEPTH);
+}
+
+/* Microseconds. A stage takes as long as the tensor cores need for it, and longer if a block waits for its
+ * own stages alone, or all blocks for the L2 cache; then there is what begins and ends a tile. */
+static double half_time(const cuda_half_product *p, const half_size *s, int splits)
+{
+    const double rows = s->groups * GROUP_ROWS, columns = s->columns,
+                 tiles = ceil_div((double)p->rows, rows) * ceil_div((double)p->columns, columns),
+                 each = ceil_div(half_steps(p), splits),
+                 per = ceil_div(tiles * splits, p->multiprocessors), /* blocks of a multiprocessor */
+        together = fmin(per, s->blocks);
+    const double stage = rows * columns * HALF_TIME_OF_PRODUCT * (1 + HALF_NARROW / columns),
+                 alone = fmax(stage, HALF_TIME_OF_STAGE + HALF_LATENCY * stage),
+                 finish = (rows * HALF_TIME_OF_RESULT + HALF_TIME_OF_COLUMN) * columns *
+                          (half_is_gelu(p->act.kind) ? HALF_GELU : 1),
+                 ends = HALF_TIME_OF_TILE + finish;
+    const double waiting = ceil_div(per, s->blocks) * (each * fmax(alone, together * stage) + ends),
+                 busy = per * each * stage + ends + (per - 1) * finish / 2,
+                 fetched = tiles * splits * each * (rows + columns) * LINE * HALF_TIME_OF_BYTE + ends,
+                 join = splits > 1 ? HALF_TIME_OF_JOIN + rows * columns * HALF_TIME_OF_PART : 0;
+    return fmax(fmax(waiting, busy), fetched) + join;
+}
+
+/* Of reading and writing memory once. */
+static double half_memory_time(const cuda_half_product *p)
+{
+    const double results = (double)p->rows * (double)p->columns;
+    return 2 *
+           ((double)p->rows * (double)p->channels + results * (p->has_residual ? 2 : 1) +
+            (double)p->columns * (double)p->channels * half_taps(p)) *
+           HALF_TIME_OF_MEMORY;
+}
+
+/* What lies outside of images comes as zeros; these are the limits of the engine's boxes. */
+static bool half_windows_fit(const cuda_half_product *p)
+{
+    bool fit = p->images > 0;
+    for (int i = 0; i < 2; i++) {
+        const int64_t last = (int64_t)(p->out[i] - 1) * p->stride[i] - p->begin[i],
+                      right = (int64_t)(p->kernel[i] - 1) * p->dilation[i], end = last + 1 - p->in[i];
+        fit = fit && p->begin[i] <= 127 && p->begin[i] >= -127 && right <= 255 && end >= -128 && end <= 127 &&
+              p->stride[i] >= 1 && p->stride[i] <= 8;
+    }
+    return fit;
+}
+
+bool cuda_half_product_activates(const cuda_half_product *p)
+{
+    return p->act.kind == GRT_ACT_NONE || p->act.kind == GRT_ACT_RELU || p->act.kind == GRT_ACT_CLIP ||
+           (half_is_gelu(p->act.kind) && p->across);
+}
+
+static bool half_fits(const cuda_half_product *p)
+{
+    enum { MOST = 1 << 30 };
+    return (p->dtype == GRT_DTYPE_FLOAT16 || p->dtype == GRT_DTYPE_BFLOAT16) &&
+           cuda_half_product_activates(p) && p->rows > 0 && p->rows < MOST && p->channels > 0 &&
+           p->channels < MOST && p->columns > 0 && p->columns < MOST && p->channels % VECTOR == 0 &&
+           p->columns % VECTOR == 0 && (double)p->rows * (double)p->columns < (double)MOST * GROUP_ROWS &&
+           half_steps(p) < MOST && (!p->is_windows || half_windows_fit(p));
+}
+
+/* Narrow forms have weights along the sum only; parts of a sum are not activated by GELU. */
+static bool half_form_fits(const cuda_half_product *p, const half_size *s, int splits)
+{
+    return (s->columns >= 64 || !p->across) &&
+           (splits == 1 || (s->splits && s->columns / 8 % splits == 0 && splits <= half_steps(p) &&
+                            !half_is_gelu(p->act.kind)));
+}
+
+bool cuda_half_product_plan(cuda_half_product *p)
+{
+    double best = INFINITY;
+    if (!half_fits(p))
+        return false;
+    for (int form = 0; form < FORMS; form++)
+        for (int splits = 1; splits <= HALF_MOST_SPLITS; splits *= 2) {
+            const half_size *s = &half_sizes[form];
+            const double time = half_form_fits(p, s, splits) ? half_time(p, s, splits) : INFINITY;
+            if (time < best) {
+                best = time;
+                p->form = form;
+                p->splits = splits;
+            }
+        }
+    p->time = HALF_TIME_OF_LAUNCH + fmax(best, half_memory_time(p));
+    p->is_long = p->time >= HALF_LONG;
+    return true;
+}
+
+/* Of the multiprocessors' time, that goes into results; small tiles are read more often. */
+static double half_fill(const cuda_half_product *p, double rows, double columns)
+{
+    const double tiles = ceil_div((double)p->rows, rows) * ceil_div((double)p->columns, columns),
+                 all = ceil_div(tiles, p->multiprocessors) * p->multiprocessors * rows * columns;
+    return (double)p->rows * (double)p->columns / all * (rows * columns < 128 * 192 ? 0.9 : 1);
+}
+
+bool cuda_half_product_fills_better(const cuda_half_product *p)
+{
+    static const double theirs[][2] = {{128, 256}, {256, 128}, {128, 192}, {128, 128}};
+    const half_size *s = &half_sizes[p->form];
+    double best = 0;
+    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
+        best = fmax(best, half_fill(p, theirs[i][0], theirs[i][1]));
+    return half_fill(p, s->groups * GROUP_ROWS, s->columns) >= 1.05 * best;
+}
+
+bool cuda_half_product_is_whole(const cuda_half_product *p)
+{
+    enum { LEAST_COLUMNS = 32 };
+    const double stages = half_steps(p) * DEPTH / (half_taps(p) * (double)p->channels),
+                 columns = ceil_div((double)p->columns, LEAST_COLUMNS) * LEAST_COLUMNS / (double)p->columns;
+    return stages * columns <= 1.25;
+}

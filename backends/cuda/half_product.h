@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of 16-bit matrices, and convolutions of one group with channels last, by wgmma (Hopper): what is
+ * added and the activation come in the same pass. */
+#ifndef GRT_BACKENDS_CUDA_HALF_PRODUCT_H
+#define GRT_BACKENDS_CUDA_HALF_PRODUCT_H
+
+#include "backends/cuda/cuda.h"
+#include "backends/cuda/half_plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* On the device that will run it. */
+void cuda_half_product_bind(cuda_half_product *p);
+grt_status cuda_half_product_run(const cuda_half_product *p, const cuda_half_args *args, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
