@@ -3,6 +3,7 @@
  * its first element, so that a large mean costs no digits. */
 #include "backends/cuda/group_norm.h"
 
+#include "backends/cuda/activate.cuh"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/walk.h"
 #include "src/base/checked.h"
@@ -20,6 +21,21 @@ struct moments {
 struct affine {
     float mean, factor, bias;
 };
+
+/* The usual activations have code of their own; the others share one. */
+enum applied { APPLIES_NONE, APPLIES_SILU, APPLIES_ANY };
+
+template <applied ACT>
+__device__ __forceinline__ float normalised(const affine &a, float x, const grt_act &act)
+{
+    const float y = (x - a.mean) * a.factor + a.bias;
+    if constexpr (ACT == APPLIES_SILU)
+        return y * cuda_sigmoid<float>(y);
+    else if constexpr (ACT == APPLIES_ANY)
+        return cuda_activate<float>(act, y);
+    else
+        return y;
+}
 
 /* What one thread adds up around a value of its own. */
 struct gathered {
@@ -78,7 +94,7 @@ __global__ void __launch_bounds__(THREADS)
         parts[row * g.shares + share] = {total, mean, squares};
 }
 
-template <class T>
+template <class T, applied ACT>
 __global__ void __launch_bounds__(THREADS)
     apply_first(const __grid_constant__ cuda_group_norm g, int64_t n, cuda_divisor pixels, const affine *by,
                 const T *x, T *y)
@@ -95,13 +111,13 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
             for (uint32_t k = 0; k < N; k++) {
                 const affine &f = k < left ? a : b;
-                out.v[k] = cuda_narrow<T, float>((cuda_widen(pack.v[k]) - f.mean) * f.factor + f.bias);
+                out.v[k] = cuda_narrow<T, float>(normalised<ACT>(f, cuda_widen(pack.v[k]), g.act));
             }
             ((cuda_vector<T> *)y)[i] = out;
         } else {
             for (uint32_t k = first; k < n; k++) {
                 const affine &f = k - first < left ? a : b;
-                y[k] = cuda_narrow<T, float>((cuda_widen(x[k]) - f.mean) * f.factor + f.bias);
+                y[k] = cuda_narrow<T, float>(normalised<ACT>(f, cuda_widen(x[k]), g.act));
             }
         }
     }
@@ -184,7 +200,7 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <class T>
+template <class T, applied ACT>
 __global__ void __launch_bounds__(THREADS)
     apply_last(const __grid_constant__ cuda_group_norm g, int64_t shares, const affine *by,
                const cuda_vector<T> *x, cuda_vector<T> *y)
@@ -208,8 +224,7 @@ __global__ void __launch_bounds__(THREADS)
         cuda_vector<T> out;
 #pragma unroll
         for (int k = 0; k < N; k++)
-            out.v[k] =
-                cuda_narrow<T, float>((cuda_widen(pack.v[k]) - mine[k].mean) * mine[k].factor + mine[k].bias);
+            out.v[k] = cuda_narrow<T, float>(normalised<ACT>(mine[k], cuda_widen(pack.v[k]), g.act));
         y[at + p * form.vectors] = out;
     }
 }
@@ -239,11 +254,26 @@ __global__ void __launch_bounds__(THREADS)
                                      cuda_load<float>(bias, g.bias_dtype, first + i)};
 }
 
+template <class T, applied ACT>
+void apply(const cuda_group_norm *g, const affine *by, const void *x, void *y, cudaStream_t stream)
+{
+    const int64_t n = g->batch * g->groups * g->per_group * g->pixels;
+    if (g->last) {
+        const int64_t at_once = form_of(*g, cuda_vector<T>::N).lanes * (int64_t)APPLIED_ROWS,
+                      shares = (g->pixels + at_once - 1) / at_once;
+        apply_last<T, ACT><<<(unsigned)(g->batch * shares), THREADS, 0, stream>>>(
+            *g, shares, by, (const cuda_vector<T> *)x, (cuda_vector<T> *)y);
+    } else {
+        apply_first<T, ACT><<<cuda_blocks(n / cuda_vector<T>::N + 1, THREADS), THREADS, 0, stream>>>(
+            *g, n, cuda_divisor_of(g->pixels), by, (const T *)x, (T *)y);
+    }
+}
+
 template <class T>
 void cuda_group_norm_launch(const cuda_group_norm *g, const void *x, const void *scale, const void *bias,
                             void *y, void *workspace, cudaStream_t stream)
 {
-    const int64_t rows = g->batch * g->groups, n = rows * g->per_group * g->pixels;
+    const int64_t rows = g->batch * g->groups;
     moments *parts = (moments *)workspace;
     affine *by = (affine *)(parts + rows * g->shares);
     if (g->last)
@@ -252,15 +282,12 @@ void cuda_group_norm_launch(const cuda_group_norm *g, const void *x, const void 
     else
         gather_first<T><<<(unsigned)(rows * g->shares), THREADS, 0, stream>>>(*g, (const T *)x, parts);
     conclude<<<cuda_blocks(rows * 32, THREADS), THREADS, 0, stream>>>(*g, parts, scale, bias, by);
-    if (g->last) {
-        const int64_t at_once = form_of(*g, cuda_vector<T>::N).lanes * (int64_t)APPLIED_ROWS,
-                      shares = (g->pixels + at_once - 1) / at_once;
-        apply_last<T><<<(unsigned)(g->batch * shares), THREADS, 0, stream>>>(
-            *g, shares, by, (const cuda_vector<T> *)x, (cuda_vector<T> *)y);
-    } else {
-        apply_first<T><<<cuda_blocks(n / cuda_vector<T>::N + 1, THREADS), THREADS, 0, stream>>>(
-            *g, n, cuda_divisor_of(g->pixels), by, (const T *)x, (T *)y);
-    }
+    if (g->act.kind == GRT_ACT_NONE)
+        apply<T, APPLIES_NONE>(g, by, x, y, stream);
+    else if (g->act.kind == GRT_ACT_SILU && g->act.a == 1)
+        apply<T, APPLIES_SILU>(g, by, x, y, stream);
+    else
+        apply<T, APPLIES_ANY>(g, by, x, y, stream);
 }
 
 } // namespace

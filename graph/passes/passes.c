@@ -46,7 +46,7 @@ static const unsigned char schedule[] = {
     /* chains of moves that begin or end at channels last, and parts of what has them */
     PASS_moves, PASS_dce, PASS_equal_parts, PASS_simplify, PASS_dce,
     /* residuals that lay behind a transpose until now */
-    PASS_epilogue, PASS_dce,
+    PASS_epilogue, PASS_norm_activation, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal
        now */
     PASS_rotary_pairs, PASS_rows, PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce,
