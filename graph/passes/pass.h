@@ -81,6 +81,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(slice_updates, 2, KEEPS, "write slices of tensors as such, not by an index for each element")       \
     X(symbolic_sizes, 1, KEEPS, "ask the model's inputs for sizes that they have")                        \
     X(dce, 1, KEEPS, "remove nodes whose results nobody uses")                                            \
+    X(stacks, 2, DROPS, "fold stacked values by themselves, without the stack")                           \
     X(quantised, 2, DROPS, "make integer steps of products and convolutions of 8-bit numbers")            \
     X(legalise, 0, KEEPS, "replace ops that the target has no kernel for by simpler ones")                \
     X(softmax, 2, DROPS, "find Softmax that is written out")                                              \
