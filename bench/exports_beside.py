@@ -55,7 +55,7 @@ def environment(args):
 
 def compiled(args, path, precision, half=False):
     plan = path.with_suffix(f".{precision}.grt")
-    run([args.bundle / "bin/graphc", "optimize", "--target", args.target, "--precision", "fp32" if half else precision, path, "-o", plan])
+    run([args.bundle / "bin/graphc", "optimize", "--target", args.target, *([] if half else ["--precision", precision]), path, "-o", plan])
     return plan
 
 
