@@ -110,6 +110,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(networks, 2, DROPS, "compute chains of small batched products in one go")                           \
     X(weight_rows, 2, KEEPS, "store constant weights of TF32 products as tensor cores read them")         \
     X(layout, 2, KEEPS, "lay convolution regions out with channels last")                                 \
+    X(whole_vectors, 2, KEEPS, "give convolutions filters of zeros until channels are whole vectors")     \
     X(equal_parts, 2, KEEPS, "move equal parts of a value, which are moved alike, all at once")           \
     X(norm_activation, 2, DROPS, "let norms of groups and images apply the activation behind them")       \
     X(rotary_pairs, 2, KEEPS, "rotate queries and keys in one step")                                      \

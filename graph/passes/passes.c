@@ -42,7 +42,7 @@ static const unsigned char schedule[] = {
     /* joined, with the constants that they have by now */
     PASS_merge_products, PASS_networks, PASS_dce, PASS_weight_rows,
     /* laid out, and transposes cancelled */
-    PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
+    PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce, PASS_whole_vectors, PASS_dce,
     /* chains of moves that begin or end at channels last, and parts of what has them */
     PASS_moves, PASS_dce, PASS_equal_parts, PASS_simplify, PASS_dce,
     /* residuals that lay behind a transpose until now */

@@ -37,6 +37,13 @@ START_TEST(norms_take_the_activation)
 }
 END_TEST
 
+/* Results stay the same. */
+START_TEST(as_by_two_steps)
+{
+    ir_text_check(GROUP "y = Swish h alpha=1.0\nout y\n", "norm_activation", "graphrt::GroupNormalization");
+}
+END_TEST
+
 START_TEST(one_activation_alone)
 {
     ir_module *m = ir_text("in x f32 2,8,5,5\nconst s f32 8\nconst b f32 8\n"
@@ -68,5 +75,5 @@ START_TEST(only_targets_that_gain)
 }
 END_TEST
 
-UNIT_SUITE(test_pass_norm_activation, NULL, NULL, norms_take_the_activation, one_activation_alone,
-           others_read_the_norm, only_targets_that_gain)
+UNIT_SUITE(test_pass_norm_activation, NULL, NULL, norms_take_the_activation, as_by_two_steps,
+           one_activation_alone, others_read_the_norm, only_targets_that_gain)
