@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan on one GPU, by the C interface: device time of runs back to back, wall time host to host, time to the first result.
 
-    device_run.py LIBGRAPHRT.SO PLAN INPUTS.npz [--device N] [--seconds S] [--save OUTPUTS.npz]
+    device_run.py LIBGRAPHRT.SO PLAN INPUTS.npz [--device N] [--seconds S] [--save OUTPUTS.npz] [--lock FILE]
 
 prints one JSON object. Inputs in0, in1, ... lie on the GPU, outputs stay there. device_ms: many runs enqueued on one stream between two events, so that what the
 host does to launch a run is hidden behind the one before, as in a CUDA graph that is replayed. wall_ms: inputs from host memory, outputs back to it.
+--lock: everything behind the load happens while FILE is locked, so that processes that share a GPU have it in turns.
 """
 import argparse
 import ctypes
+import fcntl
 import json
 import statistics
 import time
@@ -159,12 +161,16 @@ def main():
     p.add_argument("--device", type=int, default=0)
     p.add_argument("--seconds", type=float, default=0.5)
     p.add_argument("--save")
+    p.add_argument("--lock")
     args = p.parse_args()
     given = np.load(args.inputs)
     begin = time.perf_counter()
     session = Session(args.library, args.plan, args.device)
     load = time.perf_counter() - begin
     arrays = {name: np.ascontiguousarray(given[name]) for name in session.inputs}
+    if args.lock:
+        turn = open(args.lock, "w")  # released with the process
+        fcntl.flock(turn, fcntl.LOCK_EX)
     session.bind({name: host_tensor(a) for name, a in arrays.items()})
     begin = time.perf_counter()
     session.run()

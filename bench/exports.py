@@ -28,6 +28,8 @@ import catalogue_transformers  # noqa: F401
 import catalogue_layers  # noqa: F401
 import catalogue_more  # noqa: F401
 import catalogue_further  # noqa: F401
+import catalogue_papers  # noqa: F401
+import catalogue_steps  # noqa: F401
 from catalogue import CATALOGUE, installed, names
 
 EXPORTERS = {"dynamo": {"dynamo": True, "external_data": False, "verbose": False}, "script": {"dynamo": False, "opset_version": 18}}

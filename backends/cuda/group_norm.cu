@@ -3,6 +3,7 @@
  * its first element, so that a large mean costs no digits. */
 #include "backends/cuda/group_norm.h"
 
+#include "backends/cuda/activate.cuh"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/walk.h"
 #include "src/base/checked.h"
@@ -20,6 +21,22 @@ struct moments {
 struct affine {
     float mean, factor, bias;
 };
+
+__device__ __forceinline__ float normalised(const affine &a, float x)
+{
+    return (x - a.mean) * a.factor + a.bias;
+}
+
+/* y, with the activation if there is one, as N numbers of type T. */
+template <class T, bool ACTS, int N>
+__device__ __forceinline__ void finish(const grt_act &act, float (&y)[N], T *to)
+{
+    if constexpr (ACTS)
+        cuda_activate_all<T, N>(act, y);
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        to[k] = cuda_narrow<T, float>(y[k]);
+}
 
 /* What one thread adds up around a value of its own. */
 struct gathered {
@@ -78,7 +95,7 @@ __global__ void __launch_bounds__(THREADS)
         parts[row * g.shares + share] = {total, mean, squares};
 }
 
-template <class T>
+template <class T, bool ACTS>
 __global__ void __launch_bounds__(THREADS)
     apply_first(const __grid_constant__ cuda_group_norm g, int64_t n, cuda_divisor pixels, const affine *by,
                 const T *x, T *y)
@@ -92,16 +109,16 @@ __global__ void __launch_bounds__(THREADS)
         if (first + N <= n) {
             const cuda_vector<T> pack = ((const cuda_vector<T> *)x)[i];
             cuda_vector<T> out;
+            float v[N];
 #pragma unroll
-            for (uint32_t k = 0; k < N; k++) {
-                const affine &f = k < left ? a : b;
-                out.v[k] = cuda_narrow<T, float>((cuda_widen(pack.v[k]) - f.mean) * f.factor + f.bias);
-            }
+            for (uint32_t k = 0; k < N; k++)
+                v[k] = normalised(k < left ? a : b, cuda_widen(pack.v[k]));
+            finish<T, ACTS, N>(g.act, v, out.v);
             ((cuda_vector<T> *)y)[i] = out;
         } else {
             for (uint32_t k = first; k < n; k++) {
-                const affine &f = k - first < left ? a : b;
-                y[k] = cuda_narrow<T, float>((cuda_widen(x[k]) - f.mean) * f.factor + f.bias);
+                float v[1] = {normalised(k - first < left ? a : b, cuda_widen(x[k]))};
+                finish<T, ACTS, 1>(g.act, v, y + k);
             }
         }
     }
@@ -184,7 +201,7 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <class T>
+template <class T, bool ACTS>
 __global__ void __launch_bounds__(THREADS)
     apply_last(const __grid_constant__ cuda_group_norm g, int64_t shares, const affine *by,
                const cuda_vector<T> *x, cuda_vector<T> *y)
@@ -206,10 +223,11 @@ __global__ void __launch_bounds__(THREADS)
     for (int64_t p = begin + lane; p < end; p += form.lanes) {
         const cuda_vector<T> pack = x[at + p * form.vectors];
         cuda_vector<T> out;
+        float v[N];
 #pragma unroll
         for (int k = 0; k < N; k++)
-            out.v[k] =
-                cuda_narrow<T, float>((cuda_widen(pack.v[k]) - mine[k].mean) * mine[k].factor + mine[k].bias);
+            v[k] = normalised(mine[k], cuda_widen(pack.v[k]));
+        finish<T, ACTS, N>(g.act, v, out.v);
         y[at + p * form.vectors] = out;
     }
 }
@@ -239,11 +257,26 @@ __global__ void __launch_bounds__(THREADS)
                                      cuda_load<float>(bias, g.bias_dtype, first + i)};
 }
 
+template <class T, bool ACTS>
+void apply(const cuda_group_norm *g, const affine *by, const void *x, void *y, cudaStream_t stream)
+{
+    const int64_t n = g->batch * g->groups * g->per_group * g->pixels;
+    if (g->last) {
+        const int64_t at_once = form_of(*g, cuda_vector<T>::N).lanes * (int64_t)APPLIED_ROWS,
+                      shares = (g->pixels + at_once - 1) / at_once;
+        apply_last<T, ACTS><<<(unsigned)(g->batch * shares), THREADS, 0, stream>>>(
+            *g, shares, by, (const cuda_vector<T> *)x, (cuda_vector<T> *)y);
+    } else {
+        apply_first<T, ACTS><<<cuda_blocks(n / cuda_vector<T>::N + 1, THREADS), THREADS, 0, stream>>>(
+            *g, n, cuda_divisor_of(g->pixels), by, (const T *)x, (T *)y);
+    }
+}
+
 template <class T>
 void cuda_group_norm_launch(const cuda_group_norm *g, const void *x, const void *scale, const void *bias,
                             void *y, void *workspace, cudaStream_t stream)
 {
-    const int64_t rows = g->batch * g->groups, n = rows * g->per_group * g->pixels;
+    const int64_t rows = g->batch * g->groups;
     moments *parts = (moments *)workspace;
     affine *by = (affine *)(parts + rows * g->shares);
     if (g->last)
@@ -252,15 +285,10 @@ void cuda_group_norm_launch(const cuda_group_norm *g, const void *x, const void 
     else
         gather_first<T><<<(unsigned)(rows * g->shares), THREADS, 0, stream>>>(*g, (const T *)x, parts);
     conclude<<<cuda_blocks(rows * 32, THREADS), THREADS, 0, stream>>>(*g, parts, scale, bias, by);
-    if (g->last) {
-        const int64_t at_once = form_of(*g, cuda_vector<T>::N).lanes * (int64_t)APPLIED_ROWS,
-                      shares = (g->pixels + at_once - 1) / at_once;
-        apply_last<T><<<(unsigned)(g->batch * shares), THREADS, 0, stream>>>(
-            *g, shares, by, (const cuda_vector<T> *)x, (cuda_vector<T> *)y);
-    } else {
-        apply_first<T><<<cuda_blocks(n / cuda_vector<T>::N + 1, THREADS), THREADS, 0, stream>>>(
-            *g, n, cuda_divisor_of(g->pixels), by, (const T *)x, (T *)y);
-    }
+    if (g->act.kind == GRT_ACT_NONE)
+        apply<T, false>(g, by, x, y, stream);
+    else
+        apply<T, true>(g, by, x, y, stream);
 }
 
 } // namespace

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisation of groups of channels over many blocks: moments of shares of a group, joined, applied. */
+/* Normalisation of groups of channels over many blocks: moments of shares of a group, joined, applied, with
+ * an activation. */
 #ifndef GRT_BACKENDS_CUDA_GROUP_NORM_H
 #define GRT_BACKENDS_CUDA_GROUP_NORM_H
 
 #include "backends/cuda/cuda.h"
+#include "src/base/activation.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,6 +16,7 @@ typedef struct cuda_group_norm {
     int64_t batch, groups, per_group, pixels;
     float epsilon;
     int scale_dtype, bias_dtype;
+    grt_act act;    /* of the result */
     int64_t shares; /* of a group's elements or, with channels last, of an image's pixels; set by
                        cuda_group_norm_plan */
 } cuda_group_norm;

@@ -25,8 +25,8 @@ static int32_t having(const grt_tensor *const *in, int32_t n_in, const grt_tenso
     return bits;
 }
 
-/* The dims of the result, joined: their number, or -1 if there are more than three. The last one comes
- * first. */
+/* The dims of the result, joined: their number, or -1 if there are more than CUDA_POINTWISE_DIMS. The
+ * last one comes first. */
 static int32_t join_dims(const grt_tensor *const *in, int32_t n_in, const grt_tensor *out, int64_t *dims,
                          int32_t *bits)
 {
@@ -41,7 +41,7 @@ static int32_t join_dims(const grt_tensor *const *in, int32_t n_in, const grt_te
             dims[n - 1] *= out->dims[k];
             continue;
         }
-        if (n == 3)
+        if (n == CUDA_POINTWISE_DIMS)
             return -1;
         dims[n] = out->dims[k];
         bits[n++] = found;
@@ -54,8 +54,8 @@ bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt
 {
     enum { V = CUDA_POINTWISE_VECTOR };
     const int64_t n = grt_tensor_elements(out), most = (int64_t)1 << 30;
-    int64_t dims[3] = {1, 1, 1};
-    int32_t bits[3] = {0};
+    int64_t dims[CUDA_POINTWISE_DIMS] = {1, 1, 1, 1, 1};
+    int32_t bits[CUDA_POINTWISE_DIMS] = {0};
     if (n <= 0 || n >= most || n_in > CUDA_POINTWISE_INPUTS)
         return false;
     const int32_t joined = join_dims(in, n_in, out, dims, bits);
@@ -63,14 +63,16 @@ bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt
         return false;
     *form = (cuda_pointwise_form){.n_in = n_in,
                                   .out_dtype = out->dtype,
+                                  .dims = joined < 3 ? 3 : joined,
                                   .n = (uint32_t)(n / V),
                                   .inner = (uint32_t)(dims[0] / V),
-                                  .middle = (uint32_t)dims[1]};
+                                  .middle = (uint32_t)dims[1],
+                                  .further = {(uint32_t)dims[2], (uint32_t)dims[3]}};
     for (int32_t i = 0; i < n_in; i++) {
         form->in_dtype[i] = in[i]->dtype;
         if (grt_tensor_elements(in[i]) == 1)
             continue;
-        for (int32_t k = 0; k < 3; k++) { /* dims that are not there go with the last one that is */
+        for (int32_t k = 0; k < form->dims; k++) { /* dims that are not there go with the last one that is */
             const int32_t at = k < joined ? k : joined - 1;
             form->place[i] |= (uint8_t)((bits[at] >> i & 1) << k);
         }
@@ -78,16 +80,41 @@ bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt
     return true;
 }
 
-void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *key)
+void cuda_pointwise_sizes(const cuda_pointwise_form *form, cuda_pointwise_args *args)
+{
+    args->n = form->n;
+    args->inner = form->inner;
+    args->middle = form->middle;
+    memcpy(args->further, form->further, sizeof args->further);
+}
+
+/* Of an input of a form with more than three dims: a digit for each, the outermost first. */
+static void add_dims(const cuda_pointwise_form *form, int32_t input, grt_text *key)
+{
+    for (int32_t k = form->dims - 1; k >= 0; k--)
+        grt_text_add(key, "%d", form->place[input] >> k & 1);
+}
+
+static void add_place(const cuda_pointwise_form *form, int32_t input, grt_text *key)
 {
     static const char *const places[] = {"one",   "inner",       "middle",       "middle inner",
                                          "outer", "outer inner", "outer middle", "own"};
+    if (form->dims > 3)
+        add_dims(form, input, key);
+    else
+        grt_text_add(key, "%s", places[form->place[input]]);
+}
+
+void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *key)
+{
     size_t n, n_constants;
     const int64_t *program = grt_attr_ints(desc, "program", &n);
     const float *constants = grt_attr_floats(desc, "constants", &n_constants);
     grt_text_add(key, "generator=%d;in=", GENERATOR);
-    for (int32_t i = 0; i < form->n_in; i++)
-        grt_text_add(key, "%s%s %s", i ? "," : "", grt_dtype_name(form->in_dtype[i]), places[form->place[i]]);
+    for (int32_t i = 0; i < form->n_in; i++) {
+        grt_text_add(key, "%s%s ", i ? "," : "", grt_dtype_name(form->in_dtype[i]));
+        add_place(form, i, key);
+    }
     grt_text_add(key, ";out=%s;program=", grt_dtype_name(form->out_dtype));
     for (size_t i = 0; i < n; i += 4)
         grt_text_add(key, "%s%s %lld %lld %lld", i ? "," : "", grt_pointwise_info((int32_t)program[i])->name,
@@ -99,7 +126,7 @@ void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form
 }
 
 static const char arguments[] =
-    "struct arguments { const void *in[8]; void *out; unsigned n, inner, middle; };\n";
+    "struct arguments { const void *in[8]; void *out; unsigned n, inner, middle%s; };\n";
 
 static const char *pack_of(grt_dtype dtype)
 {
@@ -112,7 +139,7 @@ static const char *cuda_pointwise_source_element_of(grt_dtype dtype)
 }
 
 /* Where vector i of the result finds an input: a vector where it has the inner dim, else an element. */
-static const char *cuda_pointwise_source_place_of(uint8_t place)
+static const char *place_of_three(uint8_t place)
 {
     static const char *const at[] = {
         "0",
@@ -127,14 +154,43 @@ static const char *cuda_pointwise_source_place_of(uint8_t place)
     return at[place];
 }
 
+static const char *const size_of_dim[] = {"a.inner", "a.middle", "a.further[0]", "a.further[1]"};
+
+/* With more dims: x0, x1, ... are where vector i lies in each. */
+static void add_coordinates(const cuda_pointwise_form *form, grt_text *s)
+{
+    if (form->dims <= 3)
+        return;
+    grt_text_add(s, "    unsigned x%d = i;\n", form->dims - 1);
+    for (int32_t k = 0; k < form->dims - 1; k++)
+        grt_text_add(s, "    const unsigned x%d = x%d %% %s;\n    x%d /= %s;\n", k, form->dims - 1,
+                     size_of_dim[k], form->dims - 1, size_of_dim[k]);
+}
+
+static void add_index(const cuda_pointwise_form *form, uint8_t place, grt_text *s)
+{
+    if (form->dims <= 3 || place == (1 << form->dims) - 1) {
+        grt_text_add(s, "%s", form->dims <= 3 ? place_of_three(place) : "i");
+        return;
+    }
+    for (int32_t k = 0; k < form->dims; k++)
+        if (place >> k & 1)
+            grt_text_add(s, "(");
+    grt_text_add(s, "0");
+    for (int32_t k = form->dims - 1; k >= 0; k--)
+        if (place >> k & 1)
+            grt_text_add(s, " * %s + x%d)", k < form->dims - 1 ? size_of_dim[k] : "1", k);
+}
+
 static void add_loads(const cuda_pointwise_form *form, grt_text *s)
 {
     for (int32_t i = 0; i < form->n_in; i++) {
         const grt_dtype dtype = form->in_dtype[i];
         const char *type =
             form->place[i] & CUDA_PLACE_INNER ? pack_of(dtype) : cuda_pointwise_source_element_of(dtype);
-        grt_text_add(s, "    const %s in%d = ((const %s *)a.in[%d])[%s];\n", type, i, type, i,
-                     cuda_pointwise_source_place_of(form->place[i]));
+        grt_text_add(s, "    const %s in%d = ((const %s *)a.in[%d])[", type, i, type, i);
+        add_index(form, form->place[i], s);
+        grt_text_add(s, "];\n");
     }
 }
 
@@ -173,7 +229,8 @@ void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *f
     size_t n, n_constants;
     const int64_t *program = grt_attr_ints(desc, "program", &n);
     const float *constants = grt_attr_floats(desc, "constants", &n_constants);
-    grt_text_add(s, "%s%s", cuda_generated_beginning, arguments);
+    grt_text_add(s, "%s", cuda_generated_beginning);
+    grt_text_add(s, arguments, form->dims > 3 ? ", further[2]" : "");
     grt_text_add(s,
                  "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_POINTWISE_KERNEL
                  "(const __grid_constant__ arguments a)\n{\n",
@@ -183,6 +240,7 @@ void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *f
     grt_text_add(
         s, "    const unsigned i = blockIdx.x * %du + threadIdx.x;\n    if (i >= a.n)\n        return;\n",
         CUDA_POINTWISE_BLOCK);
+    add_coordinates(form, s);
     add_loads(form, s);
     grt_text_add(s, "    %s out;\n#pragma unroll\n    for (int j = 0; j < %d; j++) {\n",
                  pack_of(form->out_dtype), CUDA_POINTWISE_VECTOR);

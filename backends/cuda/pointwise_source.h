@@ -13,11 +13,18 @@
 extern "C" {
 #endif
 
-enum { CUDA_POINTWISE_INPUTS = 8, CUDA_POINTWISE_VECTOR = 8, CUDA_POINTWISE_BLOCK = 128 };
+enum {
+    CUDA_POINTWISE_INPUTS = 8,
+    CUDA_POINTWISE_VECTOR = 8,
+    CUDA_POINTWISE_BLOCK = 128,
+    CUDA_POINTWISE_DIMS = 5
+};
 #define CUDA_POINTWISE_KERNEL "pointwise" /* the name of the function */
 
 /* The result is seen as [outer, middle, inner]: its dims, joined where every input either has or repeats all
- * of them. Which of these three dims an input has; along the others its elements are repeated. */
+ * of them. Which of these dims an input has; along the others its elements are repeated. There are up to two
+ * dims more between outer and middle, as where two inputs have every other dim each; then bit k is dim k from
+ * the last. */
 enum {
     CUDA_PLACE_ONE = 0, /* there is one for all */
     CUDA_PLACE_INNER = 1,
@@ -30,19 +37,23 @@ typedef struct cuda_pointwise_form {
     int32_t n_in;
     grt_dtype in_dtype[CUDA_POINTWISE_INPUTS], out_dtype;
     uint8_t place[CUDA_POINTWISE_INPUTS];
+    int32_t dims;              /* 3 or more */
     uint32_t n, inner, middle; /* vectors in the result and in its inner dim; the middle dim */
+    uint32_t further[CUDA_POINTWISE_DIMS - 3]; /* dims behind the middle one, but the outermost */
 } cuda_pointwise_form;
 
 /* What a kernel is called with. */
 typedef struct cuda_pointwise_args {
     const void *in[CUDA_POINTWISE_INPUTS];
     void *out;
-    uint32_t n, inner, middle;
+    uint32_t n, inner, middle, further[CUDA_POINTWISE_DIMS - 3];
 } cuda_pointwise_args;
 
 /* False: no kernel is generated for such shapes. */
 bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt_tensor *out,
                             cuda_pointwise_form *form);
+/* Sizes for a call; the caller adds the data. */
+void cuda_pointwise_sizes(const cuda_pointwise_form *form, cuda_pointwise_args *args);
 /* The parts of a key that tell the kernel from others; behind grt_device_algo_key. */
 void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *key);
 /* CUDA C++ without headers. The desc is a valid program (grt_pointwise_check). */

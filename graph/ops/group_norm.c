@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalisations over groups of channels and over images. graphrt::GroupNormalization and
  * graphrt::InstanceNormalization have an attribute layout: "NHWC" if the input's dims are batch, spatial...,
- * channels. */
+ * channels; and an activation with its parameters alpha and beta, which is applied to the result. */
 #include "graph/ir/ir.h"
 #include "graph/ops/window.h"
 
@@ -118,6 +118,11 @@ static grt_status upgrade_instance_norm(ir_node *node, int32_t opset)
     {                                    \
         "layout", GRT_ATTR_STRING, false \
     }
+#define ACTIVATION                                                            \
+    {"activation", GRT_ATTR_STRING, false}, {"alpha", GRT_ATTR_FLOAT, false}, \
+    {                                                                         \
+        "beta", GRT_ATTR_FLOAT, false                                         \
+    }
 #define END            \
     {                  \
         NULL, 0, false \
@@ -127,9 +132,10 @@ static const op_attr group_attrs[] = {{"num_groups", GRT_ATTR_INT, true}, EPSILO
 
 static const op_attr instance_attrs[] = {EPSILON, END};
 
-static const op_attr group_last_attrs[] = {{"num_groups", GRT_ATTR_INT, true}, EPSILON, STASH, LAYOUT, END};
+static const op_attr group_last_attrs[] = {
+    {"num_groups", GRT_ATTR_INT, true}, EPSILON, STASH, LAYOUT, ACTIVATION, END};
 
-static const op_attr instance_last_attrs[] = {EPSILON, LAYOUT, END};
+static const op_attr instance_last_attrs[] = {EPSILON, LAYOUT, ACTIVATION, END};
 
 static const op_row rows[] = {
     {.domain = "",

@@ -6,6 +6,7 @@
  *
  * So does a product by weights of few bits, graphrt::WMatMul, whose inputs have other places. Each step is
  * made, the target is asked, and the step is taken back if there is no kernel for the result. */
+#include "graph/passes/epilogue.h"
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 #include "graph/ops/pointwise.h"
@@ -426,7 +427,7 @@ static bool clip_bounds(const ir_node *node, float *low, float *high)
     return *low <= *high;
 }
 
-static const char *activation_of(const ir_node *user, float *alpha, float *beta)
+const char *epilogue_activation_of(const ir_node *user, float *alpha, float *beta)
 {
     float params[PW_MAX_PARAMS] = {0};
     const int32_t function = grt_pointwise_function_of(&user->desc);
@@ -448,7 +449,7 @@ static bool is_gate(const ir_node *node)
            !ir_in(mul, 1)->type.data && rewrite_same_shape(&ir_in(mul, 0)->type, &ir_in(mul, 1)->type);
 }
 
-static void set_activation(ir_node *node, const char *name, float alpha, float beta)
+void epilogue_set_activation(ir_node *node, const char *name, float alpha, float beta)
 {
     ir_attr_set_string(node, "activation", name);
     ir_attr_set_float(node, "alpha", alpha);
@@ -458,11 +459,11 @@ static void set_activation(ir_node *node, const char *name, float alpha, float b
 static bool follow_activation(fusion *f, ir_node *user)
 {
     float alpha = 0, beta = 0;
-    const char *name = activation_of(user, &alpha, &beta);
+    const char *name = epilogue_activation_of(user, &alpha, &beta);
     if (!name || ir_in(user, 0) != f->node->out[0] || (!f->is_conv && is_gate(user)))
         return false;
     snapshot before = epilogue_take(f->node);
-    set_activation(f->node, name, alpha, beta);
+    epilogue_set_activation(f->node, name, alpha, beta);
     if (supported(f))
         return take_over(f, user);
     epilogue_restore(f->node, &before);
@@ -484,11 +485,11 @@ static bool follow_moved_activation(fusion *f)
         user = rewrite_only_user(value);
     }
     float alpha = 0, beta = 0;
-    const char *name = user && value != f->node->out[0] ? activation_of(user, &alpha, &beta) : NULL;
+    const char *name = user && value != f->node->out[0] ? epilogue_activation_of(user, &alpha, &beta) : NULL;
     if (!name || ir_in(user, 0) != value || user->graph != f->node->graph || is_gate(user))
         return false;
     snapshot before = epilogue_take(f->node);
-    set_activation(f->node, name, alpha, beta);
+    epilogue_set_activation(f->node, name, alpha, beta);
     if (supported(f) && rewrite_take_over_node(user, value)) {
         rewrite_forget_names(f->node->out[0], value);
         f->context->changed++;

@@ -80,24 +80,21 @@ static ir_value *partial_rotary_ints(ir_node *before, const int64_t *v, int64_t 
     return ir_constant_ints(before->graph, before->desc.name, v, n);
 }
 
-/* [batch, sequence, heads, size] as [batch, sequence, heads * size], rotated, and back, exchanged if need be.
- */
-static ir_value *rotated(pass_context *context, ir_node *before, const ir_node *rotary, const part *p,
-                         int64_t size, int64_t width)
+/* The source, cut to what is rotated or stays. */
+static ir_value *partial_rotary_cut(ir_node *before, const part *p, int64_t size)
 {
-    int64_t heads;
-    const grt_dims *dims = before->graph->module->dims;
-    if (!grt_dim_is_const(dims, p->source->type.dims[2], &heads))
-        return NULL;
-    ir_value *x = p->source;
-    if (p->from || !grt_dim_equals(dims, x->type.dims[HEADS - 1], size))
-        x = partial_rotary_put(before, "Slice", 4,
-                               (ir_value *[]){x, partial_rotary_ints(before, &p->from, 1),
-                                              partial_rotary_ints(before, (int64_t[]){p->from + size}, 1),
-                                              partial_rotary_ints(before, (int64_t[]){HEADS - 1}, 1)});
-    x = partial_rotary_put(
-        before, "Reshape", 2,
-        (ir_value *[]){x, partial_rotary_ints(before, (int64_t[]){0, 0, heads * size}, 3)});
+    if (!p->from && grt_dim_equals(before->graph->module->dims, p->source->type.dims[HEADS - 1], size))
+        return p->source;
+    return partial_rotary_put(before, "Slice", 4,
+                              (ir_value *[]){p->source, partial_rotary_ints(before, &p->from, 1),
+                                             partial_rotary_ints(before, (int64_t[]){p->from + size}, 1),
+                                             partial_rotary_ints(before, (int64_t[]){HEADS - 1}, 1)});
+}
+
+/* What rotates the first `width` numbers of each head of x; heads: 0 if dims of x say. */
+static ir_value *partial_rotary_rotate(pass_context *context, ir_node *before, const ir_node *rotary,
+                                       ir_value *x, int64_t heads, int64_t width)
+{
     ir_value *in[] = {x, ir_in(rotary, 1), ir_in(rotary, 2), ir_in(rotary, 3)};
     ir_node *node = x ? ir_node_create(before->graph, before, "", "RotaryEmbedding", before->desc.name,
                                        in[3] ? 4 : 3, in, 1)
@@ -105,13 +102,27 @@ static ir_value *rotated(pass_context *context, ir_node *before, const ir_node *
     if (!node)
         return NULL;
     ir_attrs_copy(node, rotary);
-    ir_attr_set_int(node, "num_heads", heads);
+    if (heads)
+        ir_attr_set_int(node, "num_heads", heads);
     ir_attr_set_int(node, "rotary_embedding_dim", width);
-    if (op_infer_node(node) != GRT_OK || !rewrite_supported(context, node, NULL))
+    return op_infer_node(node) == GRT_OK && rewrite_supported(context, node, NULL) ? node->out[0] : NULL;
+}
+
+/* [batch, sequence, heads, size] as [batch, sequence, heads * size], rotated, and back, exchanged. */
+static ir_value *rotated_behind(pass_context *context, ir_node *before, const ir_node *rotary, const part *p,
+                                int64_t size, int64_t width)
+{
+    int64_t heads;
+    if (!grt_dim_is_const(before->graph->module->dims, p->source->type.dims[2], &heads))
         return NULL;
-    ir_value *y = partial_rotary_put(
-        before, "Reshape", 2,
-        (ir_value *[]){node->out[0], partial_rotary_ints(before, (int64_t[]){0, 0, heads, size}, 4)});
+    ir_value *x =
+        partial_rotary_put(before, "Reshape", 2,
+                           (ir_value *[]){partial_rotary_cut(before, p, size),
+                                          partial_rotary_ints(before, (int64_t[]){0, 0, heads * size}, 3)});
+    ir_value *y =
+        partial_rotary_put(before, "Reshape", 2,
+                           (ir_value *[]){partial_rotary_rotate(context, before, rotary, x, heads, width),
+                                          partial_rotary_ints(before, (int64_t[]){0, 0, heads, size}, 4)});
     ir_node *back =
         y ? ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &y, 1) : NULL;
     if (!back)
@@ -120,7 +131,18 @@ static ir_value *rotated(pass_context *context, ir_node *before, const ir_node *
     return op_infer_node(back) == GRT_OK ? back->out[0] : NULL;
 }
 
-/* Heads are in front of positions in the result, and behind them in what is rotated. */
+/* [batch, heads, sequence, size] as it lies, as one token has it: its exchange is a view, which is gone by
+ * now. */
+static ir_value *rotated_in_place(pass_context *context, ir_node *before, const ir_node *rotary,
+                                  const part *p, int64_t size, int64_t width)
+{
+    const ir_value *x = ir_in(rotary, 0);
+    return x->type.rank == HEADS
+               ? partial_rotary_rotate(context, before, rotary, partial_rotary_cut(before, p, size), 0, width)
+               : NULL;
+}
+
+/* Heads are in front of positions in the result; in what is rotated behind them, or in front as well. */
 static void join(pass_context *context, ir_node *concat)
 {
     part turned = {0}, rest = {0};
@@ -129,10 +151,12 @@ static void join(pass_context *context, ir_node *concat)
         return;
     const ir_node *rotary = rotation_of(ir_in(concat, 0), &turned);
     if (!rotary || !read_part(ir_in(concat, 1), &rest) || turned.source != rest.source ||
-        turned.exchanged != rest.exchanged || !turned.exchanged || turned.to != rest.from)
+        turned.exchanged != rest.exchanged || turned.to != rest.from)
         return;
     ir_node *const previous = concat->prev;
-    ir_value *y = rotated(context, concat, rotary, &turned, rest.to - turned.from, turned.to - turned.from);
+    const int64_t size = rest.to - turned.from, width = turned.to - turned.from;
+    ir_value *y = turned.exchanged ? rotated_behind(context, concat, rotary, &turned, size, width)
+                                   : rotated_in_place(context, concat, rotary, &turned, size, width);
     if (y && rewrite_same_shape(&y->type, &concat->out[0]->type) && rewrite_replace_node(concat, y)) {
         context->changed++;
         return;

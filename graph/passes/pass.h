@@ -81,6 +81,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(slice_updates, 2, KEEPS, "write slices of tensors as such, not by an index for each element")       \
     X(symbolic_sizes, 1, KEEPS, "ask the model's inputs for sizes that they have")                        \
     X(dce, 1, KEEPS, "remove nodes whose results nobody uses")                                            \
+    X(stacks, 2, DROPS, "fold stacked values by themselves, without the stack")                           \
     X(quantised, 2, DROPS, "make integer steps of products and convolutions of 8-bit numbers")            \
     X(legalise, 0, KEEPS, "replace ops that the target has no kernel for by simpler ones")                \
     X(softmax, 2, DROPS, "find Softmax that is written out")                                              \
@@ -109,7 +110,9 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(networks, 2, DROPS, "compute chains of small batched products in one go")                           \
     X(weight_rows, 2, KEEPS, "store constant weights of TF32 products as tensor cores read them")         \
     X(layout, 2, KEEPS, "lay convolution regions out with channels last")                                 \
+    X(whole_vectors, 2, KEEPS, "give convolutions filters of zeros until channels are whole vectors")     \
     X(equal_parts, 2, KEEPS, "move equal parts of a value, which are moved alike, all at once")           \
+    X(norm_activation, 2, DROPS, "let norms of groups and images apply the activation behind them")       \
     X(rotary_pairs, 2, KEEPS, "rotate queries and keys in one step")                                      \
     X(rows, 2, DROPS, "compute element-wise ops around sums of rows in one go")                           \
     X(pointwise, 2, DROPS, "compute connected element-wise ops in one go")                                \

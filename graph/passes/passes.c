@@ -25,7 +25,7 @@ static const char *const names[] = {PASSES(X)};
 static const unsigned char schedule[] = {
     /* as imported */
     PASS_half_models, PASS_cse, PASS_fold, PASS_fold_if, PASS_slice_updates, PASS_simplify,
-    PASS_symbolic_sizes, PASS_dce,
+    PASS_symbolic_sizes, PASS_dce, PASS_stacks, PASS_dce,
     /* read, while weights are still 8-bit numbers */
     PASS_quantised, PASS_dce,
     /* what expansions left */
@@ -42,11 +42,11 @@ static const unsigned char schedule[] = {
     /* joined, with the constants that they have by now */
     PASS_merge_products, PASS_networks, PASS_dce, PASS_weight_rows,
     /* laid out, and transposes cancelled */
-    PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
+    PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce, PASS_whole_vectors, PASS_dce,
     /* chains of moves that begin or end at channels last, and parts of what has them */
     PASS_moves, PASS_dce, PASS_equal_parts, PASS_simplify, PASS_dce,
     /* residuals that lay behind a transpose until now */
-    PASS_epilogue, PASS_dce,
+    PASS_epilogue, PASS_norm_activation, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal
        now */
     PASS_rotary_pairs, PASS_rows, PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce,

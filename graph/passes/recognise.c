@@ -274,17 +274,33 @@ static bool find_layer_norm(pass_context *context, ir_node *node)
     return false;
 }
 
-/* x / rms(x), where it may be computed in float32 between two casts, as models of 16-bit floats do. */
-static ir_value *normalised_wide(ir_value *unit, double *out_epsilon)
+/* x / rms(x), where it may be computed in float32 between two casts, as models of 16-bit floats do. In a
+ * model that is narrowed to that type x may be float32 in the file: then *out_narrows. */
+static ir_value *normalised_wide(const pass_context *context, ir_value *unit, double *out_epsilon,
+                                 bool *out_narrows)
 {
     ir_node *narrow = ir_is_inner(unit) ? rewrite_producer(unit, "Cast") : NULL;
     ir_value *wide = narrow ? ir_in(narrow, 0) : unit;
     ir_value *x = ir_is_inner(wide) ? normalised(wide->producer, out_epsilon) : NULL;
+    *out_narrows = false;
     if (!x || !narrow)
         return x;
-    ir_node *widen = rewrite_producer(x, "Cast");
-    x = widen && x->type.dtype == GRT_DTYPE_FLOAT ? ir_in(widen, 0) : NULL;
-    return x && x->type.dtype == unit->type.dtype ? x : NULL;
+    ir_node *widen = x->type.dtype == GRT_DTYPE_FLOAT ? rewrite_producer(x, "Cast") : NULL;
+    ir_value *from = widen ? ir_in(widen, 0) : NULL;
+    if (from && from->type.dtype == unit->type.dtype)
+        return from;
+    *out_narrows = x->type.dtype == GRT_DTYPE_FLOAT && unit->type.dtype == GRT_DTYPE_FLOAT16 &&
+                   context->precision == GRT_PRECISION_FLOAT16;
+    return *out_narrows ? x : NULL;
+}
+
+static ir_value *recognise_narrowed(ir_node *before, ir_value *x, grt_dtype dtype)
+{
+    ir_node *cast = ir_node_create(before->graph, before, "", "Cast", before->desc.name, 1, &x, 1);
+    if (!cast)
+        return NULL;
+    ir_attr_set_int(cast, "to", dtype);
+    return op_infer_node(cast) == GRT_OK ? cast->out[0] : NULL;
 }
 
 /* x / rms(x) * w, from its last Mul; layer normalisation without a bias if x is y - mean(y). */
@@ -292,17 +308,22 @@ static bool find_rms_norm(pass_context *context, ir_node *node)
 {
     for (int32_t i = 0; i < 2; i++) {
         double epsilon;
+        bool narrows;
         ir_value *unit = ir_in(node, i), *scale = ir_in(node, 1 - i);
-        ir_value *x = unit ? normalised_wide(unit, &epsilon) : NULL;
-        if (!x || !is_last_dim_vector(scale, &x->type) || scale->type.dtype != x->type.dtype)
+        ir_value *x = unit ? normalised_wide(context, unit, &epsilon, &narrows) : NULL;
+        if (!x || !is_last_dim_vector(scale, &x->type) ||
+            scale->type.dtype != (narrows ? unit->type.dtype : x->type.dtype))
             continue;
-        ir_value *whole = x->n_uses == 3 ? centred(x) : NULL; /* twice in its square, once divided */
+        ir_value *whole =
+            x->n_uses == 3 && !narrows ? centred(x) : NULL; /* twice in its square, once divided */
+        ir_value *read = narrows ? recognise_narrowed(node, x, unit->type.dtype) : whole ? whole : x;
         ir_node *made =
-            ir_node_create(node->graph, node, "", whole ? "LayerNormalization" : "RMSNormalization",
-                           node->desc.name, 2, (ir_value *[]){whole ? whole : x, scale}, 1);
+            read ? ir_node_create(node->graph, node, "", whole ? "LayerNormalization" : "RMSNormalization",
+                                  node->desc.name, 2, (ir_value *[]){read, scale}, 1)
+                 : NULL;
         if (made)
             ir_attr_set_float(made, "epsilon", (float)epsilon);
-        return recognise_put(context, node, made);
+        return recognise_put(context, node, made); /* a cast that nobody reads is removed by `dce` */
     }
     return false;
 }

@@ -153,8 +153,8 @@ static void add_pointwise(const char *name, const int64_t *code, size_t n, const
     cuda_pointwise_source(&desc, &form, &source);
     add_source(k, CUDA_POINTWISE_KERNEL, &source);
     grt_text_release(&source);
-    k->args.pointwise =
-        (cuda_pointwise_args){.out = k->out, .n = form.n, .inner = form.inner, .middle = form.middle};
+    k->args.pointwise = (cuda_pointwise_args){.out = k->out};
+    cuda_pointwise_sizes(&form, &k->args.pointwise);
     for (int32_t i = 0; i < k->n_in; i++)
         k->args.pointwise.in[i] = in[i]->data;
     k->grid[0] = (form.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK;
@@ -197,6 +197,28 @@ static void pointwise_places(void)
         (void)add_in(k, dtypes[i % 3], 4, others[0].dims);
         (void)add_in(k, dtypes[i % 3], others[i].rank, others[i].dims);
         add_pointwise("places", code, 12, constants, 1, k);
+    }
+}
+
+/* Inputs that have other dims each, so that there are more than three places. */
+static void pointwise_further(void)
+{
+    static const struct {
+        int32_t rank;
+        int64_t dims[3][5]; /* of the inputs */
+    } cases[] = {
+        {4, {{2, 3, 5, 16}, {1, 3, 1, 16}, {2, 1, 5, 1}}},
+        {4, {{1, 3, 1, 16}, {2, 3, 5, 1}, {1, 1, 5, 16}}},
+        {4, {{2, 3, 1, 16}, {2, 1, 5, 16}, {1, 1, 1, 1}}},
+        {5, {{2, 1, 2, 1, 24}, {1, 3, 1, 7, 1}, {2, 3, 2, 7, 24}}},
+    };
+    static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16};
+    const int64_t code[] = {PW_Sub, 0, 1, -1, PW_Mul, 3, 2, -1};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kernel *k = begin("further places");
+        for (int j = 0; j < 3; j++)
+            (void)add_in(k, dtypes[i % 3], cases[i].rank, cases[i].dims[j]);
+        add_pointwise("further places", code, 8, NULL, 0, k);
     }
 }
 
@@ -397,6 +419,7 @@ static void add_all(void)
         if (grt_pointwise_info(opcode)->fusible)
             pointwise_function(opcode, dtypes[opcode % 3]);
     pointwise_places();
+    pointwise_further();
     int turn = 0;
     for (size_t c = 0; c < sizeof rows_cases / sizeof *rows_cases; c++)
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)

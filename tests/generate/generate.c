@@ -93,16 +93,22 @@ static void try_forms(void)
         {{.rank = 4, .dims = {2, 1, 1, 16}}, CUDA_PLACE_OUTER | CUDA_PLACE_INNER},
         {{.rank = 4, .dims = {1, 3, 5, 1}}, CUDA_PLACE_MIDDLE},
         {{.rank = 4, .dims = {2, 1, 1, 1}}, CUDA_PLACE_OUTER | CUDA_PLACE_MIDDLE},
-        {{.rank = 4, .dims = {1, 3, 1, 16}}, NO_FORM},
-        {{.rank = 4, .dims = {2, 1, 5, 1}}, NO_FORM},
+        {{.rank = 4, .dims = {1, 3, 1, 16}}, 5}, /* four places; bit k is dim k from the last */
+        {{.rank = 4, .dims = {2, 1, 5, 1}}, 10},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const grt_tensor *in[] = {&out, &cases[i].in};
         cuda_pointwise_form form = {0};
         const int found = cuda_pointwise_form_of(in, 2, &out, &form) ? form.place[1] : NO_FORM;
         result("form", found == cases[i].place ? NULL : "another one is wanted");
-        result("form", form.place[0] == CUDA_PLACE_OWN || found < 0 ? NULL : "the whole input has all dims");
+        result("form",
+               form.place[0] == (1 << form.dims) - 1 || found < 0 ? NULL : "the whole input has all dims");
     }
+    const grt_tensor long_out = {.dtype = GRT_DTYPE_FLOAT, .rank = 6, .dims = {2, 2, 2, 2, 2, 8}},
+                     every_other = {.dtype = GRT_DTYPE_FLOAT, .rank = 6, .dims = {2, 1, 2, 1, 2, 1}};
+    const grt_tensor *six[] = {&long_out, &every_other};
+    cuda_pointwise_form none;
+    result("form", cuda_pointwise_form_of(six, 2, &long_out, &none) ? "six places are too many" : NULL);
     const grt_tensor odd = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {63}}, *in = &odd;
     cuda_pointwise_form form;
     result("form", cuda_pointwise_form_of(&in, 1, &odd, &form) ? "63 elements are no whole vectors" : NULL);

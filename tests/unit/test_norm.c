@@ -151,8 +151,9 @@ static int64_t element_at(bool last, int64_t channels, int64_t pixels, int64_t b
     return last ? (b * pixels + p) * channels + c : (b * channels + c) * pixels + p;
 }
 
-static void check_groups(const char *op, bool last, int64_t channels, int64_t groups, int64_t h, int64_t w,
-                         int32_t threads)
+/* With ReLU where `relu`. */
+static void check_groups(const char *op, bool last, bool relu, int64_t channels, int64_t groups, int64_t h,
+                         int64_t w, int32_t threads)
 {
     const int64_t first_dims[] = {2, channels, h, w}, last_dims[] = {2, h, w, channels};
     const int64_t pixels = h * w, size = channels / groups;
@@ -162,7 +163,9 @@ static void check_groups(const char *op, bool last, int64_t channels, int64_t gr
     fill_floats(x, MOST, 5);
     fill_floats(scale, 40, 6);
     fill_floats(bias, 40, 7);
-    op_begin(&r, last ? "graphrt" : "", op);
+    op_begin(&r, last || relu ? "graphrt" : "", op);
+    if (relu)
+        op_string(&r, "activation", "Relu");
     if (!strcmp(op, "GroupNormalization"))
         op_int(&r, "num_groups", groups);
     if (last)
@@ -185,9 +188,9 @@ static void check_groups(const char *op, bool last, int64_t channels, int64_t gr
         }
         for (int64_t i = 0; i < size * pixels; i++) {
             const int64_t c = from + i / pixels, at = element_at(last, channels, pixels, b, c, i % pixels);
-            check_close(&r.out[0].t, at,
-                        ((double)x[at] - mean) / sqrt(square + (double)1e-5f) * (double)scale[c] +
-                            (double)bias[c]);
+            const double y =
+                ((double)x[at] - mean) / sqrt(square + (double)1e-5f) * (double)scale[c] + (double)bias[c];
+            check_close(&r.out[0].t, at, relu && y < 0 ? 0 : y);
         }
     }
     op_end(&r);
@@ -196,13 +199,15 @@ static void check_groups(const char *op, bool last, int64_t channels, int64_t gr
 START_TEST(group_norms)
 {
     for (int last = 0; last < 2; last++) {
-        check_groups("GroupNormalization", last, 6, 1, 5, 7, 1);
-        check_groups("GroupNormalization", last, 6, 2, 5, 7, 1);
-        check_groups("GroupNormalization", last, 6, 6, 5, 7, 2);
-        check_groups("InstanceNormalization", last, 6, 6, 5, 7, 1);
-        check_groups("GroupNormalization", last, 33, 3, 17, 16, 2);
-        check_groups("InstanceNormalization", last, 9, 9, 33, 31, 2);
-        check_groups("InstanceNormalization", last, 1, 1, 1, 3, 1);
+        check_groups("GroupNormalization", last, false, 6, 1, 5, 7, 1);
+        check_groups("GroupNormalization", last, false, 6, 2, 5, 7, 1);
+        check_groups("GroupNormalization", last, false, 6, 6, 5, 7, 2);
+        check_groups("InstanceNormalization", last, false, 6, 6, 5, 7, 1);
+        check_groups("GroupNormalization", last, false, 33, 3, 17, 16, 2);
+        check_groups("InstanceNormalization", last, false, 9, 9, 33, 31, 2);
+        check_groups("InstanceNormalization", last, false, 1, 1, 1, 3, 1);
+        check_groups("GroupNormalization", last, true, 33, 3, 17, 16, 2);
+        check_groups("InstanceNormalization", last, true, 6, 6, 5, 7, 1);
     }
 }
 END_TEST

@@ -38,6 +38,17 @@ START_TEST(another_part_stays)
 }
 END_TEST
 
+/* One token: heads are in front already. */
+START_TEST(heads_in_front)
+{
+    const char text[] =
+        "in x f32 2,3,1,12\nconst c f32 2,1,2\nconst s f32 2,1,2\nconst a0 i64 1 0\nconst a1 i64 1 4\n"
+        "const a2 i64 1 12\nconst last i64 1 3\np = Slice x a0 a1 last\nr = RotaryEmbedding p c s\n"
+        "q = Slice x a1 a2 last\ny = Concat r q axis=3\nout y\n";
+    ir_text_check(text, "partial_rotary", "Slice RotaryEmbedding Slice RotaryEmbedding");
+}
+END_TEST
+
 Suite *suite_test_pass_partial_rotary(void);
 Suite *suite_test_pass_partial_rotary(void)
 {
@@ -45,6 +56,7 @@ Suite *suite_test_pass_partial_rotary(void)
     TCase *tests = tcase_create("pass_partial_rotary");
     tcase_add_loop_test(tests, a_leading_part, 0, 2);
     tcase_add_test(tests, another_part_stays);
+    tcase_add_test(tests, heads_in_front);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exported decompositions of activations and normalisations are recognised. */
+#include "graph/passes/rewrite.h"
 #include "tests/unit/ir_text.h"
 
 #include <check.h>
@@ -223,6 +224,42 @@ START_TEST(rms_norm_between_casts)
 }
 END_TEST
 
+/* Where the file is float32 in front of it, and the model is narrowed, the norm reads what it is narrowed to.
+ */
+START_TEST(rms_norm_before_a_cast)
+{
+    for (int narrows = 0; narrows < 2; narrows++) {
+        ir_module *module = ir_text("in x f32 3,3\n"
+                                    "in w f16 3\n"
+                                    "const ax i64 1 -1\n"
+                                    "const e f32 - 0.01\n"
+                                    "q = Mul x x\n"
+                                    "m = ReduceMean q ax\n"
+                                    "a = Add m e\n"
+                                    "s = Sqrt a\n"
+                                    "r = Reciprocal s\n"
+                                    "u = Mul x r\n"
+                                    "n = Cast u to=10\n"
+                                    "y = Mul w n\n"
+                                    "out y\n");
+        const grt_target target = ir_text_target();
+        pass_context context = {.module = module,
+                                .target = &target,
+                                .level = 2,
+                                .precision = narrows ? GRT_PRECISION_FLOAT16 : 0};
+        ck_assert_int_eq(pass_recognise(&context), GRT_OK);
+        if (narrows) {
+            const ir_node *norm = ir_text_node(module, "RMSNormalization", 0);
+            ck_assert_ptr_nonnull(rewrite_producer(ir_in(norm, 0), "Cast"));
+            ck_assert_int_eq(norm->out[0]->type.dtype, GRT_DTYPE_FLOAT16);
+        } else {
+            ck_assert_int_eq(context.changed, 0);
+        }
+        ir_module_release(module);
+    }
+}
+END_TEST
+
 START_TEST(another_axis_is_no_rms_norm)
 {
     ir_text_check("in x f32 3,3\n"
@@ -288,6 +325,7 @@ Suite *suite_test_pass_recognise(void)
     tcase_add_test(tc, a_factor_along_another_dim_stays);
     tcase_add_test(tc, a_result_that_others_use_stops_it);
     tcase_add_test(tc, rms_norm_between_casts);
+    tcase_add_test(tc, rms_norm_before_a_cast);
     tcase_add_test(tc, another_axis_is_no_rms_norm);
     tcase_add_test(tc, unit_rows_of_float16);
     suite_add_tcase(suite, tc);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GroupNormalization and InstanceNormalization: statistics per group of channels, scale and bias per channel.
- * With channels last (domain graphrt, float32 only) the sums of all channels are made side by side. */
+ * With channels last (domain graphrt, float32 only) the sums of all channels are made side by side. There an
+ * activation may follow. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
+#include "backends/cpu/epilogue.h"
 #include "backends/cpu/norm.h"
 #include "backends/cpu/workspace.h"
 #include "backends/shared/norm.h"
@@ -14,7 +16,8 @@
 
 typedef struct group_shape {
     grt_group_norm norm;
-    bool plain;                /* float32 throughout */
+    bool plain; /* float32 throughout */
+    grt_act act;
     size_t sums, mean, factor; /* channels last: offsets into the workspace */
 } group_shape;
 
@@ -32,6 +35,12 @@ static bool group_norm_is_float(const grt_reshape *r)
            r->in[GRT_NORM_BIAS]->dtype == GRT_DTYPE_FLOAT;
 }
 
+static bool group_norm_supports(const grt_kernel_node *node, grt_text *why)
+{
+    grt_act act;
+    return grt_act_read(node->desc, &act, why);
+}
+
 static grt_status group_norm_reshape(grt_reshape *r)
 {
     group_shape *s = calloc(1, sizeof *s);
@@ -43,6 +52,7 @@ static grt_status group_norm_reshape(grt_reshape *r)
         return status;
     }
     s->plain = group_norm_is_float(r);
+    grt_act_read(r->desc, &s->act, NULL);
     r->shape = s;
     if (s->norm.last) {
         const int64_t images = r->in[0]->dims[0], channels = s->norm.groups * s->norm.channels;
@@ -215,28 +225,39 @@ static void run_last(const grt_run *r, const group_shape *shape)
     }
 }
 
-static grt_status group_norm_run(const grt_run *r)
+static void run_first(const grt_run *r, const group_shape *s)
 {
-    const group_shape *s = r->shape;
     const grt_group_norm *norm = &s->norm;
-    if (grt_tensor_elements(r->out[0]) == 0)
-        return GRT_OK;
-    if (norm->last) {
-        run_last(r, s);
-        return GRT_OK;
-    }
 #pragma omp parallel for num_threads(r->threads) if (norm->rows * norm->channels * norm->pixels > CPU_GRAIN)
     for (int64_t row = 0; row < norm->rows; row++)
         if (s->plain)
             group_norm_run_row(r, norm, row);
         else
             group_norm_run_row_exact(r, norm, row);
+}
+
+static grt_status group_norm_run(const grt_run *r)
+{
+    const group_shape *s = r->shape;
+    const grt_group_norm *norm = &s->norm;
+    if (grt_tensor_elements(r->out[0]) == 0)
+        return GRT_OK;
+    if (norm->last)
+        run_last(r, s);
+    else
+        run_first(r, s);
+    if (s->act.kind != GRT_ACT_NONE) { /* float32, as all kernels with an activation */
+        const grt_epilogue e = {.rows = norm->rows, .cols = norm->channels * norm->pixels, .act = s->act};
+        grt_epilogue_run(&e, r->out[0]->data, r->threads);
+    }
     return GRT_OK;
 }
 
 #define LIFE  .reshape = group_norm_reshape, .release_shape = free, .run = group_norm_run
 #define PLAIN .domain = "", .types = {CPU_FLOATS, CPU_FLOATS, CPU_FLOATS}, LIFE
-#define LAST  .domain = "graphrt", .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)}, LIFE
+#define LAST                                                                        \
+    .domain = "graphrt", .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)}, \
+    .supports = group_norm_supports, LIFE
 
 static const grt_kernel_row rows[] = {
     {.op = "GroupNormalization", PLAIN},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GroupNormalization and InstanceNormalization: a group of channels of one image, over many blocks
- * (group_norm.h) or a block each. In domain graphrt, channels may be last. */
+ * (group_norm.h) or a block each. In domain graphrt, channels may be last, and an activation may follow. */
+#include "backends/cuda/activate.cuh"
 #include "backends/cuda/group_norm.h"
 #include "backends/cuda/number.cuh"
 #include "backends/shared/norm.h"
@@ -40,10 +41,17 @@ __global__ void __launch_bounds__(THREADS)
         for (int64_t i = threadIdx.x; i < n; i += THREADS) {
             const int64_t channel = first + (LAST ? i % s.channels : i / s.pixels);
             const W v = (cuda_widen(x[at(i)]) - mean) * inverse;
-            y[at(i)] = cuda_narrow<T, W>(v * cuda_load<W>(scale, shape.scale_dtype, channel) +
-                                         cuda_load<W>(bias, shape.bias_dtype, channel));
+            const W scaled = v * cuda_load<W>(scale, shape.scale_dtype, channel) +
+                             cuda_load<W>(bias, shape.bias_dtype, channel);
+            y[at(i)] = cuda_narrow<T, W>(cuda_activate<W>(shape.shares.act, scaled));
         }
     }
+}
+
+static bool cuda_group_norm_supports(const grt_kernel_node *node, grt_text *why)
+{
+    grt_act act;
+    return grt_act_read(node->desc, &act, why);
 }
 
 static grt_status cuda_group_norm_reshape(grt_reshape *r)
@@ -58,8 +66,10 @@ static grt_status cuda_group_norm_reshape(grt_reshape *r)
     }
     s->scale_dtype = r->in[GRT_NORM_SCALE]->dtype;
     s->bias_dtype = r->in[GRT_NORM_BIAS]->dtype;
-    s->shares = {s->norm.last,   r->in[0]->dims[0],      s->norm.groups, s->norm.channels,
-                 s->norm.pixels, (float)s->norm.epsilon, s->scale_dtype, s->bias_dtype};
+    s->shares = {s->norm.last,     r->in[0]->dims[0], s->norm.groups,
+                 s->norm.channels, s->norm.pixels,    (float)s->norm.epsilon,
+                 s->scale_dtype,   s->bias_dtype,     {GRT_ACT_NONE, 0, 0}};
+    grt_act_read(r->desc, &s->shares.act, NULL);
     s->spread = cuda_group_norm_plan(&s->shares, r->in[0]->dtype,
                                      ((const cuda_device *)r->device)->prop.multiProcessorCount);
     if (s->spread)
@@ -89,10 +99,11 @@ static grt_status run_cuda_group_norm(const grt_run *r)
     return GRT_OK;
 }
 
-#define GROUP(in, name)                                                                       \
-    {                                                                                         \
-        .domain = in, .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},  \
-        .reshape = cuda_group_norm_reshape, .release_shape = free, .run = run_cuda_group_norm \
+#define GROUP(in, name)                                                                                  \
+    {                                                                                                    \
+        .domain = in, .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},             \
+        .supports = cuda_group_norm_supports, .reshape = cuda_group_norm_reshape, .release_shape = free, \
+        .run = run_cuda_group_norm                                                                       \
     }
 
 static const grt_kernel_row rows[] = {

@@ -352,7 +352,7 @@ grt_status cuda_pointwise_group_reshape(grt_reshape *r)
         free(sh);
         return status;
     }
-    sh->fast = sh->formed && ((const program *)r->state)->n_registers <= FAST_KEPT;
+    sh->fast = sh->formed && sh->form.dims <= 3 && ((const program *)r->state)->n_registers <= FAST_KEPT;
     if (sh->fast)
         plan_fast(sh->form, &sh->plan);
     cuda_walk_broadcast(&sh->walk, r->out[0], r->n_in, r->in);
@@ -374,9 +374,7 @@ grt_status cuda_pointwise_group_launch_generated(const shape *sh, cudaKernel_t g
     cuda_pointwise_args args = {};
     memcpy(args.in, o.in, sizeof args.in);
     args.out = o.out;
-    args.n = sh->form.n;
-    args.inner = sh->form.inner;
-    args.middle = sh->form.middle;
+    cuda_pointwise_sizes(&sh->form, &args);
     void *list[] = {&args};
     CUDA_TRY(overlap_launch_code(begins_early(r), generated,
                                  dim3((args.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK),
