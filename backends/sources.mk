@@ -202,6 +202,7 @@ cuda_files += backends/cuda/watch.h
 cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
 cuda_files += backends/cuda/wheels.h backends/cuda/wheels.c
 cuda_files += backends/cuda/packing.h backends/cuda/packing.c
+cuda_files += backends/cuda/conv_weights.h backends/cuda/conv_weights.c
 cuda_files += backends/cuda/number.cuh
 cuda_files += backends/cuda/lane_exchange.cuh
 cuda_files += backends/cuda/max_bytes.cuh

@@ -6,6 +6,7 @@
  * by a copy into the workspace. Windows, types and sizes that cuDNN refuses run on a plain kernel, one thread
  * per result. */
 #include "backends/cuda/conv_patches.h"
+#include "backends/cuda/conv_weights.h"
 #include "backends/cuda/copy.h"
 #include "backends/cuda/depthwise.h"
 #include "backends/cuda/dnn_conv.h"
@@ -16,7 +17,6 @@
 #include "backends/cuda/grouped_windows.h"
 #include "backends/cuda/half_node.h"
 #include "backends/cuda/number.cuh"
-#include "backends/cuda/packing.h"
 #include "backends/cuda/lt_start.h"
 #include "backends/cuda/pixel_product.h"
 
@@ -34,14 +34,7 @@ typedef struct conv_state {
     bool tf32;
     int64_t groups;
     grt_act act;
-    void *weights;  /* device copy with channels last, or NULL: the input has them as they are wanted */
-    bool turned;    /* the input itself has channels last: the plan was made so */
-    bool ready;     /* channels last, wherever they are; always, as ONNX has them, where that is the same */
-    bool depthwise; /* one filter a channel */
-    void
-        *rows; /* device copy, padded to whole vectors, for windows that become rows (half_node.h); or NULL */
-    void *filters; /* of these a device copy for our own kernel, [window, channels]; NULL on a device that is
-                      only described */
+    cuda_conv_weights weights;
 } conv_state;
 
 /* Three spatial dims always, leading ones of size 1. */
@@ -103,115 +96,9 @@ static bool cuda_conv_fused_supports(const grt_kernel_node *node, grt_text *why)
 static void cuda_conv_destroy(void *data)
 {
     conv_state *state = (conv_state *)data;
-    if (state && state->weights)
-        cudaFree(state->weights);
-    if (state && state->filters)
-        cudaFree(state->filters);
-    if (state && state->rows)
-        cudaFree(state->rows);
+    if (state)
+        cuda_conv_weights_destroy(&state->weights);
     free(state);
-}
-
-/* [channels, 1, window] to [window, channels], on the host. */
-static void window_first(const char *from, char *to, int64_t channels, int64_t taps, size_t size)
-{
-    for (int64_t t = 0; t < taps; t++)
-        for (int64_t c = 0; c < channels; c++)
-            memcpy(to + (t * channels + c) * (int64_t)size, from + (c * taps + t) * (int64_t)size, size);
-}
-
-static grt_status cuda_conv_upload(grt_device *device, const char *host, size_t bytes, void **out_data)
-{
-    GRT_TRY(cuda_alloc(device, bytes, out_data));
-    return cuda_upload_now(device, *out_data, host, bytes);
-}
-
-/* Constants that cuDNN reads with channels last. */
-static bool reads_turned(const grt_kernel_node *node)
-{
-    const grt_tensor *w = &node->in[1];
-    return grt_channels_last(node->desc) && w->data && w->rank >= 3 && w->dtype != GRT_DTYPE_DOUBLE &&
-           grt_tensor_bytes(w) > 0;
-}
-
-static bool one_filter_a_channel(const conv_state *state, const grt_tensor *w)
-{
-    return !state->transposed && state->groups == w->dims[0] && w->dims[1] == 1 && w->rank <= 4;
-}
-
-static grt_status upload_weights(const grt_kernel_node *node, conv_state *state)
-{
-    const grt_tensor *w = &node->in[1];
-    const size_t bytes = grt_tensor_bytes(w);
-    const bool filters = one_filter_a_channel(state, w);
-    if (grt_node_packing(node, 1)) {
-        state->turned = cuda_packing_is(&node->packing[1], w) && !filters;
-        return state->turned ? GRT_OK
-                             : grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN,
-                                           "the weights are packed as '%s', which this convolution does not "
-                                           "read; make the plan again "
-                                           "with graphc optimize",
-                                           node->packing[1].format);
-    }
-    state->depthwise = filters;
-    if (cuda_is_described(node->device) || (!filters && !cuda_packing_differs(w)))
-        return GRT_OK;
-    char *turned = (char *)malloc(bytes);
-    if (!turned)
-        return grt_fail_memory(bytes);
-    if (filters)
-        window_first((const char *)w->data, turned, w->dims[0], grt_dims_product(w->dims, 2, w->rank),
-                     grt_dtype_size(w->dtype));
-    else
-        cuda_packing_turn(w, turned);
-    const grt_status status =
-        cuda_conv_upload(node->device, turned, bytes, filters ? &state->filters : &state->weights);
-    free(turned);
-    return status;
-}
-
-/* [out_channels, window, channels], each filter padded by zeros. */
-static grt_status upload_rows(const grt_kernel_node *node, conv_state *state)
-{
-    const grt_tensor *w = &node->in[1];
-    const size_t size = grt_dtype_size(w->dtype), bytes = grt_tensor_bytes(w);
-    const int64_t length = cuda_half_row_length(w), out = w->dims[0];
-    const size_t filter = bytes / (size_t)out, padded = (size_t)length * size;
-    const bool turn = !grt_node_packing(node, 1) && cuda_packing_differs(w);
-    char *rows = (char *)calloc((size_t)out, padded), *turned = turn ? (char *)malloc(bytes) : NULL;
-    grt_status status = rows && (turned || !turn) ? GRT_OK : grt_fail_memory(padded * (size_t)out);
-    if (status == GRT_OK && turn)
-        cuda_packing_turn(w, turned);
-    for (int64_t i = 0; status == GRT_OK && i < out; i++)
-        memcpy(rows + (size_t)i * padded, (turn ? turned : (const char *)w->data) + (size_t)i * filter,
-               filter);
-    if (status == GRT_OK)
-        status = cuda_conv_upload(node->device, rows, padded * (size_t)out, &state->rows);
-    free(turned);
-    free(rows);
-    return status;
-}
-
-static bool wants_rows(const grt_kernel_node *node, const conv_state *state)
-{
-    const grt_tensor *w = &node->in[1];
-    return !cuda_is_described(node->device) && cuda_half_on(&((const cuda_device *)node->device)->prop) &&
-           (w->dtype == GRT_DTYPE_FLOAT16 || w->dtype == GRT_DTYPE_BFLOAT16) && !state->transposed &&
-           state->groups == 1 && w->rank >= 3 && w->rank <= 4 && cuda_half_row_length(w) > 0;
-}
-
-static grt_status cuda_conv_pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing,
-                                 void **out_data)
-{
-    const grt_tensor *w = &node->in[1];
-    if (i != 1 || !reads_turned(node) || !cuda_packing_differs(w))
-        return GRT_OK;
-    *out_data = malloc(grt_tensor_bytes(w));
-    if (!*out_data)
-        return grt_fail_memory(grt_tensor_bytes(w));
-    cuda_packing_turn(w, *out_data);
-    cuda_packing_describe(w, out_packing);
-    return GRT_OK;
 }
 
 /* cuDNN plans products of half floats and of TF32 with cuBLASLt, most often. */
@@ -237,15 +124,11 @@ static grt_status cuda_conv_create(const grt_kernel_node *node, void **out_state
     begin_products(node, state);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
         grt_act_read(node->desc, &state->act, NULL);
-    if (reads_turned(node)) {
-        grt_status status = upload_weights(node, state);
-        if (status == GRT_OK && wants_rows(node, state))
-            status = upload_rows(node, state);
-        if (status != GRT_OK) {
-            cuda_conv_destroy(state);
-            return status;
-        }
-        state->ready = true;
+    const grt_status status =
+        cuda_conv_weights_create(node, state->transposed, state->groups, &state->weights);
+    if (status != GRT_OK) {
+        cuda_conv_destroy(state);
+        return status;
     }
     *out_state = state;
     return GRT_OK;
@@ -270,7 +153,7 @@ static void cuda_conv_describe(const grt_reshape *r, conv_geometry *g)
     cpu_window_read(r->desc, spatial, x->dims + at, y->dims + at, w->dims + 2, state->transposed, &window);
     g->last = state->last;
     g->transposed = state->transposed;
-    g->turned = state->turned;
+    g->turned = state->weights.turned;
     g->groups = state->groups;
     g->batch = x->dims[0];
     g->in_channels = x->dims[state->last ? x->rank - 1 : 1];
@@ -321,7 +204,8 @@ static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_sh
 {
     const conv_geometry *g = &s->g;
     cuda_depthwise *d = &s->depthwise;
-    if (!state->depthwise || g->in_channels != g->groups || g->out_channels != g->groups || !is_plane(g))
+    if (!state->weights.depthwise || g->in_channels != g->groups || g->out_channels != g->groups ||
+        !is_plane(g))
         return false;
     *d = {};
     d->dtype = dtype;
@@ -342,7 +226,7 @@ static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_sh
 static bool describe_grouped(const conv_state *state, grt_dtype dtype, int multiprocessors, conv_shape *s)
 {
     const conv_geometry *g = &s->g;
-    if (!state->ready || state->depthwise || g->transposed || g->groups < 2 || !is_plane(g) ||
+    if (!state->weights.ready || state->weights.depthwise || g->transposed || g->groups < 2 || !is_plane(g) ||
         (dtype == GRT_DTYPE_FLOAT && !state->tf32))
         return false;
     cuda_grouped_taps *t = &s->grouped;
@@ -361,7 +245,7 @@ static bool describe_grouped(const conv_state *state, grt_dtype dtype, int multi
 static bool describe_windows(const conv_state *state, grt_dtype dtype, int multiprocessors, conv_shape *s)
 {
     const conv_geometry *g = &s->g;
-    if (!state->ready || state->depthwise || g->transposed || g->groups < 2 ||
+    if (!state->weights.ready || state->weights.depthwise || g->transposed || g->groups < 2 ||
         g->in_channels != g->out_channels || !is_plane(g) || !g->last)
         return false;
     cuda_grouped_windows *c = &s->windows;
@@ -396,7 +280,7 @@ static bool describe_few_pixels(const conv_state *state, grt_dtype dtype, conv_s
     const conv_geometry *g = &s->g;
     s->few_pixels = {dtype, g->batch * g->out[0] * g->out[1] * g->out[2], g->in_channels, g->out_channels,
                      state->act};
-    return state->ready && cuda_conv_is_product(g) && cuda_few_pixels_fits(&s->few_pixels);
+    return state->weights.ready && cuda_conv_is_product(g) && cuda_few_pixels_fits(&s->few_pixels);
 }
 
 /* cuDNN applies the other activations itself, and has only slow engines for channels that are no whole
@@ -408,7 +292,7 @@ static bool describe_product(const grt_reshape *r, conv_shape *s)
     s->product = {r->in[0]->dtype, g->batch * g->out[0] * g->out[1] * g->out[2],
                   g->in_channels,  g->out_channels,
                   state->act,      ((const cuda_device *)r->device)->prop.multiProcessorCount};
-    return state->ready && cuda_conv_is_product(g) && !(r->n_in > RESIDUAL && r->in[RESIDUAL]) &&
+    return state->weights.ready && cuda_conv_is_product(g) && !(r->n_in > RESIDUAL && r->in[RESIDUAL]) &&
            ((state->act.kind != GRT_ACT_NONE && state->act.kind != GRT_ACT_RELU) ||
             !cuda_pixel_product_is_whole(&s->product)) &&
            cuda_pixel_product_fits(&s->product);
@@ -447,7 +331,7 @@ static bool describe_few(const grt_reshape *r, conv_shape *s)
     const conv_state *state = (const conv_state *)r->state;
     const conv_geometry *g = &s->g;
     cuda_few_channels *c = &s->few;
-    if (!state->ready || g->transposed || g->groups != 1 || !is_plane(g) || is_patches(g) ||
+    if (!state->weights.ready || g->transposed || g->groups != 1 || !is_plane(g) || is_patches(g) ||
         (r->n_in > RESIDUAL && r->in[RESIDUAL]))
         return false;
     *c = {};
@@ -474,8 +358,8 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
 {
     const conv_geometry *g = &s->g;
     *c = {};
-    if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->ready) || g->batch <= 0 || g->in_channels <= 0 ||
-        g->groups <= 0)
+    if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->weights.ready) || g->batch <= 0 ||
+        g->in_channels <= 0 || g->groups <= 0)
         return false;
     c->dtype = dtype;
     c->tf32 = state->tf32;
@@ -573,9 +457,9 @@ static bool describe_half(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
     const cudaDeviceProp *prop = &((const cuda_device *)r->device)->prop;
-    if (!state->ready || s->g.transposed || !cuda_half_on(prop) ||
+    if (!state->weights.ready || s->g.transposed || !cuda_half_on(prop) ||
         !cuda_half_of_conv(r, prop->multiProcessorCount, &s->half) ||
-        (s->half.gathers && !state->rows && !cuda_is_described(r->device)))
+        (s->half.gathers && !state->weights.rows && !cuda_is_described(r->device)))
         return false;
     s->patches = s->half.cuts;
     s->copy = s->patches || s->half.gathers;
@@ -731,11 +615,9 @@ template <class T> static void launch_pad(const conv_shape *s, const void *x, vo
     pad<T><<<cuda_blocks(s->n_padded, THREADS), THREADS, 0, stream>>>(*s, (const T *)x, (T *)to);
 }
 
-/* As they are wanted. */
-static const void *cuda_conv_weights_of(const grt_run *r)
+static const void *conv_weights_in(const grt_run *r)
 {
-    const conv_state *state = (const conv_state *)r->state;
-    return state->weights ? state->weights : r->in[1]->data;
+    return cuda_conv_weights_of(&((const conv_state *)r->state)->weights, r->in[1]->data);
 }
 
 static char *cuda_conv_workspace(const grt_run *r)
@@ -746,7 +628,7 @@ static char *cuda_conv_workspace(const grt_run *r)
 static grt_status run_half(const grt_run *r, const conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
-    cuda_half_args args = {r->in[0]->data, s->half.gathers ? state->rows : cuda_conv_weights_of(r),
+    cuda_half_args args = {r->in[0]->data, s->half.gathers ? state->weights.rows : conv_weights_in(r),
                            grt_run_data(r, BIAS), grt_run_data(r, RESIDUAL), r->out[0]->data};
     char *rows = cuda_conv_workspace(r);
     if (s->half.gathers)
@@ -763,7 +645,7 @@ static grt_status run_plan(const grt_run *r, const conv_shape *s)
     char *workspace = cuda_conv_workspace(r);
     cuda_dnn_args args = {};
     args.x = r->in[0]->data;
-    args.w = cuda_conv_weights_of(r);
+    args.w = conv_weights_in(r);
     args.bias = s->bias ? grt_run_data(r, BIAS) : NULL;
     args.residual = s->residual ? grt_run_data(r, RESIDUAL) : NULL;
     args.y = r->out[0]->data;
@@ -788,15 +670,15 @@ static bool run_own(const grt_run *r, const conv_shape *s)
     void *y = r->out[0]->data;
     cudaStream_t stream = (cudaStream_t)r->stream;
     if (s->is_depthwise)
-        return cuda_depthwise_run(&s->depthwise, x, state->filters, bias, residual, y, stream);
+        return cuda_depthwise_run(&s->depthwise, x, state->weights.filters, bias, residual, y, stream);
     if (s->is_windows)
-        return cuda_grouped_windows_run(&s->windows, x, cuda_conv_weights_of(r), bias, residual, y, stream);
+        return cuda_grouped_windows_run(&s->windows, x, conv_weights_in(r), bias, residual, y, stream);
     if (s->is_few)
-        return cuda_few_channels_run(&s->few, x, cuda_conv_weights_of(r), bias, y, stream);
+        return cuda_few_channels_run(&s->few, x, conv_weights_in(r), bias, y, stream);
     if (s->is_product)
-        return cuda_pixel_product_run(&s->product, x, cuda_conv_weights_of(r), bias, y, stream);
+        return cuda_pixel_product_run(&s->product, x, conv_weights_in(r), bias, y, stream);
     if (s->is_few_pixels)
-        cuda_few_pixels_run(&s->few_pixels, x, cuda_conv_weights_of(r), bias, residual, y, stream);
+        cuda_few_pixels_run(&s->few_pixels, x, conv_weights_in(r), bias, residual, y, stream);
     return s->is_few_pixels;
 }
 
@@ -816,7 +698,7 @@ static grt_status cuda_conv_run(const grt_run *r)
     if (s->plan) {
         GRT_TRY(run_plan(r, s));
     } else if (!s->is_grouped ||
-               !cuda_grouped_taps_run(&s->grouped, r->in[0]->data, cuda_conv_weights_of(r), r->out[0]->data,
+               !cuda_grouped_taps_run(&s->grouped, r->in[0]->data, conv_weights_in(r), r->out[0]->data,
                                       r->workspace, (cudaStream_t)r->stream)) {
         CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_direct<T>(s, r));
         CUDA_LAUNCHED();
@@ -833,8 +715,8 @@ static grt_status cuda_conv_run(const grt_run *r)
     return cuda_epilogue_run(&e, r->out[0]->data, (cudaStream_t)r->stream);
 }
 
-#define LIFE                                                                          \
-    .pack = cuda_conv_pack, .create = cuda_conv_create, .destroy = cuda_conv_destroy, \
+#define LIFE                                                                                  \
+    .pack = cuda_conv_weights_pack, .create = cuda_conv_create, .destroy = cuda_conv_destroy, \
     .reshape = cuda_conv_reshape, .release_shape = cuda_conv_release_shape, .run = cuda_conv_run
 
 static const grt_kernel_row rows[] = {
