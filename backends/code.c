@@ -291,7 +291,7 @@ static bool take_back(grt_code *code)
 }
 
 /* The state is LOOKING; the lock is held before and after, not meanwhile. */
-static void look(grt_code *code, const grt_code_request *request)
+static void code_look_up(grt_code *code, const grt_code_request *request)
 {
     grt_codes *codes = code->codes;
     pthread_mutex_unlock(&codes->lock);
@@ -328,7 +328,7 @@ static void bring_about(grt_code *code, const grt_code_request *request)
                 return;
             looked = true;
             code_set_state(code, LOOKING, code->origin);
-            look(code, request);
+            code_look_up(code, request);
             break;
         case QUEUED:
             if (request->when != GRT_CODE_FIRST)

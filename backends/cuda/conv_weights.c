@@ -45,7 +45,7 @@ static bool has_filter_for_each_channel(const grt_tensor *w, bool transposed, in
     return !transposed && groups == w->dims[0] && w->dims[1] == 1 && w->rank <= 4;
 }
 
-static grt_status take_packed(const grt_kernel_node *node, bool filters, cuda_conv_weights *out)
+static grt_status conv_weights_take_packed(const grt_kernel_node *node, bool filters, cuda_conv_weights *out)
 {
     out->turned = cuda_packing_is(&node->packing[W], &node->in[W]) && !filters;
     return out->turned ? GRT_OK
@@ -111,7 +111,7 @@ grt_status cuda_conv_weights_create(const grt_kernel_node *node, bool transposed
     const bool filters = has_filter_for_each_channel(w, transposed, groups),
                packed = grt_node_packing(node, W) != NULL;
     if (packed)
-        GRT_TRY(take_packed(node, filters, out));
+        GRT_TRY(conv_weights_take_packed(node, filters, out));
     out->depthwise = filters && !packed;
     if (!packed && !cuda_is_described(node->device) && (filters || cuda_packing_differs(w)))
         GRT_TRY(upload_turned(node, filters, out));

@@ -22,7 +22,7 @@ static void pause_briefly(void)
 }
 
 /* Without the lock. */
-static void look(grt_worker *w)
+static void linger_look(grt_worker *w)
 {
     double now = grt_now_ms(), until = now + linger_ms;
     int seen = GRT_LINGER_NOTHING;
@@ -42,7 +42,7 @@ static void linger(grt_worker *w)
     pool->one_lingers = w->lingers = true;
     atomic_store_explicit(&w->called, GRT_LINGER_NOTHING, memory_order_relaxed);
     pthread_mutex_unlock(&pool->lock);
-    look(w);
+    linger_look(w);
     pthread_mutex_lock(&pool->lock);
     pool->one_lingers = w->lingers = false;
 }
