@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* gettid */
 #include "src/base/background.h"
 
 #include <pthread.h>
@@ -61,11 +60,11 @@ static void background_drop(queued *q)
     free(q);
 }
 
-/* Behind everybody else, who have something to wait for. */
+/* Behind everybody else, who have something to wait for. To Linux, 0 is this thread. */
 static void lower_priority(void)
 {
     enum { NICE = 10 };
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+    (void)setpriority(PRIO_PROCESS, 0, NICE);
 }
 
 static void *do_jobs(void *arg)
