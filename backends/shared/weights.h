@@ -20,7 +20,8 @@ enum {
     GRT_WEIGHTS_SCALE,
     GRT_WEIGHTS_ZERO,
     GRT_WEIGHTS_BIAS,
-    GRT_WEIGHTS_RESIDUAL
+    GRT_WEIGHTS_RESIDUAL,
+    GRT_WEIGHTS_NORM
 };
 
 /* y = x * dequantised(w): w is a matrix of k rows and n columns. */

@@ -110,6 +110,8 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(weight_rows, 2, KEEPS, "store constant weights of TF32 products as tensor cores read them")         \
     X(layout, 2, KEEPS, "lay convolution regions out with channels last")                                 \
     X(equal_parts, 2, KEEPS, "move equal parts of a value, which are moved alike, all at once")           \
+    X(weight_steps, 2, DROPS,                                                                             \
+      "let products by weights of 4 bits normalise their input and gate their result")                    \
     X(rotary_pairs, 2, KEEPS, "rotate queries and keys in one step")                                      \
     X(rows, 2, DROPS, "compute element-wise ops around sums of rows in one go")                           \
     X(pointwise, 2, DROPS, "compute connected element-wise ops in one go")                                \
