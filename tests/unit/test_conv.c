@@ -635,7 +635,6 @@ START_TEST(memory_is_bounded_for_wide_convolutions)
 }
 END_TEST
 
-/* holes: some values are NaN, which maxima leave out. */
 static int64_t column_major(int64_t flat, const int64_t *dims, int32_t n)
 {
     int64_t index[MOST], at = 0;
@@ -645,6 +644,7 @@ static int64_t column_major(int64_t flat, const int64_t *dims, int32_t n)
     return at;
 }
 
+/* holes: some values are NaN, which maxima leave out. */
 static void check_pool(const window *chosen, uint32_t seed, bool max, bool last, grt_dtype dtype, bool holes)
 {
     const window w = *chosen;
