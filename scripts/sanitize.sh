@@ -55,6 +55,7 @@ if ! works; then
 fi
 step "configuring $build/" configure_build || exit 1
 if [ "$list" = thread ]; then
+    export GRAPHRUN=$top/$build/graphrun # what processes of pools run
     step "generating sources" make -C "$build" generated || exit 1
     step "building" make -C "$build" -j"$(nproc)" examples/threads graphrun libgraphrt-mirror.so tests/soak/soak || exit 1
     step "building the unit tests" make -C "$build" -j"$(nproc)" tests/unit/unit || exit 1
