@@ -210,12 +210,19 @@ static int use_log(sqlite3 *db)
     return code == SQLITE_BUSY || code == SQLITE_LOCKED ? SQLITE_OK : code;
 }
 
-/* SQLite gives its other files the mode of this one. If it cannot be made, SQLite says why. */
+/* SQLite gives its other files the mode of this one. It gets its name when it is closed: POSIX locks are the
+ * process's, and closing a descriptor of the file would end those of a thread that writes to it already. Where
+ * that fails (a file system without links), SQLite makes the file, or says why it cannot. */
 static void make_private(const char *path)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd >= 0)
+    char *unnamed = db_join(path, ".XXXXXX");
+    const int fd = unnamed ? mkostemp(unnamed, O_CLOEXEC) : -1; /* of mode 0600 */
+    if (fd >= 0) {
         close(fd);
+        (void)!link(unnamed, path); /* never over another's */
+        unlink(unnamed);
+    }
+    free(unnamed);
 }
 
 grt_status grt_db_open_to_write(const char *path, const char *tables, sqlite3 **out_db)

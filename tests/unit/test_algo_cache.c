@@ -227,6 +227,55 @@ START_TEST(many_writers_at_once)
 }
 END_TEST
 
+/* ---- the first writers ---- */
+
+enum { FIRST_WRITERS = 4, NEW_FILES = 100 };
+
+static void *write_one_row(void *arg)
+{
+    const int who = *(int *)arg;
+    char key[64];
+    grt_device_algos a;
+    grt_algo_cache *cache = algo_open(&a);
+    snprintf(key, sizeof key, "op=A;who=%d;", who);
+    algo_put(&a, key, "x", GRT_CHOICE_HEURISTIC);
+    grt_algo_cache_save(cache);
+    grt_algo_cache_release(cache);
+    return NULL;
+}
+
+/* A thread that makes the file must not take away the locks of another that has begun to write to it: POSIX
+ * locks belong to the process, and closing any descriptor of the file ends them. */
+START_TEST(first_writers_at_once)
+{
+    for (int round = 0; round < NEW_FILES; round++) {
+        pthread_t threads[FIRST_WRITERS];
+        int who[FIRST_WRITERS];
+        pid_t pid = fork();
+        for (int t = 0; t < FIRST_WRITERS; t++) {
+            who[t] = t + (pid == 0) * FIRST_WRITERS;
+            pthread_create(&threads[t], NULL, write_one_row, &who[t]);
+        }
+        for (int t = 0; t < FIRST_WRITERS; t++)
+            pthread_join(threads[t], NULL);
+        if (pid == 0)
+            _exit(0);
+        int status;
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_int_eq(status, 0);
+        grt_device_algos a;
+        grt_algo_cache *cache = algo_open(&a);
+        for (int t = 0; t < 2 * FIRST_WRITERS; t++) {
+            char key[64];
+            snprintf(key, sizeof key, "op=A;who=%d;", t);
+            ck_assert_msg(!strcmp(algo_get(&a, key), "x"), "round %d: the row of writer %d is gone", round, t);
+        }
+        grt_algo_cache_release(cache);
+        ck_assert_int_eq(unlink(algo_path), 0);
+    }
+}
+END_TEST
+
 /* ---- killed in the middle ---- */
 
 enum { GROUP = 5 };
@@ -344,6 +393,7 @@ Suite *suite_test_algo_cache(void)
     tcase_add_test(tests, another_process_is_noticed);
     tcase_add_test(tests, switched_off);
     tcase_add_test(tests, a_miss_knows_its_nearest);
+    tcase_add_test(tests, first_writers_at_once);
     tcase_add_test(tests, many_writers_at_once);
     tcase_add_test(tests, killed_in_the_middle);
     suite_add_tcase(suite, tests);
