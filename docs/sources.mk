@@ -86,6 +86,7 @@ nobase_dist_doc_DATA += examples/npy.h
 nobase_dist_doc_DATA += examples/pool.c
 nobase_dist_doc_DATA += examples/processes.c
 nobase_dist_doc_DATA += examples/latency.c
+nobase_dist_doc_DATA += examples/weights.c
 nobase_dist_doc_DATA += examples/memory.c
 nobase_dist_doc_DATA += examples/profile.c
 nobase_dist_doc_DATA += examples/service.c

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # One complete program per problem; each uses the public header and the shared library only. Built with the rest, not installed.
-noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool examples/processes examples/service examples/state examples/stop examples/streams examples/trace examples/profile examples/memory examples/latency
+noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool examples/processes examples/service examples/state examples/stop examples/streams examples/trace examples/profile examples/memory examples/latency examples/weights
 examples_digits_SOURCES = examples/digits.c examples/npy.c examples/npy.h
 examples_digits_LDADD = libgraphrt.la
 examples_threads_SOURCES = examples/threads.c
@@ -23,6 +23,8 @@ examples_memory_SOURCES = examples/memory.c
 examples_memory_LDADD = libgraphrt.la
 examples_latency_SOURCES = examples/latency.c
 examples_latency_LDADD = libgraphrt.la
+examples_weights_SOURCES = examples/weights.c
+examples_weights_LDADD = libgraphrt.la -lpthread
 examples_streams_SOURCES = examples/streams.c
 examples_streams_LDADD = libgraphrt.la
 examples_stop_SOURCES = examples/stop.c

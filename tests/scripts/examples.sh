@@ -49,6 +49,10 @@ in_time() { examples/latency "$digits/digits.onnx" "$@" | grep -qE '^in time \([
 check "requests with deadlines beside others on the CPU" in_time cpu 200 20000
 check "requests with deadlines beside others on a device" in_time mirror:0 200 20000
 check "requests that are all late" in_time cpu 50 0.000001
+replaced() { examples/weights "$digits/digits.onnx" "$@" | grep -qE '^2 weights replaced [0-9]+ times: [1-9][0-9]* results of one set, [1-9][0-9]* of the other, 0 of neither$'; }
+check "weights replaced while the CPU serves" replaced fc.weight,fc.bias cpu 200
+check "weights replaced while a device serves" replaced fc.weight,fc.bias mirror:0 200
+refuse 1 "weights that are none" examples/weights "$digits/digits.onnx" none
 check "the slowest steps" sh -c "examples/profile '$digits/digits.onnx' cpu 5 | grep -q '^ *[0-9.]* ms  Conv conv1'"
 refuse 2 "state of an input that is none" ./graphc optimize "$scratch/recurrent.onnx" --state h_next=none -o "$scratch/none.grt"
 
@@ -65,7 +69,7 @@ refuse 2 "a custom operator without its library" ./graphrun "$scratch/window.grt
 refuse 2 "its own rule speaks" ./graphrun --custom-ops "$window" "$model" --shape signal=2x2
 refuse 2 "a library that is none" ./graphrun --custom-ops "$model" "$model"
 
-for example in digits threads dynamic_shapes pool service state stop streams trace profile memory latency; do
+for example in digits threads dynamic_shapes pool service state stop streams trace profile memory latency weights; do
     refuse 2 "$example says how it is used" examples/$example
 done
 refuse 1 "a missing model is an error" examples/threads "$scratch/none.grt"

@@ -268,7 +268,8 @@ START_TEST(first_writers_at_once)
         for (int t = 0; t < 2 * FIRST_WRITERS; t++) {
             char key[64];
             snprintf(key, sizeof key, "op=A;who=%d;", t);
-            ck_assert_msg(!strcmp(algo_get(&a, key), "x"), "round %d: the row of writer %d is gone", round, t);
+            ck_assert_msg(!strcmp(algo_get(&a, key), "x"), "round %d: the row of writer %d is gone", round,
+                          t);
         }
         grt_algo_cache_release(cache);
         ck_assert_int_eq(unlink(algo_path), 0);
