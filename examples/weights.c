@@ -4,9 +4,10 @@
  *
  *     weights MODEL NAME[,NAME...] [DEVICE [TIMES]]
  *
- * One thread replaces the weights of those names, which are initializers of float32, TIMES times; another runs
- * the model meanwhile. Each result must be that of one set or of the other: all weights of a call change
- * together, and a run that has begun ends with the ones that it began with. Inputs are a ramp, unknown dims 1.
+ * One thread replaces the weights of those names, which are initializers of float32, TIMES times; another
+ * runs the model meanwhile. Each result must be that of one set or of the other: all weights of a call change
+ * together, and a run that has begun ends with the ones that it began with. Inputs are a ramp, unknown
+ * dims 1.
  */
 #include <graphrt/graphrt.h>
 
