@@ -20,30 +20,45 @@ def newest(name):
     return found[-1] if found else None
 
 
-def speed(summary):
-    for key, s in summary.items():
+def speed(result, precision, aim):
+    isa = ", as on AVX2" if result["benchmark"].endswith("_avx2") else ""
+    for key, s in result["summary"].items():
         if key.startswith("threads_"):
-            yield (f"time beside ONNX Runtime, {key[8:]} thread(s), {s['models']} models, fp32",
-                   f"geometric mean {s['geomean']:.2f}, worst {s['worst']:.2f} ({s['worst_model']})", "<= 0.70, none above 1.0")
+            threads = f"{key[8:]} thread{'' if key == 'threads_1' else 's'}"
+            models = len({row["model"] for row in result["rows"]})
+            yield (f"time beside ONNX Runtime, {threads}, {models} models, {precision}{isa}",
+                   f"geometric mean {s['geomean']:.2f}, worst {s['worst']:.2f} ({s['worst_model']})", aim)
 
 
-def startup(summary):
+def float32_speed(result):
+    return speed(result, "fp32", "<= 0.70, none above 1.0")
+
+
+def quantised_speed(result):
+    return speed(result, "8 bits", "<= 0.80, none above 1.1")
+
+
+def startup(result):
+    summary = result["summary"]
     yield ("start to first output, ResNet-50: ONNX Runtime's load + first run over our whole process",
            f"{summary['first_output_times_less']:.1f} times less", "4 times")
     yield "loading the plan beside import + optimise", f"{summary['plan_times_faster']:.1f} times faster", "10 times"
 
 
-def memory(summary):
+def memory(result):
+    summary = result["summary"]
     yield "peak memory beside weights + arena + 40 MB, worst of five models", f"{summary['worst_above_mb']:+.0f} MB", "<= 0"
 
 
-def compile_time(summary):
+def compile_time(result):
+    summary = result["summary"]
     yield "`graphc optimize` of ResNet-50", f"{summary['resnet50_s']:.2f} s", "2 s"
     yield "`graphc optimize` of 1,000 branches", f"{summary['parallel_fcn_s']:.2f} s", "2 s"
     yield "growth of that with nodes, 10k to 50k", f"exponent {summary['growth']['10k_to_50k']:.2f}", "near 1"
 
 
-def host_overhead(summary):
+def host_overhead(result):
+    summary = result["summary"]
     yield "host time a step", f"{summary['chain_ns_per_step']:.0f} ns", ""
 
 
@@ -130,11 +145,12 @@ def cpu_exports(result):
 
 def main():
     lines, notes = ["| measured | result | aim |", "|---|---|---|"], set()
-    for name, rows in (("cpu_speed", speed), ("startup", startup), ("memory", memory), ("compile_time", compile_time),
+    for name, rows in (("cpu_speed", float32_speed), ("cpu_speed_avx2", float32_speed), ("quantised_speed", quantised_speed),
+                       ("quantised_speed_avx2", quantised_speed), ("startup", startup), ("memory", memory), ("compile_time", compile_time),
                        ("host_overhead", host_overhead)):
         result = newest(name)
         if result:
-            lines += [f"| {what} | {found} | {aim} |" for what, found, aim in rows(result["summary"])]
+            lines += [f"| {what} | {found} | {aim} |" for what, found, aim in rows(result)]
             machine, versions = result["machine"], result["versions"]
             notes.add(f"{result['date'][:10]}: {machine['cores']} cores of {machine['cpu']}, {machine['memory_gib']:.0f} GiB, "
                       f"{machine['system']}, oneDNN {versions['onednn']}, ONNX Runtime {versions.get('onnxruntime', '-')}.")
