@@ -211,8 +211,8 @@ static int use_log(sqlite3 *db)
 }
 
 /* SQLite gives its other files the mode of this one. It gets its name when it is closed: POSIX locks are the
- * process's, and closing a descriptor of the file would end those of a thread that writes to it already. Where
- * that fails (a file system without links), SQLite makes the file, or says why it cannot. */
+ * process's, and closing a descriptor of the file would end those of a thread that writes to it already.
+ * Where that fails (a file system without links), SQLite makes the file, or says why it cannot. */
 static void make_private(const char *path)
 {
     char *unnamed = db_join(path, ".XXXXXX");
