@@ -84,6 +84,7 @@ graph_SOURCES += graph/passes/layout_moves.c
 graph_SOURCES += graph/passes/legalise.c
 graph_SOURCES += graph/passes/merge_products.c
 graph_SOURCES += graph/passes/networks.c
+graph_SOURCES += graph/passes/small_steps.h graph/passes/small_steps.c
 graph_SOURCES += graph/passes/merge_gathers.c
 graph_SOURCES += graph/passes/rotary_pairs.c
 graph_SOURCES += graph/passes/merge_projections.c
