@@ -92,18 +92,11 @@ void grt_codes_release(grt_codes *codes)
 /* With the lock. */
 static grt_code *code_find_or_add(grt_codes *codes, const char *key)
 {
-    const size_t length = strlen(key);
     grt_code *c;
-    HASH_FIND(hh, codes->table, key, length, c);
-    if (c || !(c = calloc(1, sizeof *c + length + 1)))
-        return c;
-    memcpy(c->key, key, length + 1);
-    c->codes = codes;
-    HASH_ADD_KEYPTR(hh, codes->table, c->key, length, c);
-    if (GRT_HASH_HAS(c))
-        return c;
-    free(c);
-    return NULL;
+    GRT_HASH_FIND_OR_ADD(codes->table, key, c);
+    if (c)
+        c->codes = codes;
+    return c;
 }
 
 /* ---- finding and making ---- */

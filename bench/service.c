@@ -9,7 +9,7 @@
  * together, beside what their time-slices would give; single rows that the pool puts together; tails alone
  * and beside the other model, at equal and at higher priority and on parts of the device; what profile
  * callbacks cost. */
-#include <graphrt/graphrt.h>
+#include "bench/subject.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,72 +19,8 @@
 
 enum { MOST_THREADS = 64, MOST_SAMPLES = 1 << 20, PRIORITY = 5 };
 
-static void must(grt_status status, const char *what)
-{
-    if (status == GRT_OK)
-        return;
-    fprintf(stderr, "service: %s: %s\n", what, grt_last_error());
-    exit(1);
-}
-
-typedef struct subject {
-    grt_model *model;
-    grt_session *session;
-    grt_tensor in, out; /* of one row, without data */
-} subject;
-
 static grt_runtime *runtime;
 static double seconds;
-
-/* Without a session where the device cannot be divided so. */
-static subject open_subject(const char *path, const char *device, int32_t priority, int64_t multiprocessors)
-{
-    subject s = {0};
-    char kind[32] = "cpu";
-    sscanf(device, "%31[a-z]", kind);
-    const grt_compile_options compile = {.struct_size = sizeof compile, .target = kind};
-    const bool plan = strlen(path) > 4 && !strcmp(path + strlen(path) - 4, ".grt");
-    grt_session_options options = {
-        .struct_size = sizeof options, .priority = priority, .multiprocessors = multiprocessors};
-    grt_context *context;
-    must(grt_model_open_with(runtime, path, plan ? NULL : &compile, &s.model), path);
-    if (grt_session_create(s.model, device, &options, &s.session) != GRT_OK && multiprocessors) {
-        printf("on %d multiprocessors: %s\n", (int)multiprocessors, grt_last_error());
-        return s;
-    }
-    must(s.session ? GRT_OK : GRT_STATUS_DEVICE, "session");
-    must(grt_context_create(s.session, &context), "context");
-    grt_io_info info = {.struct_size = sizeof info};
-    must(grt_model_input(s.model, 0, &info), "input");
-    s.in = (grt_tensor){.dtype = info.dtype, .rank = info.rank, .memory = GRT_MEMORY_PINNED};
-    for (int32_t i = 0; i < info.rank; i++)
-        s.in.dims[i] = info.dims[i] < 0 ? 1 : info.dims[i];
-    grt_tensor host = s.in;
-    host.memory = GRT_MEMORY_HOST;
-    host.data = calloc(grt_tensor_bytes(&host) + 1, 1);
-    must(grt_context_set_input(context, 0, &host), "set input");
-    must(grt_context_output_dims(context, 0, &s.out), "output");
-    s.out.data = NULL;
-    s.out.memory = GRT_MEMORY_PINNED;
-    grt_context_release(context);
-    free(host.data);
-    return s;
-}
-
-static void close_subject(subject *s)
-{
-    grt_session_release(s->session);
-    grt_model_release(s->model);
-}
-
-static grt_tensor alloc_rows(const subject *s, const grt_tensor *row, int64_t rows)
-{
-    grt_tensor t = *row;
-    t.dims[0] = rows;
-    must(grt_session_alloc_host(s->session, grt_tensor_bytes(&t), &t.data), "memory of the host");
-    memset(t.data, 0, grt_tensor_bytes(&t));
-    return t;
-}
 
 /* Of one request. */
 typedef struct sample {
@@ -113,8 +49,8 @@ static void *ask(void *user)
     grt_request *open[MOST_OPEN] = {0};
     double begun[MOST_OPEN] = {0};
     for (int32_t i = 0; i < c->open; i++) {
-        in[i] = alloc_rows(c->subject, &c->subject->in, c->rows);
-        out[i] = alloc_rows(c->subject, &c->subject->out, c->rows);
+        in[i] = alloc_rows(c->subject, &c->subject->in, c->rows, GRT_MEMORY_PINNED);
+        out[i] = alloc_rows(c->subject, &c->subject->out, c->rows, GRT_MEMORY_PINNED);
     }
     double now = grt_clock_ms();
     for (int32_t i = 0; now < c->end_ms; i = (i + 1) % c->open) {
@@ -143,8 +79,8 @@ static void *ask(void *user)
     }
     for (int32_t i = 0; i < c->open; i++) {
         grt_request_release(open[i]);
-        grt_session_free_host(c->subject->session, in[i].data);
-        grt_session_free_host(c->subject->session, out[i].data);
+        free_rows(c->subject, &in[i]);
+        free_rows(c->subject, &out[i]);
     }
     return NULL;
 }
@@ -176,7 +112,7 @@ static double rows_per_s(const client *clients, int n)
 static double alone(const subject *s, int64_t rows)
 {
     grt_context *context;
-    grt_tensor in = alloc_rows(s, &s->in, rows);
+    grt_tensor in = alloc_rows(s, &s->in, rows, GRT_MEMORY_PINNED);
     must(grt_context_create(s->session, &context), "context");
     must(grt_context_set_input(context, 0, &in), "set input");
     const bool device = grt_context_time_device(context, true);
@@ -192,7 +128,7 @@ static double alone(const subject *s, int64_t rows)
         sum += device ? stats.device_ms : grt_clock_ms() - begin;
     }
     grt_context_release(context);
-    grt_session_free_host(s->session, in.data);
+    free_rows(s, &in);
     return sum / (double)n;
 }
 
@@ -270,12 +206,6 @@ static void single_rows(const subject *s, int32_t batch, double batch_per_s)
     }
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int compare_samples(const void *a, const void *b)
 {
     return compare_times(&((const sample *)a)->ms, &((const sample *)b)->ms);
@@ -342,6 +272,14 @@ static void tail(const char *what, const subject *s, const subject *other, int64
            ratios[TURNS - 1]);
 }
 
+static subject open_part(const char *path, const char *device, int32_t priority, int64_t multiprocessors)
+{
+    const subject s = open_subject(runtime, path, device, priority, multiprocessors);
+    if (!s.session)
+        printf("on %d multiprocessors: %s\n", (int)multiprocessors, grt_last_error());
+    return s;
+}
+
 /* Each on multiprocessors of its own; the kind of device must have parts. */
 static void parts(const char *path, const char *other, const char *device, int64_t batch,
                   int64_t multiprocessors)
@@ -349,8 +287,8 @@ static void parts(const char *path, const char *other, const char *device, int64
     for (int64_t divisor = 8; divisor >= 2; divisor /= 2) {
         char what[64];
         const int64_t n_few = multiprocessors / divisor, n_many = multiprocessors - n_few;
-        subject few = open_subject(path, device, PRIORITY, n_few),
-                many = open_subject(other, device, 0, n_many);
+        const subject few = open_part(path, device, PRIORITY, n_few),
+                      many = open_part(other, device, 0, n_many);
         snprintf(what, sizeof what, "on %d multiprocessors, alone", (int)n_few);
         if (few.session)
             tail(what, &few, NULL, 0);
@@ -383,7 +321,8 @@ static void trace_cost(const subject *s, int64_t rows)
     grt_context *context;
     long events = 0;
     double off = 0, on = 0;
-    grt_tensor in = alloc_rows(s, &s->in, rows), out = alloc_rows(s, &s->out, rows);
+    grt_tensor in = alloc_rows(s, &s->in, rows, GRT_MEMORY_PINNED),
+               out = alloc_rows(s, &s->out, rows, GRT_MEMORY_PINNED);
     const grt_profile_options options = {
         .struct_size = sizeof options, .event = count_event, .user = &events};
     must(grt_context_create(s->session, &context), "context");
@@ -398,8 +337,8 @@ static void trace_cost(const subject *s, int64_t rows)
     }
     printf("profile callbacks: %.4f ms a run off, %.4f on: %+.2f %%\n", off, on, 100 * (on / off - 1));
     grt_context_release(context);
-    grt_session_free_host(s->session, in.data);
-    grt_session_free_host(s->session, out.data);
+    free_rows(s, &in);
+    free_rows(s, &out);
 }
 
 int main(int argc, char **argv)
@@ -412,7 +351,8 @@ int main(int argc, char **argv)
     seconds = atof(argv[4]);
     setvbuf(stdout, NULL, _IOLBF, 0);
     must(grt_runtime_create(&runtime), "runtime");
-    subject a = open_subject(argv[1], argv[3], 0, 0), b = open_subject(argv[2], argv[3], 0, 0);
+    subject a = open_subject(runtime, argv[1], argv[3], 0, 0),
+            b = open_subject(runtime, argv[2], argv[3], 0, 0);
     const double a_ms = alone(&a, batch), b_ms = alone(&b, batch);
     printf("alone: %.4f and %.4f ms for %d rows: %.1f and %.1f rows/s\n", a_ms, b_ms, (int)batch,
            1e3 * batch / a_ms, 1e3 * batch / b_ms);
@@ -425,7 +365,7 @@ int main(int argc, char **argv)
     tail("beside the other model, equal priority", &a, &b, batch);
     trace_cost(&a, batch);
     trace_cost(&a, 1);
-    subject first = open_subject(argv[1], argv[3], PRIORITY, 0);
+    subject first = open_subject(runtime, argv[1], argv[3], PRIORITY, 0);
     tail("beside the other model, of lower priority", &first, &b, batch);
     close_subject(&first);
     if (strncmp(argv[3], "cpu", 3) != 0)

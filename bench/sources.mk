@@ -29,8 +29,8 @@ bench_predicted_memory_CPPFLAGS = -I$(top_srcdir)/include
 bench_predicted_memory_LDADD = libgraphrt.la
 # What a service gets out of pools on one device.
 noinst_PROGRAMS += bench/service
-bench_service_SOURCES = bench/service.c
-bench_service_CPPFLAGS = -I$(top_srcdir)/include
+bench_service_SOURCES = bench/service.c bench/subject.h bench/subject.c
+bench_service_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include
 bench_service_LDADD = libgraphrt.la -lpthread
 if CUDA
 noinst_DATA += bench/init_scaling/floor
@@ -42,6 +42,6 @@ endif
 EXTRA_DIST += bench/weight_products.py bench/weight_products_cpu.py
 # Where the slowest runs spend their time.
 noinst_PROGRAMS += bench/tails
-bench_tails_SOURCES = bench/tails.c
-bench_tails_CPPFLAGS = -I$(top_srcdir)/include
+bench_tails_SOURCES = bench/tails.c bench/subject.h bench/subject.c
+bench_tails_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include
 bench_tails_LDADD = libgraphrt.la -lpthread

@@ -12,7 +12,7 @@
  * slowest runs one by one: when, on the host, on the device, in enqueueing. A thread that only reads the
  * clock tells what this machine takes from threads; "beside a jump": within 0.5 ms of such a loss. */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
-#include <graphrt/graphrt.h>
+#include "bench/subject.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,72 +24,8 @@
 
 enum { MOST_SAMPLES = 1 << 20, PRIORITY = 5, OPEN = 4, SHOWN = 6, MOST_JUMPS = 1 << 16 };
 
-static void must(grt_status status, const char *what)
-{
-    if (status == GRT_OK)
-        return;
-    fprintf(stderr, "tails: %s: %s\n", what, grt_last_error());
-    exit(1);
-}
-
-typedef struct subject {
-    grt_model *model;
-    grt_session *session; /* NULL: the device cannot be divided so */
-    grt_tensor in, out;   /* of one row, without data */
-} subject;
-
 static grt_runtime *runtime;
 static double seconds;
-
-static subject open_subject(const char *path, const char *device, int32_t priority, int64_t multiprocessors)
-{
-    subject s = {0};
-    char kind[32] = "cpu";
-    sscanf(device, "%31[a-z]", kind);
-    const grt_compile_options compile = {.struct_size = sizeof compile, .target = kind};
-    const bool plan = strlen(path) > 4 && !strcmp(path + strlen(path) - 4, ".grt");
-    const grt_session_options options = {
-        .struct_size = sizeof options, .priority = priority, .multiprocessors = multiprocessors};
-    grt_io_info in = {.struct_size = sizeof in}, out = {.struct_size = sizeof out};
-    must(grt_model_open_with(runtime, path, plan ? NULL : &compile, &s.model), path);
-    const grt_status status = grt_session_create(s.model, device, &options, &s.session);
-    if (!multiprocessors)
-        must(status, "session");
-    must(grt_model_input(s.model, 0, &in), "input");
-    must(grt_model_output(s.model, 0, &out), "output");
-    s.in = (grt_tensor){.dtype = in.dtype, .rank = in.rank};
-    s.out = (grt_tensor){.dtype = out.dtype, .rank = out.rank};
-    memcpy(s.in.dims, in.dims, sizeof in.dims);
-    memcpy(s.out.dims, out.dims, sizeof out.dims);
-    return s;
-}
-
-static void close_subject(const subject *s)
-{
-    grt_session_release(s->session);
-    grt_model_release(s->model);
-}
-
-static grt_tensor alloc_rows(const subject *s, const grt_tensor *row, int64_t rows, grt_memory memory)
-{
-    grt_tensor t = *row;
-    t.dims[0] = rows;
-    t.memory = memory;
-    if (memory == GRT_MEMORY_PINNED)
-        must(grt_session_alloc_host(s->session, grt_tensor_bytes(&t), &t.data), "memory of the host");
-    else
-        t.data = malloc(grt_tensor_bytes(&t) + 1);
-    memset(t.data, 0, grt_tensor_bytes(&t));
-    return t;
-}
-
-static void free_rows(const subject *s, const grt_tensor *t)
-{
-    if (t->memory == GRT_MEMORY_PINNED)
-        grt_session_free_host(s->session, t->data);
-    else
-        free(t->data);
-}
 
 /* ---- what is beside ---- */
 
@@ -175,12 +111,6 @@ typedef struct sample {
 
 static sample *samples;
 static double sorted[MOST_SAMPLES];
-
-static int compare_times(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static int slowest_first(const void *a, const void *b)
 {
@@ -378,16 +308,16 @@ int main(int argc, char **argv)
     samples = malloc(MOST_SAMPLES * sizeof *samples);
     setvbuf(stdout, NULL, _IOLBF, 0);
     must(samples ? grt_runtime_create(&runtime) : GRT_STATUS_OUT_OF_MEMORY, "runtime");
-    const subject first = open_subject(argv[1], argv[3], PRIORITY, 0),
-                  other = open_subject(argv[2], argv[3], 0, 0);
+    const subject first = open_subject(runtime, argv[1], argv[3], PRIORITY, 0),
+                  other = open_subject(runtime, argv[2], argv[3], 0, 0);
     turns("alone, page-locked", &first, NULL, 0, GRT_MEMORY_PINNED);
     turns("alone, pageable", &first, NULL, 0, GRT_MEMORY_HOST);
     turns("beside a lower priority, page-locked", &first, &other, batch, GRT_MEMORY_PINNED);
     close_subject(&first);
     close_subject(&other);
     if (strncmp(argv[3], "cpu", 3) != 0) {
-        const subject a = open_subject(argv[1], argv[3], PRIORITY, half),
-                      b = open_subject(argv[2], argv[3], 0, half);
+        const subject a = open_subject(runtime, argv[1], argv[3], PRIORITY, half),
+                      b = open_subject(runtime, argv[2], argv[3], 0, half);
         if (a.session && b.session) {
             turns("on a half, alone", &a, NULL, 0, GRT_MEMORY_PINNED);
             turns("on a half, beside a neighbour on the other", &a, &b, batch, GRT_MEMORY_PINNED);

@@ -71,6 +71,7 @@ src_SOURCES += src/algos/code_db.h src/algos/code_db.c
 src_SOURCES += src/algos/code_store.h src/algos/code_store.c
 src_SOURCES += src/algos/db.h src/algos/db.c
 src_SOURCES += src/algos/db_file.h src/algos/db_file.c
+src_SOURCES += src/algos/db_rows.h src/algos/db_rows.c
 src_SOURCES += src/algos/file_store.h src/algos/file_store.c
 src_SOURCES += src/algos/plan_store.h src/algos/plan_store.c
 src_SOURCES += src/algos/store.h

@@ -1,95 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrun compare: two models, or one on two devices, tensor by tensor: where they begin to differ, and how
- * the difference grows. The plans run as they are. */
-#include "tools/commands.h"
 #include "tools/divergence.h"
-#include "tools/piped.h"
 #include "tools/report.h"
-#include "tools/trust.h"
 
-#include <stdlib.h>
+#include <math.h>
+#include <string.h>
 
-static bool take_compare_input(void *request, const char *value)
+/* Results of half precision stay so when they are widened. */
+static bool diverges(const compare_request *request, const compared_tensor *d)
 {
-    return inputs_add_source(&((compare_request *)request)->inputs, value);
+    const double usual =
+        d->after_half || comparison_is_half(d->dtype) || comparison_is_half(d->first->t.dtype) ? 1e-2 : 1e-4;
+    return d->by.error > (request->tolerance >= 0 ? request->tolerance : usual);
 }
 
-static bool take_compare_shape(void *request, const char *value)
+const compared_tensor *divergence_first(const compare_request *request, const comparison *c)
 {
-    return inputs_add_shape(&((compare_request *)request)->inputs, value);
+    for (size_t i = 0; i < c->n; i++)
+        if (diverges(request, &c->compared[i]))
+            return &c->compared[i];
+    return NULL;
 }
 
-static bool take_compare_model(void *request, const char *value)
+static json_t *number_or_null(double x)
 {
-    compare_request *c = request;
-    if (c->n == 2)
-        tool_error("two models are compared: '%s' is a third", value);
-    if (c->n == 2)
-        return false;
-    c->models[c->n] = value;
-    return piped_take(&c->models[c->n++]);
+    return isfinite(x) ? json_real(x) : json_null();
 }
 
-const tool_option compare_options[] = {
-    OPTION_TEXT(compare_request, device, "--device", "DEVICE",
-                "of the first model, KIND or KIND:NUMBER (default: cpu)"),
-    OPTION_TEXT(compare_request, other_device, "--other-device", "DEVICE",
-                "of the second (default: that of the first)"),
-    OPTION_TEXT(compare_request, fallback, "--fallback", "cpu",
-                "run ops that a device has no kernel for on the CPU; otherwise they are an error"),
-    OPTION_INT(compare_request, threads, 0, 1024, "--threads", "N", "CPU threads of one operator"),
-    OPTION_NUMBER(compare_request, tolerance, 0, "--tolerance", "X",
-                  "a tensor diverges if its error, relative to the first's in the root mean square, is\n"
-                  "larger (default: 1e-4; 1e-2 where one of the two is in half precision)"),
-    OPTION_TAKE(take_compare_input, "--input", "NAME=SOURCE", "as in graphrun MODEL; for both"),
-    OPTION_TAKE(take_compare_shape, "--shape", "NAME=2x3x224", "as in graphrun MODEL; for both"),
-    OPTION_INT(compare_request, seed, INT64_MIN, INT64_MAX, "--seed", "N", "of random inputs (default: 0)"),
-    OPTION_FLAG(compare_request, all, "--all",
-                "show every tensor that is compared, not only where the error doubles"),
-    OPTION_TEXT(compare_request, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
-    OPTION_CUSTOM_OPS,
-    OPTION_FLAG(compare_request, json, "--json", "report as JSON, with every tensor"),
-    OPTION_TABLE_END,
-};
-
-static int compare_models(compare_request *request)
+static json_t *difference_json(const compare_request *request, const compared_tensor *d)
 {
-    loaded l[2] = {{0}, {0}};
-    comparison c = {0};
-    int code = EXIT_BAD;
-    bool ok = true;
-    if (request->n == 1)
-        request->models[1] = request->models[0];
-    if (!request->other_device)
-        request->other_device = request->device;
-    for (int i = 0; i < 2 && ok; i++) {
-        const char *device = i ? request->other_device : request->device;
-        ok = loaded_open(&l[i], request->models[i], device, request->fallback, (int32_t)request->threads,
-                         request->trust) == GRT_OK;
-        if (!ok)
-            tool_fail();
+    return json_pack("{s:o,s:o,s:o,s:s,s:s,s:o,s:o,s:o,s:b}", "tensor", json_text(d->first->name), "op",
+                     json_text(d->first->op), "other_op", json_text(d->op), "dtype",
+                     grt_dtype_name(d->first->t.dtype), "other_dtype", grt_dtype_name(d->dtype), "shape",
+                     json_shape(&d->first->t), "error", number_or_null(d->by.error), "largest",
+                     number_or_null(d->by.largest), "diverges", (int)diverges(request, d));
+}
+
+bool divergence_print_json(const compare_request *request, const comparison *c)
+{
+    const compared_tensor *first = divergence_first(request, c);
+    json_t *tensors = json_array();
+    for (size_t i = 0; i < c->n; i++)
+        json_array_append_new(tensors, difference_json(request, &c->compared[i]));
+    return json_print(json_pack(
+        "{s:o,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o}", "model", json_text(request->models[0]), "other_model",
+        json_text(request->models[1]), "device", request->device ? request->device : "cpu", "other_device",
+        request->other_device ? request->other_device : "cpu", "compared", (json_int_t)c->n, "only_first",
+        (json_int_t)comparison_only_first(c), "only_second", (json_int_t)c->only_second, "reshaped",
+        (json_int_t)c->reshaped, "first_divergence", first ? difference_json(request, first) : json_null(),
+        "tensors", tensors));
+}
+
+static void print_difference(const compare_request *request, const compared_tensor *d)
+{
+    char shape[256];
+    tool_print("  %10.3g  %10.3g  %-9s %-9s %s %s (%s%s%s)%s\n", d->by.error, d->by.largest,
+               grt_dtype_name(d->first->t.dtype), grt_dtype_name(d->dtype),
+               figure_shape(&d->first->t, shape, sizeof shape), d->first->name, d->first->op,
+               strcmp(d->op, d->first->op) ? ", " : "", strcmp(d->op, d->first->op) ? d->op : "",
+               diverges(request, d) ? " *" : "");
+}
+
+/* In the order of the second's steps. */
+void divergence_print_text(const compare_request *request, const comparison *c)
+{
+    const compared_tensor *first = divergence_first(request, c);
+    double shown = 0;
+    tool_print("  rel. error     largest  first     second    shape, tensor (op); * beyond the tolerance\n");
+    for (size_t i = 0; i < c->n; i++) {
+        const compared_tensor *d = &c->compared[i];
+        if (!request->all && !d->is_output && d != first && !(d->by.error > 2 * shown))
+            continue;
+        shown = fmax(shown, d->by.error);
+        print_difference(request, d);
     }
-    if (ok && comparison_run(&c, l, &request->inputs, (uint64_t)request->seed)) {
-        if (request->json)
-            ok = divergence_print_json(request, &c);
-        else
-            divergence_print_text(request, &c);
-        code = !ok ? EXIT_BAD : divergence_first(request, &c) ? EXIT_CHECK : EXIT_GOOD;
-    }
-    comparison_release(&c);
-    loaded_release(&l[0]);
-    loaded_release(&l[1]);
-    return code;
-}
-
-int compare_command(const tool_command *command, int argc, char **argv)
-{
-    compare_request request = {.tolerance = -1};
-    int code = EXIT_BAD;
-    if (options_parse(command, argc, argv, &request, take_compare_model, &code) &&
-        option_given(command, request.models[0]) && trust_read(request.trust_option, &request.trust))
-        code = compare_models(&request);
-    inputs_release(&request.inputs);
-    free(request.trust);
-    return code;
+    tool_print("compared %zu tensors; %zu only in the first, %zu only in the second, %zu of other dims\n",
+               c->n, comparison_only_first(c), c->only_second, c->reshaped);
+    if (first)
+        tool_print("first beyond the tolerance: '%s', made by %s '%s'\n", first->first->name, first->op,
+                   first->first->nodes);
+    else
+        tool_print("all within the tolerance\n");
 }

@@ -38,18 +38,11 @@ grt_status cuda_shared_objects_create(cuda_shared_objects **out_objects)
 static cuda_shared_object *find_or_add(cuda_shared_objects *objects, const char *key,
                                        const cuda_object_kind *kind)
 {
-    const size_t length = strlen(key);
     cuda_shared_object *o;
-    HASH_FIND(hh, objects->table, key, length, o);
-    if (o || !(o = calloc(1, sizeof *o + length + 1)))
-        return o;
-    memcpy(o->key, key, length + 1);
-    o->kind = kind;
-    HASH_ADD_KEYPTR(hh, objects->table, o->key, length, o);
-    if (GRT_HASH_HAS(o))
-        return o;
-    free(o);
-    return NULL;
+    GRT_HASH_FIND_OR_ADD(objects->table, key, o);
+    if (o && !o->kind)
+        o->kind = kind;
+    return o;
 }
 
 /* With the lock held; what is to be released then, without it, or NULL. */

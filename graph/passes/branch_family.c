@@ -354,9 +354,9 @@ static void branch_family_sort(families *f)
 /* Room for groups and joins: a bound. False: there is nothing to do. */
 static bool branch_family_begin(families *f, ir_graph *graph)
 {
-    int64_t uses = 0, joins = 0, order = 0;
+    int64_t uses = 0, joins = 0;
+    rewrite_number_nodes(graph);
     IR_FOR_EACH_NODE (node, graph) {
-        node->mark = order++;
         uses += node->n_in + node->n_out;
         if (joining_of(f, node) >= 0)
             joins += 1 + node->n_in / FORM_LEAST;

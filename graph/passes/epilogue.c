@@ -511,9 +511,7 @@ static void absorb_followers(fusion *f)
 
 static grt_status epilogue_visit(pass_context *context, ir_graph *graph)
 {
-    int64_t order = 0;
-    IR_FOR_EACH_NODE (node, graph)
-        node->mark = order++;
+    rewrite_number_nodes(graph);
     /* Heads move down to their last follower, never past `next`'s own place in a way that matters: followers
      * are removed, and the list is walked from the node that stood behind the head. */
     for (ir_node *node = graph->first, *next; node; node = next) {

@@ -245,6 +245,13 @@ static grt_status each_graph(pass_context *context, ir_graph *graph,
     return GRT_OK;
 }
 
+void rewrite_number_nodes(ir_graph *graph)
+{
+    int64_t place = 0;
+    IR_FOR_EACH_NODE (node, graph)
+        node->mark = place++;
+}
+
 grt_status rewrite_each_graph(pass_context *context,
                               grt_status (*visit)(pass_context *context, ir_graph *graph))
 {

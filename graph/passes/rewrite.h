@@ -62,6 +62,8 @@ ir_value *rewrite_reshaped(ir_node *before, ir_value *x, int32_t rank, const grt
 ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t n, int32_t axis);
 /* The tensor in `value`, kept by the module from now on. NULL when out of memory. */
 grt_tensor *rewrite_adopt(ir_module *module, grt_value *value);
+/* node->mark is the place of a node in its graph from here on, until nodes are made or moved. */
+void rewrite_number_nodes(ir_graph *graph);
 /* Visit every graph of the module, bodies after the graph that holds them. */
 grt_status rewrite_each_graph(pass_context *context,
                               grt_status (*visit)(pass_context *context, ir_graph *graph));

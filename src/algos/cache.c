@@ -141,24 +141,19 @@ static request *find_request(grt_algo_cache *cache, const char *key)
 }
 
 /* NULL: the key is too long, or memory is short. */
-static request *cache_add_request(grt_algo_cache *cache, const char *key)
+static request *cache_find_or_add_request(grt_algo_cache *cache, const char *key)
 {
-    const size_t size = strlen(key);
-    request *q = size > GRT_CHOICE_MAX_KEY ? NULL : calloc(1, sizeof *q + size + 1);
-    if (q) {
-        memcpy(q->key, key, size + 1);
-        HASH_ADD_STR(cache->requests, key, q);
-    }
-    if (q && GRT_HASH_HAS(q))
-        return q;
-    cache->forgot = cache->forgot || size <= GRT_CHOICE_MAX_KEY;
-    free(q);
-    return NULL;
+    request *q;
+    if (strlen(key) > GRT_CHOICE_MAX_KEY)
+        return NULL;
+    GRT_HASH_FIND_OR_ADD(cache->requests, key, q);
+    cache->forgot = cache->forgot || !q;
+    return q;
 }
 
 static void note_request(grt_algo_cache *cache, const char *key, bool missed, bool from_plan)
 {
-    request *q = find_request(cache, key) ? NULL : cache_add_request(cache, key);
+    request *q = find_request(cache, key) ? NULL : cache_find_or_add_request(cache, key);
     if (q) {
         q->missed = missed;
         q->from_plan = from_plan;
@@ -283,9 +278,7 @@ static void cache_note_code(grt_algos *base, const char *key, grt_code_origin be
     atomic_fetch_sub_explicit(&algos->codes[before], before != GRT_CODE_NOWHERE, memory_order_relaxed);
     atomic_fetch_add_explicit(&algos->codes[now], now != GRT_CODE_NOWHERE, memory_order_relaxed);
     pthread_mutex_lock(&cache->lock);
-    request *q = find_request(cache, key);
-    if (!q)
-        q = cache_add_request(cache, key);
+    request *q = cache_find_or_add_request(cache, key);
     if (q) {
         q->code = now;
         q->from_plan = now == GRT_CODE_PLAN;

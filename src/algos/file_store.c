@@ -10,13 +10,14 @@
 #include <string.h>
 
 typedef struct grt_file_entry {
-    grt_choice choice; /* key and data belong to it; data NULL: it was rejected */
+    grt_choice choice; /* its key is `key`, its data belongs to it; data NULL: it was rejected */
     void *refused;     /* data that is to leave the file, or has left it */
     size_t refused_size;
     bool leaves;    /* it still has to */
     bool from_file; /* what the file had; stays true when the data is replaced */
     bool dirty;     /* data is to be written */
     UT_hash_handle hh;
+    char key[];
 } entry;
 
 static grt_file_store *file_store_of(const grt_choice_store *base)
@@ -33,21 +34,11 @@ static entry *find_entry(const grt_file_store *store, const char *key)
 
 static entry *file_store_find_or_add(grt_file_store *store, const char *key)
 {
-    const size_t size = strlen(key);
-    entry *e = find_entry(store, key);
+    entry *e;
+    GRT_HASH_FIND_OR_ADD(store->map, key, e);
     if (e)
-        return e;
-    e = calloc(1, sizeof *e);
-    char *copy = e ? strdup(key) : NULL;
-    if (copy) {
-        e->choice.key = copy;
-        HASH_ADD_KEYPTR(hh, store->map, e->choice.key, size, e);
-        if (GRT_HASH_HAS(e))
-            return e;
-    }
-    free(copy);
-    free(e);
-    return NULL;
+        e->choice.key = e->key;
+    return e;
 }
 
 static bool is_refused(const entry *e, const grt_choice *choice)
@@ -64,9 +55,8 @@ static bool set_choice(entry *e, const grt_choice *choice)
         memcpy(copy, choice->data, choice->size);
     copy[choice->size] = '\0';
     free((void *)e->choice.data);
-    const char *key = e->choice.key;
     e->choice = *choice;
-    e->choice.key = key;
+    e->choice.key = e->key;
     e->choice.data = copy;
     return true;
 }
@@ -117,7 +107,6 @@ static void file_store_release(grt_choice_store *base)
     entry *e, *next;
     HASH_ITER (hh, store->map, e, next) {
         HASH_DEL(store->map, e);
-        free((char *)e->choice.key);
         free((void *)e->choice.data);
         free(e->refused);
         free(e);

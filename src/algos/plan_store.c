@@ -12,9 +12,9 @@ typedef struct variant {
 } variant;
 
 typedef struct grt_plan_group {
-    char *key;
     variant *variants;
     UT_hash_handle hh;
+    char key[];
 } group;
 
 typedef struct part {
@@ -112,23 +112,9 @@ static group *plan_store_find_or_add(grt_plan_store *store, const char *key)
     char *name = portable(key);
     group *g = NULL;
     if (name)
-        HASH_FIND_STR(store->groups, name, g);
-    if (g || !name) {
-        free(name);
-        return g;
-    }
-    g = calloc(1, sizeof *g);
-    if (!g) {
-        free(name);
-        return NULL;
-    }
-    g->key = name;
-    HASH_ADD_KEYPTR(hh, store->groups, g->key, strlen(g->key), g);
-    if (GRT_HASH_HAS(g))
-        return g;
+        GRT_HASH_FIND_OR_ADD(store->groups, name, g);
     free(name);
-    free(g);
-    return NULL;
+    return g;
 }
 
 static grt_plan_store *plan_store_of(const grt_choice_store *base)
@@ -168,7 +154,6 @@ static void plan_store_release(grt_choice_store *base)
             after = v->next;
             release_variant(v);
         }
-        free(g->key);
         free(g);
     }
 }

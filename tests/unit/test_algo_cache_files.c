@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of the cache of algorithms that are damaged, foreign, of another version, read-only or on a full
- * disk: an unusable file costs a warning. */
+ * disk: an unusable file costs a warning. A new one is its user's. */
 #define _GNU_SOURCE
 #include "src/algos/db.h"
 #include "tests/unit/algo_cache.h"
@@ -270,6 +270,27 @@ START_TEST(full_disk)
 }
 END_TEST
 
+/* What its rows choose is run: nobody else may write it, whatever the mask is. */
+START_TEST(the_file_is_its_users)
+{
+    static const char *const below[] = {"deep", "deep/er"};
+    grt_device_algos algos;
+    umask(0);
+    grt_algo_cache *cache = algo_open(&algos);
+    algo_put(&algos, "op=A;n=1;", "one", GRT_CHOICE_HEURISTIC);
+    grt_algo_cache_release(cache);
+    struct stat st;
+    ck_assert_int_eq(stat(algo_path, &st), 0);
+    ck_assert_int_eq(st.st_mode & 0777, 0600);
+    for (int i = 0; i < 2; i++) {
+        char made[160];
+        snprintf(made, sizeof made, "%s/%s", algo_directory, below[i]);
+        ck_assert_int_eq(stat(made, &st), 0);
+        ck_assert_int_eq(st.st_mode & 0777, 0700);
+    }
+}
+END_TEST
+
 UNIT_SUITE(test_algo_cache_files, algo_setup, algo_teardown, garbage, empty_file, foreign_database,
            not_a_file, damaged_rows_are_skipped_and_replaced, a_newer_version_beside, damaged_pages,
-           truncated, read_only_home, full_disk)
+           truncated, read_only_home, full_disk, the_file_is_its_users)
