@@ -175,6 +175,7 @@ unit_SHARED += tests/unit/evaluate.c tests/unit/evaluate.h
 unit_SHARED += tests/unit/service.c tests/unit/service.h
 unit_SHARED += tests/unit/runtime.c tests/unit/runtime.h
 unit_SHARED += tests/unit/tile_model.inc
+unit_SHARED += tests/unit/mark.c
 unit_SHARED += tests/unit/suite.c tests/unit/suite.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
 unit_SHARED += tests/unit/opened.c tests/unit/opened.h
@@ -187,7 +188,7 @@ unit_SOURCES += tests/unit/test_image.c
 unit_SHARED += $(image_files)
 endif
 tests_unit_unit_SOURCES = tests/unit/main.c $(unit_SOURCES) $(unit_SHARED)
-tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS) $(IMAGE_CFLAGS)
+tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS) $(IMAGE_CFLAGS) -D_mark_point=unit_mark
 # main.c declares the suites from the list of files; there is no header to repeat them.
 tests_unit_unit_CFLAGS = $(AM_CFLAGS) -Wno-missing-prototypes
 tests_unit_unit_LDADD = libgraphrt-all.la $(CHECK_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS) $(IMAGE_LIBS)

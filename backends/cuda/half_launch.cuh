@@ -92,9 +92,9 @@ half_work half_work_of(const cuda_half_product *p, const cuda_half_args *args, i
         work.begin[i] = p->begin[i];
         work.dilation[i] = p->dilation[i];
     }
-    work.by_across = half_divider::by(work.across);
-    work.by_line = half_divider::by(work.line);
-    work.by_lines = half_divider::by(work.lines);
+    work.by_across = divider::by(work.across);
+    work.by_line = divider::by(work.line);
+    work.by_lines = divider::by(work.lines);
     work.is_windows = p->is_windows;
     work.is_constant = p->is_constant;
     work.low = half_twice<T>(p->act.kind == GRT_ACT_RELU   ? 0.0f

@@ -8,6 +8,7 @@
 #include "backends/cuda/activate.cuh"
 #include "backends/cuda/bulk_rows.cuh"
 #include "backends/cuda/cluster.cuh"
+#include "backends/cuda/divider.cuh"
 #include "backends/cuda/half_panels.cuh"
 #include "backends/cuda/overlap.cuh"
 #include "backends/cuda/tensor_core.cuh"
@@ -51,29 +52,12 @@ struct half_maps {
     CUtensorMap x, w;
 };
 
-/* Quotients of numbers below 2^31 by a constant. */
-struct half_divider {
-    uint32_t factor;
-    int shift; /* -1: by one */
-    static half_divider by(int d)
-    {
-        int bits = 0;
-        while ((int64_t)1 << bits < d)
-            bits++;
-        return {(uint32_t)((((uint64_t)1 << (31 + bits)) + (uint64_t)d - 1) / (uint64_t)d), bits - 1};
-    }
-    __device__ __forceinline__ int operator()(int n) const
-    {
-        return shift < 0 ? n : (int)(__umulhi((uint32_t)n, factor) >> shift);
-    }
-};
-
 struct half_work {
     int rows, columns, tiles, across; /* across: tiles side by side */
     int steps, per_tap, taps_right, splits;
     int line, lines; /* windows: of a result, in pixels; of an image */
     int stride[2], begin[2], dilation[2];
-    half_divider by_across, by_line, by_lines;
+    divider by_across, by_line, by_lines;
     bool is_windows, is_constant;
     uint32_t low, high; /* bounds, each twice */
     const void *bias, *residual;

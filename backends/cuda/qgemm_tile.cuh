@@ -4,6 +4,7 @@
 #ifndef GRT_BACKENDS_CUDA_QGEMM_TILE_CUH
 #define GRT_BACKENDS_CUDA_QGEMM_TILE_CUH
 
+#include "backends/cuda/divider.cuh"
 #include "backends/cuda/overlap.cuh"
 #include "backends/cuda/qfinish.cuh"
 #include "backends/cuda/qgemm_sizes.h"
@@ -20,24 +21,6 @@ template <class F> __device__ __forceinline__ int place(int row, int chunk)
 {
     return row * F::CHUNKS + (chunk ^ (row / (8 / F::CHUNKS) % F::CHUNKS));
 }
-
-/* Quotients of numbers below 2^31 by a constant, without a division. */
-struct divider {
-    uint32_t factor;
-    int shift; /* -1: by one */
-
-    static divider by(int d)
-    {
-        int bits = 0;
-        while ((int64_t)1 << bits < d)
-            bits++;
-        return {(uint32_t)((((uint64_t)1 << (31 + bits)) + (uint64_t)d - 1) / (uint64_t)d), bits - 1};
-    }
-    __device__ __forceinline__ int operator()(int n) const
-    {
-        return shift < 0 ? n : (int)(__umulhi((uint32_t)n, factor) >> shift);
-    }
-};
 
 /* One item, with what all threads divide by. */
 struct view {

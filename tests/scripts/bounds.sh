@@ -7,7 +7,11 @@ set -u
 
 cpu=20
 memory=4194304
-[ -n "${SANITIZE:-}" ] && cpu=120 && memory=unlimited # they need address space of their own
+if [ -n "${SANITIZE:-}" ]; then # they need address space of their own, and refuse single allocations instead
+    cpu=120
+    memory=unlimited
+    export ASAN_OPTIONS="${ASAN_OPTIONS:-}:allocator_may_return_null=1:max_allocation_size_mb=2048"
+fi
 
 # limited COMMAND...: ends by itself within the limits, and with status 0 to 2; of 2, with one line of message
 limited()

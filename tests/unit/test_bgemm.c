@@ -15,6 +15,7 @@ typedef struct problem {
     bool trans_b;
     int64_t ldb;
     float *a, *b, *bias, *residual;
+    double *exact_a, *exact_b; /* rounded: [m][k] and [n][k] */
     uint16_t *narrow_a, *narrow_residual, *packed;
 } problem;
 
@@ -40,6 +41,17 @@ static uint16_t *bgemm_narrowed(float *x, int64_t n)
         data[i] = grt_float_to_bfloat16(x[i]);
         x[i] = bgemm_rounded(x[i]);
     }
+    return data;
+}
+
+/* The rounded numbers of rows i of k: from[i * row + x * step]. */
+static double *bgemm_exact(const float *from, int64_t rows, int64_t k, int64_t row, int64_t step)
+{
+    double *data = malloc((size_t)(rows * k + 1) * sizeof *data);
+    ck_assert_ptr_nonnull(data);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t x = 0; x < k; x++)
+            data[i * k + x] = (double)bgemm_rounded(from[i * row + x * step]);
     return data;
 }
 
@@ -78,6 +90,8 @@ static problem bgemm_make_problem(uint32_t seed)
     p.packed = aligned_alloc(64, (bytes + 127) / 64 * 64);
     ck_assert_ptr_nonnull(p.packed);
     grt_bgemm_pack(g->k, g->n, GRT_DTYPE_FLOAT, p.b, p.ldb, p.trans_b, p.packed);
+    p.exact_a = bgemm_exact(p.a, g->m, g->k, g->lda, 1);
+    p.exact_b = bgemm_exact(p.b, g->n, g->k, p.trans_b ? p.ldb : 1, p.trans_b ? 1 : p.ldb);
     return p;
 }
 
@@ -85,6 +99,8 @@ static void bgemm_release_problem(problem *p)
 {
     free(p->a);
     free(p->b);
+    free(p->exact_a);
+    free(p->exact_b);
     free(p->bias);
     free(p->residual);
     free(p->narrow_a);
@@ -110,10 +126,10 @@ static void *bgemm_compute(const problem *p, int threads)
 static double bgemm_expected_at(const problem *p, int64_t i, int64_t j, double *out_magnitude)
 {
     const grt_bgemm *g = &p->g;
+    const double *a = p->exact_a + i * g->k, *b = p->exact_b + j * g->k;
     double sum = 0, magnitude = 1;
     for (int64_t x = 0; x < g->k; x++) {
-        const double product = (double)bgemm_rounded(p->a[i * g->lda + x]) *
-                               (double)bgemm_rounded(p->b[p->trans_b ? j * p->ldb + x : x * p->ldb + j]);
+        const double product = a[x] * b[x];
         sum += product;
         magnitude += fabs(product);
     }

@@ -5,7 +5,7 @@
 #include <check.h>
 #include <string.h>
 
-/* While both have requests, the lane with service_three times the share gets service_three times the time. */
+/* While both have requests, the lane with three times the share gets three times the time. */
 START_TEST(shares)
 {
     enum { EACH = 20, SEEN = 20 };
