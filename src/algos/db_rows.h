@@ -44,8 +44,7 @@ grt_status grt_db_table_read(const grt_db_table *table, const char *path, size_t
 int grt_db_table_put(const grt_db_table *table, sqlite3_stmt *put, const grt_choice *row);
 int grt_db_table_prune(const grt_db_table *table, sqlite3 *db, int64_t before, const char *part,
                        size_t *out_removed);
-/* One statement whose parameters are at most ?1, a number, and ?2, a text. *out_changed: rows; may be NULL.
- */
+/* One statement with at most the parameters ?1, a number, and ?2, a text. out_changed may be NULL. */
 int grt_db_change(sqlite3 *db, const char *sql, int64_t number, const char *text, size_t *out_changed);
 
 #endif
