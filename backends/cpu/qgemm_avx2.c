@@ -40,6 +40,7 @@ static inline __attribute__((always_inline)) __m256i add_crossed(__m256i sum, __
 #define CROSS add_crossed
 #include "backends/cpu/qgemm_finish_avx2.inc"
 #include "backends/cpu/qgemm_block.inc"
+#include "backends/cpu/qgemm_plain.inc"
 
 #define QGEMM_WIDE
 #define TAPS_DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
@@ -197,6 +198,7 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void)
                                             .wide = true,
                                             .crossed = true,
                                             .few = &few,
+                                            .pairs = &grt_qgemm_kernel_avx2_pairs,
                                             .depth = 96,
                                             .step = 1,
                                             .block = multiply_block,

@@ -78,6 +78,9 @@ typedef struct grt_qgemm_kernel {
     bool wide;      /* int16: groups of 2, or of 4 in one of the forms: */
     bool crossed, planes;
     const struct grt_qgemm_kernel *few; /* for products of few rows; NULL: this one */
+    /* Its block multiplies any int16, modulo 2^32: a kernel that is wide and in none of the forms, or NULL where
+     * products of bytes are more than twice as fast. */
+    const struct grt_qgemm_kernel *pairs;
     int depth; /* groups of a panel that the first-level cache holds beside rows of A, or 0: all at once */
     int step;  /* panels are filled up with zeros to a multiple of that many groups */
     grt_qgemm_block *block;
@@ -152,6 +155,7 @@ static inline int64_t grt_qgemm_tap_at(const grt_qgemm_kernel *kernel, int64_t t
 }
 
 extern const grt_qgemm_kernel grt_qgemm_kernel_c;
+extern const grt_qgemm_kernel grt_qgemm_kernel_avx2_pairs; /* part of AVX2's, where there is that */
 /* NULL where the machine (or the level that GRAPHRT_CPU_ISA allows) or the build has no such kernel. */
 const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void);
 const grt_qgemm_kernel *grt_qgemm_kernel_avx2_vnni(void);
