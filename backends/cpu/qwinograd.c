@@ -47,12 +47,22 @@ static bool qwinograd_is_of_kind(const cpu_window *w)
     return plain;
 }
 
+/* Tiles of few outputs save nothing, and few tiles do not pay for reading weights. */
+static bool fills_tiles(const cpu_window *w)
+{
+    const double least_tiles = 4.0, least_of_a_tile = 2.75;
+    if (w->out[0] <= 0 || w->out[1] <= 0)
+        return true;
+    const double tiles = (double)qwinograd_tiles_of(w->out[0]) * (double)qwinograd_tiles_of(w->out[1]);
+    return tiles >= least_tiles && (double)w->out[0] * (double)w->out[1] >= least_of_a_tile * tiles;
+}
+
 bool cpu_qwinograd_fits(const grt_qgemm_kernel *kernel, const cpu_window *w, int64_t channels,
                         int64_t filters, cpu_qwinograd *out)
 {
-    enum { LEAST_CHANNELS = 16, LEAST_FILTERS = 16 };
+    enum { LEAST_CHANNELS = 16, LEAST_FILTERS = 4 }; /* with fewer the transforms cost what they save */
     *out = (cpu_qwinograd){kernel ? kernel : grt_qgemm_kernels()[0], channels, filters};
-    return out->kernel->pairs && qwinograd_is_of_kind(w) && channels >= LEAST_CHANNELS &&
+    return out->kernel->pairs && qwinograd_is_of_kind(w) && fills_tiles(w) && channels >= LEAST_CHANNELS &&
            filters >= LEAST_FILTERS && channels <= INT32_MAX && filters <= INT32_MAX;
 }
 
@@ -122,9 +132,13 @@ static int64_t qwinograd_panel_bytes(const cpu_qwinograd *c)
     return qwinograd_ceil_div(c->channels, PAIR) * GRT_QGEMM_GROUP_BYTES;
 }
 
-static int64_t matrix_bytes(const cpu_qwinograd *c)
+/* Panels in the order in which they are read: of WIDTH columns all points, and of a point all panels. */
+static int64_t qwinograd_panel_at(const cpu_qwinograd *c, int64_t panel, int64_t point)
 {
-    return qwinograd_ceil_div(c->filters, NR) * qwinograd_panel_bytes(c);
+    enum { TOGETHER = WIDTH / NR };
+    const int64_t first = panel / TOGETHER * TOGETHER, panels = qwinograd_ceil_div(c->filters, NR);
+    return (first * POINTS + point * grt_min64(TOGETHER, panels - first) + panel % TOGETHER) *
+           qwinograd_panel_bytes(c);
 }
 
 bool cpu_qwinograd_packed_bytes(const cpu_qwinograd *c, size_t *out_bytes)
@@ -149,7 +163,7 @@ static void transform_line(const int32_t *from, int64_t step, int32_t *to, int64
     to[3 * to_step] = 2 * from[2 * step];
 }
 
-/* Weights of a filter and a channel, less their zero point, to the same place of 16 matrices. */
+/* Weights of a filter and a channel, less their zero point, to the same place of 16 panels. */
 static void transform_weights(const int32_t *taps, char *to, int64_t step)
 {
     int32_t half[TAPS][IN], points[POINTS];
@@ -175,16 +189,17 @@ static void pack_place(const cpu_qwinograd *c, const cpu_qwinograd_weights *w, i
         *sum += taps[t];
         *magnitude += taps[t] < 0 ? -taps[t] : taps[t];
     }
+    const int64_t at = qwinograd_panel_at(c, f / NR, 0), step = qwinograd_panel_at(c, f / NR, 1) - at;
     transform_weights(taps,
-                      packed + f / NR * qwinograd_panel_bytes(c) + x / PAIR * GRT_QGEMM_GROUP_BYTES +
+                      packed + at + x / PAIR * GRT_QGEMM_GROUP_BYTES +
                           (f % NR * PAIR + x % PAIR) * (int64_t)sizeof(int16_t),
-                      matrix_bytes(c));
+                      step);
 }
 
 bool cpu_qwinograd_pack(const cpu_qwinograd *c, const cpu_qwinograd_weights *w, void *packed, int32_t *sums)
 {
     bool fits = true;
-    memset(packed, 0, (size_t)(matrix_bytes(c) * POINTS));
+    memset(packed, 0, (size_t)(qwinograd_ceil_div(c->filters, NR) * qwinograd_panel_bytes(c) * POINTS));
     for (int64_t panel = 0; panel < c->filters; panel += NR) {
         const int64_t columns = grt_min64(NR, c->filters - panel);
         int64_t sum[NR] = {0}, magnitude[NR] = {0};
@@ -303,23 +318,34 @@ static void qwinograd_gather(const qwinograd_work *w, int64_t tile, const uint8_
         to[p * w->k->step + n] = 0; /* B has zeros there; but it is read */
 }
 
-/* Products of all points and columns [col, col + WIDTH) for `tiles` tiles. */
-static void qwinograd_multiply(const qwinograd_work *w, int64_t tiles, int64_t col, const int16_t *inputs,
-                               int32_t *sums)
+/* A panel's products. What comes behind it lies in no near cache. */
+static void qwinograd_multiply(const qwinograd_work *w, int64_t tiles, const int16_t *inputs, const char *b,
+                               int64_t panels, int32_t *sums)
 {
+    enum { LINE = 64 };
     const grt_qgemm_kernel *kernel = w->c->kernel->pairs;
     const int64_t stride = qwinograd_panel_bytes(w->c), lda = w->k->row * (int64_t)sizeof *inputs,
-                  groups = w->k->row / PAIR,
-                  panels = qwinograd_ceil_div(grt_min64(w->c->filters - col, WIDTH), NR),
-                  each = qwinograd_ceil_div(tiles, qwinograd_ceil_div(tiles, kernel->mr));
-    for (int point = 0; point < POINTS; point++, inputs += w->k->step, sums += w->k->block * WIDTH) {
-        const char *b = w->packed + point * matrix_bytes(w->c) + col / NR * stride;
-        for (int64_t p = 0; p < panels; p += kernel->panels)
-            for (int64_t i = 0; i < tiles; i += each)
-                kernel->block((int)grt_min64(each, tiles - i), (int)grt_min64(kernel->panels, panels - p),
-                              groups, inputs + i * w->k->row, lda, b + p * stride, stride, false,
-                              sums + i * WIDTH + p * NR);
+                  strips = qwinograd_ceil_div(tiles, kernel->mr), each = qwinograd_ceil_div(tiles, strips),
+                  ahead = qwinograd_ceil_div(panels * stride, strips * LINE) * LINE;
+    const char *next = b + panels * stride;
+    for (int64_t i = 0; i < tiles; i += each, next += ahead) {
+        for (int64_t x = 0; x < ahead; x += LINE)
+            __builtin_prefetch(next + x, 0, 2);
+        kernel->block((int)grt_min64(each, tiles - i), (int)panels, w->k->row / PAIR,
+                      inputs + i * w->k->row, lda, b, stride, false, sums + i * WIDTH);
     }
+}
+
+/* All points of columns [col, col + WIDTH). */
+static void qwinograd_multiply_points(const qwinograd_work *w, int64_t tiles, int64_t col,
+                                      const int16_t *inputs, int32_t *sums)
+{
+    const int64_t panels = qwinograd_ceil_div(grt_min64(w->c->filters - col, WIDTH), NR),
+                  most = w->c->kernel->pairs->panels;
+    for (int point = 0; point < POINTS; point++, inputs += w->k->step, sums += w->k->block * WIDTH)
+        for (int64_t p = 0; p < panels; p += most)
+            qwinograd_multiply(w, tiles, inputs, w->packed + qwinograd_panel_at(w->c, col / NR + p, point),
+                               grt_min64(most, panels - p), sums + p * NR);
 }
 
 /* A line of `pixels` outputs from `at` on. */
@@ -360,7 +386,7 @@ static void qwinograd_run_block(const qwinograd_work *w, int64_t first, int64_t 
     for (int64_t t = first; t < end; t++)
         qwinograd_gather(w, t, outside, inputs + (t - first) * w->k->row);
     for (int64_t col = 0; col < w->c->filters; col += WIDTH) {
-        qwinograd_multiply(w, end - first, col, inputs, sums);
+        qwinograd_multiply_points(w, end - first, col, inputs, sums);
         qwinograd_finish(w, first, end, col, sums);
     }
 }
