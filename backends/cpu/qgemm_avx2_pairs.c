@@ -37,11 +37,7 @@ static inline __attribute__((always_inline)) __m256i add_pairs(__m256i sum, __m2
 #define DOT add_pairs
 #include "backends/cpu/qgemm_block.inc"
 
-const grt_qgemm_kernel grt_qgemm_kernel_avx2_pairs = {.name = "avx2, pairs",
-                                                      .mr = ROWS,
-                                                      .panels = PANELS,
-                                                      .wide = true,
-                                                      .step = 1,
-                                                      .block = multiply_block};
+const grt_qgemm_kernel grt_qgemm_kernel_avx2_pairs = {
+    .name = "avx2, pairs", .mr = ROWS, .panels = PANELS, .wide = true, .step = 1, .block = multiply_block};
 
 #endif

@@ -78,8 +78,8 @@ typedef struct grt_qgemm_kernel {
     bool wide;      /* int16: groups of 2, or of 4 in one of the forms: */
     bool crossed, planes;
     const struct grt_qgemm_kernel *few; /* for products of few rows; NULL: this one */
-    /* Its block multiplies any int16, modulo 2^32: a kernel that is wide and in none of the forms, or NULL where
-     * products of bytes are more than twice as fast. */
+    /* Its block multiplies any int16, modulo 2^32: a kernel that is wide and in none of the forms, or NULL
+     * where products of bytes are more than twice as fast. */
     const struct grt_qgemm_kernel *pairs;
     int depth; /* groups of a panel that the first-level cache holds beside rows of A, or 0: all at once */
     int step;  /* panels are filled up with zeros to a multiple of that many groups */

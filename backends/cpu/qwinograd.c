@@ -23,9 +23,10 @@ enum {
     NR = GRT_QGEMM_NR,
     WIDTH = GRT_QGEMM_WIDTH,
     PAIR = 2,
-    SHIFT = 2, /* sums are 2^SHIFT times what they should be */
+    SHIFT = 2,    /* sums are 2^SHIFT times what they should be */
     FINISHED = 8, /* tiles whose outputs are finished together */
-    /* Tiles of a block: as many as keep it in the second-level cache, but enough to pay for reading weights. */
+    /* Tiles of a block: as many as keep it in the second-level cache, but enough to pay for reading weights.
+     */
     CACHED_BYTES = 512 << 10,
     LEAST_TILES = 24,
     MOST_TILES = 96,
@@ -331,8 +332,8 @@ static void qwinograd_multiply(const qwinograd_work *w, int64_t tiles, const int
     for (int64_t i = 0; i < tiles; i += each, next += ahead) {
         for (int64_t x = 0; x < ahead; x += LINE)
             __builtin_prefetch(next + x, 0, 2);
-        kernel->block((int)grt_min64(each, tiles - i), (int)panels, w->k->row / PAIR,
-                      inputs + i * w->k->row, lda, b, stride, false, sums + i * WIDTH);
+        kernel->block((int)grt_min64(each, tiles - i), (int)panels, w->k->row / PAIR, inputs + i * w->k->row,
+                      lda, b, stride, false, sums + i * WIDTH);
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of 8-bit images with windows of 3 x 3, stride 1 and channels last by Winograd's F(2 x 2, 3 x 3)
- * in integers: four outputs take 16 products a channel where the definition takes 36. Transformed inputs and
- * weights are int16. Weights are transformed without halving, so that sums are four times what they should be,
- * modulo 2^32: sums that fit 30 bits are exact, which packing makes sure of. Zero points of weights are
- * subtracted before the transform, so that rows need no sums. */
+/* Convolutions of 8-bit images with windows of 3 x 3, stride 1 and channels last by Winograd's F(2 x 2, 3 x
+ * 3) in integers: four outputs take 16 products a channel where the definition takes 36. Transformed inputs
+ * and weights are int16. Weights are transformed without halving, so that sums are four times what they
+ * should be, modulo 2^32: sums that fit 30 bits are exact, which packing makes sure of. Zero points of
+ * weights are subtracted before the transform, so that rows need no sums. */
 #ifndef GRT_BACKENDS_CPU_QWINOGRAD_H
 #define GRT_BACKENDS_CPU_QWINOGRAD_H
 
@@ -23,8 +23,8 @@ typedef struct cpu_qwinograd_weights {
     bool zero_each;
 } cpu_qwinograd_weights;
 
-/* True if it is a convolution of that kind that gains with this kernel (NULL: this process's), which *out then
- * describes. Sizes that are not positive are not known. */
+/* True if it is a convolution of that kind that gains with this kernel (NULL: this process's), which *out
+ * then describes. Sizes that are not positive are not known. */
 bool cpu_qwinograd_fits(const struct grt_qgemm_kernel *kernel, const cpu_window *w, int64_t channels,
                         int64_t filters, cpu_qwinograd *out);
 

@@ -151,8 +151,8 @@ static void run_problem(const problem *p, const grt_qgemm_kernel *kernel, int th
     set_columns(p, sums, offset, scale, bias, &finish);
     cpu_qwinograd_run(&c, &window, packed, &finish, y, scratch, threads);
     for (int64_t i = 0; i < n; i++) {
-        const float wanted = (float)sum_at(p, i) * 0.25f + (float)(i % p->filters % 7) +
-                             (float)(p->residual[i] - 3) * 2.0f;
+        const float wanted =
+            (float)sum_at(p, i) * 0.25f + (float)(i % p->filters % 7) + (float)(p->residual[i] - 3) * 2.0f;
         ck_assert_msg(y[i] == wanted, "problem %u, %s: element %lld is %g, expected %g", seed, kernel->name,
                       (long long)i, (double)y[i], (double)wanted);
     }

@@ -165,8 +165,7 @@ static grt_status pack_transformed(const grt_kernel_node *node, qconv_state *sta
         return grt_fail_memory(bytes);
     *out_packed = cpu_qwinograd_pack(&state->winograd, &weights, state->packed, state->sums);
     if (*out_packed) {
-        state->b = (grt_qgemm_b){
-            .k = state->taps * state->per_group, .n = state->filters, .is_signed = true};
+        state->b = (grt_qgemm_b){.k = state->taps * state->per_group, .n = state->filters, .is_signed = true};
         return GRT_OK;
     }
     free(state->packed);
@@ -176,7 +175,7 @@ static grt_status pack_transformed(const grt_kernel_node *node, qconv_state *sta
     return GRT_OK;
 }
 
-static grt_status pack_filters(const grt_kernel_node *node, qconv_state *state)
+static grt_status qconv_pack(const grt_kernel_node *node, qconv_state *state)
 {
     if (state->depthwise)
         return spread_taps(node, state);
@@ -197,7 +196,7 @@ static grt_status qconv_create(const grt_kernel_node *node, void **out_state)
     state->per_group = w->dims[1];
     state->taps = grt_dims_product(w->dims, 2, w->rank);
     state->depthwise = state->per_group == 1 && state->groups == state->filters;
-    const grt_status status = pack_filters(node, state);
+    const grt_status status = qconv_pack(node, state);
     if (status != GRT_OK) {
         qconv_destroy(state);
         return status;
