@@ -344,39 +344,41 @@ static void copy_rows(const grt_qgemm *g, int64_t row, int64_t rows, uint8_t *ou
     }
 }
 
+/* Rows of bytes as a kernel of int16 reads them. */
+static strip widen_strip(const grt_qgemm *g, const tiling *t, const uint8_t *bytes, int64_t ld, int64_t rows,
+                         uint8_t flip, char *own)
+{
+    char *wide = own + t->wide_at;
+    if (!t->kernel->planes)
+        t->kernel->widen(bytes, ld, rows, g->b->k, flip, wide, t->wide_lda);
+    else
+        for (int64_t i = 0; i < rows; i++)
+            t->kernel->split(bytes + i * ld, g->b->k, qgemm_panels_of(g->b, g->packed),
+                             (uint8_t *)wide + i * t->wide_lda);
+    return (strip){.a = wide, .lda = t->wide_lda, .sums = (int32_t *)(void *)(own + t->sums_at)};
+}
+
 static strip prepare_rows(const grt_qgemm *g, const tiling *t, int64_t row, int64_t rows, char *own)
 {
     strip s = {.sums = (int32_t *)(void *)(own + t->sums_at)};
     uint8_t *made = (uint8_t *)own + t->made_at;
-    const uint8_t *bytes = made;
-    int64_t ld = t->lda;
-    if (t->in_place) {
-        bytes = g->a + row * g->lda;
-        ld = g->lda;
-    } else if (g->a) {
+    const bool widened = t->kernel->wide && !t->kernel->planes && !g->finish.zero, /* from where they are */
+        found = t->in_place || (g->a && widened);
+    const uint8_t *bytes = found ? g->a + row * g->lda : made;
+    const int64_t ld = found ? g->lda : t->lda;
+    if (!found && g->a)
         copy_rows(g, row, rows, made, ld);
-    } else {
+    else if (!found)
         g->fill(g->user, row, rows, made, ld);
-    }
-    if (!t->in_place) /* B has zeros there; but these bytes are read */
-        for (int64_t i = 0; i < rows; i++)
-            memset(made + i * ld + g->b->k, 0, (size_t)(ld - g->b->k));
     if (g->finish.zero)
         t->kernel->row_sums(bytes, ld, rows, g->b->k, s.sums);
+    if (t->kernel->wide)
+        return widen_strip(g, t, bytes, ld, rows, found && g->a_signed ? 0x80 : 0, own);
+    if (!found) /* B has zeros there; but these bytes are read */
+        for (int64_t i = 0; i < rows; i++)
+            memset(made + i * ld + g->b->k, 0, (size_t)(ld - g->b->k));
     s.a = (const char *)bytes;
     s.lda = ld;
-    if (t->kernel->wide) {
-        char *wide = own + t->wide_at;
-        for (int64_t i = 0; i < rows; i++) {
-            void *to = wide + i * t->wide_lda;
-            if (t->kernel->planes)
-                t->kernel->split(bytes + i * ld, g->b->k, qgemm_panels_of(g->b, g->packed), to);
-            else
-                t->kernel->widen(bytes + i * ld, ld, to);
-        }
-        s.a = wide;
-        s.lda = t->wide_lda;
-    }
     return s;
 }
 
@@ -574,7 +576,7 @@ void grt_qgemm_put_row(const grt_qgemm_b *b, const void *packed, const uint8_t *
         return;
     }
     if (kernel->wide)
-        kernel->widen(from, b->k, row);
+        kernel->widen(from, 0, 1, b->k, 0, row, 0);
     else
         memcpy(row, from, (size_t)b->k);
     memset((char *)row + used, 0, (size_t)(grt_qgemm_row_bytes(b->k) - used));

@@ -72,6 +72,11 @@ static inline int64_t grt_qgemm_strip_slots(const grt_qgemm_strip *s)
 typedef void grt_qgemm_windows(const grt_qgemm_strip *strip, const uint8_t *const *x, int64_t channel,
                                const void *w, void *mixed, int32_t *sums);
 
+/* Rows of k bytes that are ld bytes apart, each changed by `flip`, as the kernel reads them, ldt bytes apart:
+ * int16, zeros in the last group. Behind it there is room for whole vectors. */
+typedef void grt_qgemm_widen(const uint8_t *from, int64_t ld, int64_t rows, int64_t k, uint8_t flip, void *to,
+                             int64_t ldt);
+
 typedef struct grt_qgemm_kernel {
     const char *name;
     int mr, panels; /* of a full block */
@@ -88,8 +93,7 @@ typedef struct grt_qgemm_kernel {
     void (*leave)(void);          /* called by a thread that has no more blocks for now, or NULL */
     grt_qgemm_finish_rows *finish;
     grt_qgemm_windows *windows;
-    /* A row of n bytes as int16; crossed: n is a multiple of 16. */
-    void (*widen)(const uint8_t *from, int64_t n, int16_t *to);
+    grt_qgemm_widen *widen; /* of a wide kernel without planes */
     /* A row of k bytes as two planes, for a B of this panel. */
     void (*split)(const uint8_t *from, int64_t k, const void *panel, uint8_t *to);
     void (*row_sums)(const uint8_t *a, int64_t lda, int64_t rows, int64_t k, int32_t *sums);
