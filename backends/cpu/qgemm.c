@@ -49,14 +49,15 @@ const grt_qgemm_kernel *const *grt_qgemm_kernels(void)
     return list;
 }
 
-static const grt_qgemm_kernel *kernel_of(const grt_qgemm_kernel *kernel)
+static const grt_qgemm_kernel *best_kernel(int64_t k)
 {
-    return kernel ? kernel : grt_qgemm_kernels()[0];
+    const grt_qgemm_kernel *kernel = grt_qgemm_kernels()[0];
+    return k <= kernel->short_k ? kernel->pairs : kernel;
 }
 
 const grt_qgemm_kernel *grt_qgemm_kernel_of_few(void)
 {
-    const grt_qgemm_kernel *kernel = kernel_of(NULL);
+    const grt_qgemm_kernel *kernel = grt_qgemm_kernels()[0];
     return kernel->few ? kernel->few : kernel;
 }
 
@@ -68,7 +69,7 @@ static void leave(const grt_qgemm_kernel *kernel)
 
 const char *grt_qgemm_kernel_name(void)
 {
-    return kernel_of(NULL)->name;
+    return grt_qgemm_kernels()[0]->name;
 }
 
 /* ---- packing ---- */
@@ -92,11 +93,12 @@ static int64_t sums_bytes(int64_t n)
 bool grt_qgemm_b_init(const grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool is_signed, grt_qgemm_b *out)
 {
     cpu_layout layout = {0};
-    *out = (grt_qgemm_b){.k = k, .n = n, .is_signed = is_signed};
+    *out = (grt_qgemm_b){
+        .kernel = kernel ? kernel : best_kernel(k), .k = k, .n = n, .is_signed = is_signed};
     if (k < 0 || n < 0 || k > INT32_MAX || n > INT32_MAX)
         return false;
     cpu_layout_add(&layout, sums_bytes(n), 1);
-    cpu_layout_add(&layout, qgemm_ceil_div(n, NR), (size_t)panel_bytes_of(kernel_of(kernel), k));
+    cpu_layout_add(&layout, qgemm_ceil_div(n, NR), (size_t)panel_bytes_of(out->kernel, k));
     out->bytes = (int64_t)layout.bytes;
     return !layout.overflow;
 }
@@ -172,10 +174,9 @@ static inline __attribute__((always_inline)) void qgemm_pack_panel(const grt_qge
                    to);
 }
 
-void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const uint8_t *from, int64_t step_k,
-                    int64_t step_n, void *packed)
+void grt_qgemm_pack(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, int64_t step_n, void *packed)
 {
-    kernel = kernel_of(kernel);
+    const grt_qgemm_kernel *kernel = b->kernel;
     const int64_t panel_bytes = panel_bytes_of(kernel, b->k);
     const bool both = kernel->planes && has_least(b, from, step_k, step_n);
     int32_t *sums = packed;
@@ -298,7 +299,7 @@ static void qgemm_cut(const grt_qgemm *g, tiling *t)
 static bool plan_tiles(const grt_qgemm *g, int threads, tiling *t)
 {
     const int64_t k = g->b->k, n = g->b->n;
-    *t = (tiling){.kernel = kernel_of(g->kernel), .threads = threads < 1 ? 1 : threads};
+    *t = (tiling){.kernel = g->b->kernel, .threads = threads < 1 ? 1 : threads};
     if ((double)g->m * (double)n * (double)k < PARALLEL_WORK)
         t->threads = 1;
     t->groups = groups_of(t->kernel, k);

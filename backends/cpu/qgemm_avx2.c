@@ -225,6 +225,7 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void)
                                             .crossed = true,
                                             .few = &few,
                                             .pairs = &grt_qgemm_kernel_avx2_pairs,
+                                            .short_k = 32,
                                             .depth = 96,
                                             .step = 1,
                                             .block = multiply_block,

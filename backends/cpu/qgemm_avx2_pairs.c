@@ -7,10 +7,9 @@
 
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")
 #pragma GCC target("avx2,fma,bmi,bmi2")
-#include <immintrin.h>
-#include <string.h>
+#include "backends/cpu/qgemm_loops.inc"
 
-enum { WIDTH = GRT_QGEMM_WIDTH };
+#include <immintrin.h>
 
 #define VECTORS     2
 #define VECTOR      __m256i
@@ -35,9 +34,15 @@ static inline __attribute__((always_inline)) __m256i add_pairs(__m256i sum, __m2
 }
 
 #define DOT add_pairs
+#include "backends/cpu/qgemm_finish_avx2.inc"
 #include "backends/cpu/qgemm_block.inc"
+#include "backends/cpu/qgemm_plain.inc"
 
 const grt_qgemm_kernel grt_qgemm_kernel_avx2_pairs = {
-    .name = "avx2, pairs", .mr = ROWS, .panels = PANELS, .wide = true, .step = 1, .block = multiply_block};
+    .name = "avx2, pairs", .mr = ROWS, .panels = PANELS, .wide = true, .step = 1, .block = multiply_block,
+                                                      .plain = multiply_block_plain,
+                                                      .finish = finish_rows,
+                                                      .widen = widen_rows,
+                                                      .row_sums = sum_rows};
 
 #endif

@@ -86,6 +86,7 @@ typedef struct grt_qgemm_kernel {
     /* Its block multiplies any int16, modulo 2^32: a kernel that is wide and in none of the forms, or NULL
      * where products of bytes are more than twice as fast. */
     const struct grt_qgemm_kernel *pairs;
+    int short_k; /* up to that many terms `pairs` is faster */
     int depth; /* groups of a panel that the first-level cache holds beside rows of A, or 0: all at once */
     int step;  /* panels are filled up with zeros to a multiple of that many groups */
     grt_qgemm_block *block;

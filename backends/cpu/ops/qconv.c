@@ -126,7 +126,7 @@ static grt_status pack_groups(const grt_kernel_node *node, qconv_state *state)
                 for (int64_t t = 0; t < state->taps; t++)
                     turned[f * k + t * state->per_group + c] =
                         from[(f * state->per_group + c) * state->taps + t];
-        grt_qgemm_pack(NULL, &state->b, turned, 1, k, state->packed + g * state->b.bytes);
+        grt_qgemm_pack(&state->b, turned, 1, k, state->packed + g * state->b.bytes);
     }
     free(turned);
     return turned && state->packed ? GRT_OK : grt_fail_memory(bytes);
