@@ -42,6 +42,7 @@ backends_SOURCES += backends/cpu/qgemm_tiles.inc
 backends_SOURCES += backends/cpu/qgemm_taps.inc
 backends_SOURCES += backends/cpu/qgemm_finish.inc
 backends_SOURCES += backends/cpu/qgemm_finish_avx2.inc
+backends_SOURCES += backends/cpu/qgemm_rows_avx2.inc
 backends_SOURCES += backends/cpu/qgemm_finish_avx512.inc
 backends_SOURCES += backends/cpu/qgemm_c.c
 backends_SOURCES += backends/cpu/qgemm_avx2.c

@@ -93,8 +93,7 @@ static int64_t sums_bytes(int64_t n)
 bool grt_qgemm_b_init(const grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool is_signed, grt_qgemm_b *out)
 {
     cpu_layout layout = {0};
-    *out = (grt_qgemm_b){
-        .kernel = kernel ? kernel : best_kernel(k), .k = k, .n = n, .is_signed = is_signed};
+    *out = (grt_qgemm_b){.kernel = kernel ? kernel : best_kernel(k), .k = k, .n = n, .is_signed = is_signed};
     if (k < 0 || n < 0 || k > INT32_MAX || n > INT32_MAX)
         return false;
     cpu_layout_add(&layout, sums_bytes(n), 1);

@@ -39,24 +39,13 @@ static inline __attribute__((always_inline)) __m256i add_crossed(__m256i sum, __
 
 #define CROSS add_crossed
 #include "backends/cpu/qgemm_finish_avx2.inc"
+#include "backends/cpu/qgemm_rows_avx2.inc"
 #include "backends/cpu/qgemm_block.inc"
 #include "backends/cpu/qgemm_plain.inc"
 
 #define QGEMM_WIDE
 #define TAPS_DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
 #include "backends/cpu/qgemm_taps.inc"
-
-/* n bytes, fewer than a vector has, and zeros; what is behind `end` cannot be read. */
-static inline __attribute__((always_inline)) __m128i load_few(const uint8_t *from, int64_t n, __m128i flip,
-                                                              const uint8_t *end)
-{
-    const __m128i places = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    uint8_t whole[sizeof places] = {0};
-    if (end - from < (int64_t)sizeof whole)
-        from = memcpy(whole, from, (size_t)n);
-    const __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)from), flip);
-    return _mm_and_si128(bytes, _mm_cmpgt_epi8(_mm_set1_epi8((char)n), places));
-}
 
 /* Elements 1, 3, 2 and 4 of each four; before them what the row loses. */
 static inline __attribute__((always_inline)) void cross_row(const uint8_t *from, int64_t k, __m128i flip,
@@ -67,11 +56,8 @@ static inline __attribute__((always_inline)) void cross_row(const uint8_t *from,
                                            2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
     __m256i pairs = _mm256_setzero_si256(); /* in every other sum of 32 bits */
     for (int64_t i = 0; i < k; i += BYTES) {
-        const __m128i bytes =
-            k - i < BYTES
-                ? load_few(from + i, k - i, flip, end)
-                : _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)(from + i)), flip);
-        const __m256i v = _mm256_shuffle_epi8(_mm256_cvtepu8_epi16(bytes), order);
+        const __m256i v =
+            _mm256_shuffle_epi8(_mm256_cvtepu8_epi16(load_bytes(from + i, k - i, flip, end)), order);
         pairs = _mm256_add_epi32(pairs, _mm256_madd_epi16(v, _mm256_srli_epi64(v, 32)));
         _mm256_storeu_si256((__m256i *)(void *)(to + HEAD + i), v);
     }

@@ -35,14 +35,31 @@ static inline __attribute__((always_inline)) __m256i add_pairs(__m256i sum, __m2
 
 #define DOT add_pairs
 #include "backends/cpu/qgemm_finish_avx2.inc"
+#include "backends/cpu/qgemm_rows_avx2.inc"
 #include "backends/cpu/qgemm_block.inc"
 #include "backends/cpu/qgemm_plain.inc"
 
-const grt_qgemm_kernel grt_qgemm_kernel_avx2_pairs = {
-    .name = "avx2, pairs", .mr = ROWS, .panels = PANELS, .wide = true, .step = 1, .block = multiply_block,
+static void widen_bytes(const uint8_t *from, int64_t ld, int64_t rows, int64_t k, uint8_t flip, void *to,
+                        int64_t ldt)
+{
+    enum { BYTES = sizeof(__m128i) };
+    const uint8_t *end = from + (rows - 1) * ld + k;
+    const __m128i flips = _mm_set1_epi8((char)flip);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t x = 0; x < k; x += BYTES)
+            STORE((char *)to + i * ldt + x * (int64_t)sizeof(int16_t),
+                  _mm256_cvtepu8_epi16(load_bytes(from + i * ld + x, k - x, flips, end)));
+}
+
+const grt_qgemm_kernel grt_qgemm_kernel_avx2_pairs = {.name = "avx2, pairs",
+                                                      .mr = ROWS,
+                                                      .panels = PANELS,
+                                                      .wide = true,
+                                                      .step = 1,
+                                                      .block = multiply_block,
                                                       .plain = multiply_block_plain,
                                                       .finish = finish_rows,
-                                                      .widen = widen_rows,
+                                                      .widen = widen_bytes,
                                                       .row_sums = sum_rows};
 
 #endif

@@ -87,8 +87,8 @@ typedef struct grt_qgemm_kernel {
      * where products of bytes are more than twice as fast. */
     const struct grt_qgemm_kernel *pairs;
     int short_k; /* up to that many terms `pairs` is faster */
-    int depth; /* groups of a panel that the first-level cache holds beside rows of A, or 0: all at once */
-    int step;  /* panels are filled up with zeros to a multiple of that many groups */
+    int depth;   /* groups of a panel that the first-level cache holds beside rows of A, or 0: all at once */
+    int step;    /* panels are filled up with zeros to a multiple of that many groups */
     grt_qgemm_block *block;
     grt_qgemm_block_plain *plain; /* NULL: none */
     void (*leave)(void);          /* called by a thread that has no more blocks for now, or NULL */
