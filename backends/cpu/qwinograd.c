@@ -27,7 +27,7 @@ enum {
     FINISHED = 8, /* tiles whose outputs are finished together */
     /* Tiles of a block: as many as keep it in the second-level cache, but enough to pay for reading weights.
      */
-    CACHED_BYTES = 512 << 10,
+    CACHED_BYTES = 256 << 10,
     LEAST_TILES = 24,
     MOST_TILES = 96,
     PARALLEL_WORK = 400000, /* products below which waking a second thread costs more than it saves */
