@@ -140,6 +140,7 @@ unit_SOURCES += tests/unit/test_gemm.c
 unit_SOURCES += tests/unit/test_bgemm.c
 unit_SOURCES += tests/unit/test_byte_table.c
 unit_SOURCES += tests/unit/test_qgemm.c
+unit_SOURCES += tests/unit/test_qwinograd.c
 unit_SOURCES += tests/unit/test_qconv.c
 unit_SOURCES += tests/unit/test_widen.c
 unit_SOURCES += tests/unit/test_weights_api.c

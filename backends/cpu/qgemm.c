@@ -49,14 +49,15 @@ const grt_qgemm_kernel *const *grt_qgemm_kernels(void)
     return list;
 }
 
-static const grt_qgemm_kernel *kernel_of(const grt_qgemm_kernel *kernel)
+static const grt_qgemm_kernel *best_kernel(int64_t k)
 {
-    return kernel ? kernel : grt_qgemm_kernels()[0];
+    const grt_qgemm_kernel *kernel = grt_qgemm_kernels()[0];
+    return k <= kernel->short_k ? kernel->pairs : kernel;
 }
 
 const grt_qgemm_kernel *grt_qgemm_kernel_of_few(void)
 {
-    const grt_qgemm_kernel *kernel = kernel_of(NULL);
+    const grt_qgemm_kernel *kernel = grt_qgemm_kernels()[0];
     return kernel->few ? kernel->few : kernel;
 }
 
@@ -68,7 +69,7 @@ static void leave(const grt_qgemm_kernel *kernel)
 
 const char *grt_qgemm_kernel_name(void)
 {
-    return kernel_of(NULL)->name;
+    return grt_qgemm_kernels()[0]->name;
 }
 
 /* ---- packing ---- */
@@ -92,11 +93,11 @@ static int64_t sums_bytes(int64_t n)
 bool grt_qgemm_b_init(const grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool is_signed, grt_qgemm_b *out)
 {
     cpu_layout layout = {0};
-    *out = (grt_qgemm_b){.k = k, .n = n, .is_signed = is_signed};
+    *out = (grt_qgemm_b){.kernel = kernel ? kernel : best_kernel(k), .k = k, .n = n, .is_signed = is_signed};
     if (k < 0 || n < 0 || k > INT32_MAX || n > INT32_MAX)
         return false;
     cpu_layout_add(&layout, sums_bytes(n), 1);
-    cpu_layout_add(&layout, qgemm_ceil_div(n, NR), (size_t)panel_bytes_of(kernel_of(kernel), k));
+    cpu_layout_add(&layout, qgemm_ceil_div(n, NR), (size_t)panel_bytes_of(out->kernel, k));
     out->bytes = (int64_t)layout.bytes;
     return !layout.overflow;
 }
@@ -172,10 +173,9 @@ static inline __attribute__((always_inline)) void qgemm_pack_panel(const grt_qge
                    to);
 }
 
-void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const uint8_t *from, int64_t step_k,
-                    int64_t step_n, void *packed)
+void grt_qgemm_pack(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, int64_t step_n, void *packed)
 {
-    kernel = kernel_of(kernel);
+    const grt_qgemm_kernel *kernel = b->kernel;
     const int64_t panel_bytes = panel_bytes_of(kernel, b->k);
     const bool both = kernel->planes && has_least(b, from, step_k, step_n);
     int32_t *sums = packed;
@@ -298,7 +298,7 @@ static void qgemm_cut(const grt_qgemm *g, tiling *t)
 static bool plan_tiles(const grt_qgemm *g, int threads, tiling *t)
 {
     const int64_t k = g->b->k, n = g->b->n;
-    *t = (tiling){.kernel = kernel_of(g->kernel), .threads = threads < 1 ? 1 : threads};
+    *t = (tiling){.kernel = g->b->kernel, .threads = threads < 1 ? 1 : threads};
     if ((double)g->m * (double)n * (double)k < PARALLEL_WORK)
         t->threads = 1;
     t->groups = groups_of(t->kernel, k);
@@ -344,39 +344,41 @@ static void copy_rows(const grt_qgemm *g, int64_t row, int64_t rows, uint8_t *ou
     }
 }
 
+/* Rows of bytes as a kernel of int16 reads them. */
+static strip widen_strip(const grt_qgemm *g, const tiling *t, const uint8_t *bytes, int64_t ld, int64_t rows,
+                         uint8_t flip, char *own)
+{
+    char *wide = own + t->wide_at;
+    if (!t->kernel->planes)
+        t->kernel->widen(bytes, ld, rows, g->b->k, flip, wide, t->wide_lda);
+    else
+        for (int64_t i = 0; i < rows; i++)
+            t->kernel->split(bytes + i * ld, g->b->k, qgemm_panels_of(g->b, g->packed),
+                             (uint8_t *)wide + i * t->wide_lda);
+    return (strip){.a = wide, .lda = t->wide_lda, .sums = (int32_t *)(void *)(own + t->sums_at)};
+}
+
 static strip prepare_rows(const grt_qgemm *g, const tiling *t, int64_t row, int64_t rows, char *own)
 {
     strip s = {.sums = (int32_t *)(void *)(own + t->sums_at)};
     uint8_t *made = (uint8_t *)own + t->made_at;
-    const uint8_t *bytes = made;
-    int64_t ld = t->lda;
-    if (t->in_place) {
-        bytes = g->a + row * g->lda;
-        ld = g->lda;
-    } else if (g->a) {
+    const bool widened = t->kernel->wide && !t->kernel->planes && !g->finish.zero, /* from where they are */
+        found = t->in_place || (g->a && widened);
+    const uint8_t *bytes = found ? g->a + row * g->lda : made;
+    const int64_t ld = found ? g->lda : t->lda;
+    if (!found && g->a)
         copy_rows(g, row, rows, made, ld);
-    } else {
+    else if (!found)
         g->fill(g->user, row, rows, made, ld);
-    }
-    if (!t->in_place) /* B has zeros there; but these bytes are read */
-        for (int64_t i = 0; i < rows; i++)
-            memset(made + i * ld + g->b->k, 0, (size_t)(ld - g->b->k));
     if (g->finish.zero)
         t->kernel->row_sums(bytes, ld, rows, g->b->k, s.sums);
+    if (t->kernel->wide)
+        return widen_strip(g, t, bytes, ld, rows, found && g->a_signed ? 0x80 : 0, own);
+    if (!found) /* B has zeros there; but these bytes are read */
+        for (int64_t i = 0; i < rows; i++)
+            memset(made + i * ld + g->b->k, 0, (size_t)(ld - g->b->k));
     s.a = (const char *)bytes;
     s.lda = ld;
-    if (t->kernel->wide) {
-        char *wide = own + t->wide_at;
-        for (int64_t i = 0; i < rows; i++) {
-            void *to = wide + i * t->wide_lda;
-            if (t->kernel->planes)
-                t->kernel->split(bytes + i * ld, g->b->k, qgemm_panels_of(g->b, g->packed), to);
-            else
-                t->kernel->widen(bytes + i * ld, ld, to);
-        }
-        s.a = wide;
-        s.lda = t->wide_lda;
-    }
     return s;
 }
 
@@ -574,7 +576,7 @@ void grt_qgemm_put_row(const grt_qgemm_b *b, const void *packed, const uint8_t *
         return;
     }
     if (kernel->wide)
-        kernel->widen(from, b->k, row);
+        kernel->widen(from, 0, 1, b->k, 0, row, 0);
     else
         memcpy(row, from, (size_t)b->k);
     memset((char *)row + used, 0, (size_t)(grt_qgemm_row_bytes(b->k) - used));

@@ -20,6 +20,7 @@ typedef void grt_qgemm_fill(const void *user, int64_t row, int64_t rows, uint8_t
 
 /* B as packed: matrices one behind the other. */
 typedef struct grt_qgemm_b {
+    const struct grt_qgemm_kernel *kernel;
     int64_t k, n, bytes; /* of one matrix */
     bool is_signed;
 } grt_qgemm_b;
@@ -36,15 +37,13 @@ typedef struct grt_qgemm {
     grt_qgemm_finish finish;
     void *y; /* m x n of the finish's dtype */
     int64_t ldy;
-    const struct grt_qgemm_kernel *kernel; /* NULL: this process's */
 } grt_qgemm;
 
-/* False: the sizes do not fit. kernel NULL: this process's. */
+/* False: the sizes do not fit. kernel NULL: this process's best for that k. */
 bool grt_qgemm_b_init(const struct grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool is_signed,
                       grt_qgemm_b *out);
 /* Packs one matrix, whose element (x, j) is b[x * step_k + j * step_n]. `packed` is 64-byte aligned. */
-void grt_qgemm_pack(const struct grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const uint8_t *from,
-                    int64_t step_k, int64_t step_n, void *packed);
+void grt_qgemm_pack(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, int64_t step_n, void *packed);
 
 /* Arrays of the finish for one product, of grt_qgemm_padded(n) elements each. */
 typedef struct grt_qgemm_columns {

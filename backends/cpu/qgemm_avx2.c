@@ -39,28 +39,41 @@ static inline __attribute__((always_inline)) __m256i add_crossed(__m256i sum, __
 
 #define CROSS add_crossed
 #include "backends/cpu/qgemm_finish_avx2.inc"
+#include "backends/cpu/qgemm_rows_avx2.inc"
 #include "backends/cpu/qgemm_block.inc"
+#include "backends/cpu/qgemm_plain.inc"
 
 #define QGEMM_WIDE
 #define TAPS_DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
 #include "backends/cpu/qgemm_taps.inc"
 
 /* Elements 1, 3, 2 and 4 of each four; before them what the row loses. */
-static void cross_row(const uint8_t *from, int64_t n, int16_t *to)
+static inline __attribute__((always_inline)) void cross_row(const uint8_t *from, int64_t k, __m128i flip,
+                                                            const uint8_t *end, int16_t *to)
 {
+    enum { BYTES = sizeof(__m128i), HEAD = 4 };
     const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15, 0, 1, 4, 5,
                                            2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
     __m256i pairs = _mm256_setzero_si256(); /* in every other sum of 32 bits */
-    for (int64_t i = 0; i < n; i += 16) {
-        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(from + i));
-        const __m256i v = _mm256_shuffle_epi8(_mm256_cvtepu8_epi16(bytes), order);
+    for (int64_t i = 0; i < k; i += BYTES) {
+        const __m256i v =
+            _mm256_shuffle_epi8(_mm256_cvtepu8_epi16(load_bytes(from + i, k - i, flip, end)), order);
         pairs = _mm256_add_epi32(pairs, _mm256_madd_epi16(v, _mm256_srli_epi64(v, 32)));
-        _mm256_storeu_si256((__m256i *)(void *)(to + 4 + i), v);
+        _mm256_storeu_si256((__m256i *)(void *)(to + HEAD + i), v);
     }
     __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
     sum = _mm_add_epi32(sum, _mm_unpackhi_epi64(sum, sum));
     const int32_t loses[2] = {(int32_t)(0 - (uint32_t)_mm_cvtsi128_si32(sum)), 0};
     memcpy(to, loses, sizeof loses);
+}
+
+static void cross_rows(const uint8_t *from, int64_t ld, int64_t rows, int64_t k, uint8_t flip, void *to,
+                       int64_t ldt)
+{
+    const uint8_t *end = from + (rows - 1) * ld + k;
+    const __m128i flips = _mm_set1_epi8((char)flip);
+    for (int64_t i = 0; i < rows; i++)
+        cross_row(from + i * ld, k, flips, end, (int16_t *)(void *)((char *)to + i * ldt));
 }
 
 static void split_row(const uint8_t *from, int64_t k, const void *panel, uint8_t *to)
@@ -197,13 +210,15 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void)
                                             .wide = true,
                                             .crossed = true,
                                             .few = &few,
+                                            .pairs = &grt_qgemm_kernel_avx2_pairs,
+                                            .short_k = 32,
                                             .depth = 96,
                                             .step = 1,
                                             .block = multiply_block,
                                             .plain = multiply_block_plain,
                                             .finish = finish_rows,
                                             .windows = sum_windows,
-                                            .widen = cross_row,
+                                            .widen = cross_rows,
                                             .row_sums = sum_rows};
     return cpu_isa_best() >= CPU_ISA_AVX2 ? &kernel : NULL;
 }

@@ -25,6 +25,7 @@
 #define DOT(s, a, b) _mm256_dpbusd_avx_epi32(s, a, b)
 #include "backends/cpu/qgemm_finish_avx2.inc"
 #include "backends/cpu/qgemm_block.inc"
+#include "backends/cpu/qgemm_plain.inc"
 
 #define TAPS_DOT(s, a, b) _mm256_dpbusd_avx_epi32(s, a, b)
 #include "backends/cpu/qgemm_taps.inc"

@@ -25,6 +25,7 @@
 #define DOT(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
 #include "backends/cpu/qgemm_finish_avx512.inc"
 #include "backends/cpu/qgemm_block.inc"
+#include "backends/cpu/qgemm_plain.inc"
 
 #define QGEMM_WIDE
 #define TAPS_PAIRS
@@ -37,6 +38,7 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx512(void)
                                             .mr = ROWS,
                                             .panels = PANELS,
                                             .wide = true,
+                                            .pairs = &kernel,
                                             .step = 1,
                                             .block = multiply_block,
                                             .plain = multiply_block_plain,

@@ -26,6 +26,7 @@
 #define DOT(s, a, b) _mm512_dpbusd_epi32(s, a, b)
 #include "backends/cpu/qgemm_finish_avx512.inc"
 #include "backends/cpu/qgemm_block.inc"
+#include "backends/cpu/qgemm_plain.inc"
 
 #define TAPS_PAIRS
 #define TAPS_DOT(s, a, b) _mm512_dpbusd_epi32(s, a, b)

@@ -120,5 +120,11 @@ static void sum_windows(const grt_qgemm_strip *s, const uint8_t *const *x, int64
     }
 }
 
-const grt_qgemm_kernel grt_qgemm_kernel_c = {
-    .name = "c", .mr = ROWS, .panels = 1, .wide = true, .step = 1, .block = multiply_block, QGEMM_LOOPS};
+const grt_qgemm_kernel grt_qgemm_kernel_c = {.name = "c",
+                                             .mr = ROWS,
+                                             .panels = 1,
+                                             .wide = true,
+                                             .step = 1,
+                                             .pairs = &grt_qgemm_kernel_c,
+                                             .block = multiply_block,
+                                             QGEMM_LOOPS};

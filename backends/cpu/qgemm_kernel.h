@@ -72,21 +72,29 @@ static inline int64_t grt_qgemm_strip_slots(const grt_qgemm_strip *s)
 typedef void grt_qgemm_windows(const grt_qgemm_strip *strip, const uint8_t *const *x, int64_t channel,
                                const void *w, void *mixed, int32_t *sums);
 
+/* Rows of k bytes that are ld bytes apart, each changed by `flip`, as the kernel reads them, ldt bytes apart:
+ * int16, zeros in the last group. Behind it there is room for whole vectors. */
+typedef void grt_qgemm_widen(const uint8_t *from, int64_t ld, int64_t rows, int64_t k, uint8_t flip, void *to,
+                             int64_t ldt);
+
 typedef struct grt_qgemm_kernel {
     const char *name;
     int mr, panels; /* of a full block */
     bool wide;      /* int16: groups of 2, or of 4 in one of the forms: */
     bool crossed, planes;
     const struct grt_qgemm_kernel *few; /* for products of few rows; NULL: this one */
-    int depth; /* groups of a panel that the first-level cache holds beside rows of A, or 0: all at once */
-    int step;  /* panels are filled up with zeros to a multiple of that many groups */
+    /* Its block multiplies any int16, modulo 2^32: a kernel that is wide and in none of the forms, or NULL
+     * where products of bytes are more than twice as fast. */
+    const struct grt_qgemm_kernel *pairs;
+    int short_k; /* up to that many terms `pairs` is faster */
+    int depth;   /* groups of a panel that the first-level cache holds beside rows of A, or 0: all at once */
+    int step;    /* panels are filled up with zeros to a multiple of that many groups */
     grt_qgemm_block *block;
     grt_qgemm_block_plain *plain; /* NULL: none */
     void (*leave)(void);          /* called by a thread that has no more blocks for now, or NULL */
     grt_qgemm_finish_rows *finish;
     grt_qgemm_windows *windows;
-    /* A row of n bytes as int16; crossed: n is a multiple of 16. */
-    void (*widen)(const uint8_t *from, int64_t n, int16_t *to);
+    grt_qgemm_widen *widen; /* of a wide kernel without planes */
     /* A row of k bytes as two planes, for a B of this panel. */
     void (*split)(const uint8_t *from, int64_t k, const void *panel, uint8_t *to);
     void (*row_sums)(const uint8_t *a, int64_t lda, int64_t rows, int64_t k, int32_t *sums);
@@ -152,6 +160,7 @@ static inline int64_t grt_qgemm_tap_at(const grt_qgemm_kernel *kernel, int64_t t
 }
 
 extern const grt_qgemm_kernel grt_qgemm_kernel_c;
+extern const grt_qgemm_kernel grt_qgemm_kernel_avx2_pairs; /* part of AVX2's, where there is that */
 /* NULL where the machine (or the level that GRAPHRT_CPU_ISA allows) or the build has no such kernel. */
 const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void);
 const grt_qgemm_kernel *grt_qgemm_kernel_avx2_vnni(void);

@@ -61,7 +61,7 @@ uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n, bool is_s
         return NULL;
     uint8_t *packed = aligned_alloc(64, ((size_t)b.bytes + 64) & ~(size_t)63);
     if (packed)
-        grt_qgemm_pack(grt_qgemm_kernel_of_few(), &b, weights, n, 1, packed);
+        grt_qgemm_pack(&b, weights, n, 1, packed);
     return packed;
 }
 

@@ -64,9 +64,14 @@ void make_qlinear_conv(node *n)
                   channels = depthwise ? 1
                              : image   ? draw(1, 4)
                                        : unit * draw(1, 5);
-    const int64_t most = image ? 8 : 4, kernel[2] = {draw(1, most), draw(1, most)},
-                  dilation[2] = {draw(1, 2), draw(1, 2)};
-    const int32_t spatial = draw(0, 4) ? 2 : 1, skip = 2 - spatial;
+    const bool transformed = !image && !depthwise && draw(0, 3) == 0; /* by Winograd, where a level does */
+    const int64_t least = transformed ? 3 : 1,
+                  most = transformed ? 3
+                         : image     ? 8
+                                     : 4,
+                  far = transformed ? 1 : 2, kernel[2] = {draw(least, most), draw(least, most)},
+                  dilation[2] = {draw(1, far), draw(1, far)};
+    const int32_t spatial = transformed || draw(0, 4) ? 2 : 1, skip = 2 - spatial;
     grt_tensor x = {.rank = 2 + spatial, .dims = {draw(1, 3), group * channels}},
                w = {.rank = 2 + spatial,
                     .dims = {group * (depthwise ? 1 : draw(1, 2) * draw(1, 40)), channels}};
@@ -74,7 +79,7 @@ void make_qlinear_conv(node *n)
     for (int32_t k = 0; k < spatial; k++) {
         w.dims[2 + k] = kernel[k + skip];
         x.dims[2 + k] = (kernel[k + skip] - 1) * dilation[k + skip] + draw(1, image ? 90 : 14);
-        strides[k] = draw(1, image ? 4 : 2);
+        strides[k] = draw(1, image ? 4 : far);
         pads[k] = draw(0, kernel[k + skip] - 1);
         pads[spatial + k] = draw(0, kernel[k + skip] - 1);
     }

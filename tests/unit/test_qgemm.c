@@ -213,7 +213,7 @@ static void run_problem(problem *p, const grt_qgemm_kernel *kernel, int threads,
     size_t bytes, y_bytes = (size_t)(p->m * p->ldy) * sizeof(float);
     ck_assert(grt_qgemm_b_init(kernel, p->k, p->n, p->b_signed, &b));
     void *packed = aligned((size_t)b.bytes), *y = aligned(y_bytes), *before = aligned(y_bytes);
-    grt_qgemm_pack(kernel, &b, p->b, p->trans_b ? 1 : p->n, p->trans_b ? p->k : 1, packed);
+    grt_qgemm_pack(&b, p->b, p->trans_b ? 1 : p->n, p->trans_b ? p->k : 1, packed);
     const size_t padded = (size_t)grt_qgemm_padded(p->n) * sizeof(float);
     const grt_qgemm_columns columns = {aligned(padded), aligned(padded), aligned(padded), aligned(padded)};
     grt_qgemm_set_columns(&b, packed, &p->params, &columns);
@@ -226,8 +226,7 @@ static void run_problem(problem *p, const grt_qgemm_kernel *kernel, int threads,
                          .packed = packed,
                          .finish = p->finish,
                          .y = y,
-                         .ldy = p->ldy,
-                         .kernel = kernel};
+                         .ldy = p->ldy};
     ck_assert(grt_qgemm_scratch_bytes(&g, threads, &bytes));
     void *scratch = aligned(bytes);
     memset(y, 7, y_bytes);
@@ -251,6 +250,8 @@ START_TEST(every_level_gives_the_defined_bits)
             run_problem(&p, kernels[i], 1 + (int)(seed % 3), seed);
             if (kernels[i]->few)
                 run_problem(&p, kernels[i]->few, 1 + (int)(seed % 3), seed);
+            if (kernels[i]->pairs)
+                run_problem(&p, kernels[i]->pairs, 1 + (int)(seed % 3), seed);
         }
         release(&p);
     }
@@ -319,6 +320,8 @@ START_TEST(pairs_of_products_do_not_saturate)
             run_problem(&p, kernels[i], 1, 1);
             if (kernels[i]->few)
                 run_problem(&p, kernels[i]->few, 1, 1);
+            if (kernels[i]->pairs)
+                run_problem(&p, kernels[i]->pairs, 1, 1);
             release(&p);
         }
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrt::QConv: convolutions of 8-bit images with constant weights, scale, bias, activation and
- * requantisation. Windows are unfolded, a strip at a time, into rows of a product; where each channel has a
- * filter of its own they are summed directly. Images with channels second are turned first. */
+ * requantisation. Windows are unfolded, a strip at a time, into rows of a product, or go through Winograd's
+ * transform; where each channel has a filter of its own they are summed directly. Images with channels second
+ * are turned first. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/epilogue_attrs.h"
 #include "backends/cpu/qgemm_kernel.h"
 #include "backends/cpu/qproduct.h"
-#include "backends/cpu/qwindow.h"
+#include "backends/cpu/qwinograd.h"
 #include "backends/cpu/threads.h"
 #include "backends/cpu/workspace.h"
 
@@ -16,12 +17,14 @@
 typedef struct qconv_state {
     bool last, depthwise;
     int64_t groups, filters, per_group, taps; /* filters in all; input channels of each */
-    grt_qgemm_b b;                            /* of one group; of a depthwise one: column sums only */
+    grt_qgemm_b b;                            /* of one group; where there are `sums`: for columns only */
     char *packed;                             /* the groups' matrices; NULL: depthwise */
-    const grt_qgemm_kernel *kernel;           /* of a depthwise one */
-    char *by_tap;                             /* per block of channels, less the zero points */
+    bool transformed;                         /* packed is of: */
+    cpu_qwinograd winograd;
+    const grt_qgemm_kernel *kernel; /* of a depthwise one */
+    char *by_tap;                   /* per block of channels, less the zero points */
     int64_t block_bytes;
-    int32_t *tap_sums;
+    int32_t *sums; /* of each filter less its zero point, where the weights are packed so; or NULL */
 } qconv_state;
 
 typedef struct qconv_shape {
@@ -40,7 +43,7 @@ static void qconv_destroy(void *data)
         return;
     free(state->packed);
     free(state->by_tap);
-    free(state->tap_sums);
+    free(state->sums);
     free(state);
 }
 
@@ -90,8 +93,8 @@ static grt_status spread_taps(const grt_kernel_node *node, qconv_state *state)
         return grt_fail_memory(SIZE_MAX);
     state->block_bytes = groups * GRT_QGEMM_TAPS_BYTES;
     state->by_tap = calloc(1, bytes);
-    state->tap_sums = calloc((size_t)n, sizeof(int32_t));
-    if (!state->by_tap || !state->tap_sums)
+    state->sums = calloc((size_t)n, sizeof(int32_t));
+    if (!state->by_tap || !state->sums)
         return grt_fail_memory(bytes);
     for (int64_t c = 0; c < state->filters; c++)
         for (int64_t t = 0; t < state->taps; t++) {
@@ -100,7 +103,7 @@ static grt_status spread_taps(const grt_kernel_node *node, qconv_state *state)
                 state->by_tap + c / GRT_QGEMM_WIDTH * state->block_bytes +
                 grt_qgemm_tap_at(state->kernel, t % columns * padded + t / columns, c % GRT_QGEMM_WIDTH);
             memcpy(to, &v, state->kernel->wide ? sizeof v : 1); /* little endian: the low byte is first */
-            state->tap_sums[c] += v;
+            state->sums[c] += v;
         }
     state->b = (grt_qgemm_b){.k = state->taps, .n = state->filters, .is_signed = true};
     return GRT_OK;
@@ -123,10 +126,62 @@ static grt_status pack_groups(const grt_kernel_node *node, qconv_state *state)
                 for (int64_t t = 0; t < state->taps; t++)
                     turned[f * k + t * state->per_group + c] =
                         from[(f * state->per_group + c) * state->taps + t];
-        grt_qgemm_pack(NULL, &state->b, turned, 1, k, state->packed + g * state->b.bytes);
+        grt_qgemm_pack(&state->b, turned, 1, k, state->packed + g * state->b.bytes);
     }
     free(turned);
     return turned && state->packed ? GRT_OK : grt_fail_memory(bytes);
+}
+
+static bool find_winograd(const grt_kernel_node *node, qconv_state *state)
+{
+    enum { WINOGRAD_RANK = 4 };
+    const grt_tensor *w = &node->in[QP_W], *y = &node->out[0];
+    const int32_t at = state->last ? 1 : 2;
+    int64_t out[CPU_MAX_SPATIAL] = {0};
+    cpu_window window;
+    for (int32_t i = 0; y->rank == w->rank && i < w->rank - 2; i++)
+        out[i] = y->dims[at + i];
+    if (state->groups != 1 || w->rank != WINOGRAD_RANK)
+        return false;
+    cpu_window_read(node->desc, w->rank - 2, out, out, w->dims + 2, false, &window);
+    return cpu_qwinograd_fits(NULL, &window, state->per_group, state->filters, &state->winograd);
+}
+
+/* *out_packed: false where sums might not fit. */
+static grt_status pack_transformed(const grt_kernel_node *node, qconv_state *state, bool *out_packed)
+{
+    const grt_tensor *w = &node->in[QP_W],
+                     *zero = grt_node_has(node, QP_W_ZERO) ? &node->in[QP_W_ZERO] : NULL;
+    const cpu_qwinograd_weights weights = {.data = w->data,
+                                           .is_signed = w->dtype == GRT_DTYPE_INT8,
+                                           .zero = zero ? zero->data : NULL,
+                                           .zero_each = zero && grt_tensor_elements(zero) > 1};
+    size_t bytes;
+    if (!cpu_qwinograd_packed_bytes(&state->winograd, &bytes))
+        return grt_fail_memory(SIZE_MAX);
+    state->packed = aligned_alloc(64, grt_align_up(bytes + 1, 64));
+    state->sums = calloc((size_t)grt_qgemm_padded(state->filters), sizeof *state->sums);
+    if (!state->packed || !state->sums)
+        return grt_fail_memory(bytes);
+    *out_packed = cpu_qwinograd_pack(&state->winograd, &weights, state->packed, state->sums);
+    if (*out_packed) {
+        state->b = (grt_qgemm_b){.k = state->taps * state->per_group, .n = state->filters, .is_signed = true};
+        return GRT_OK;
+    }
+    free(state->packed);
+    free(state->sums);
+    state->packed = NULL;
+    state->sums = NULL;
+    return GRT_OK;
+}
+
+static grt_status qconv_pack(const grt_kernel_node *node, qconv_state *state)
+{
+    if (state->depthwise)
+        return spread_taps(node, state);
+    if (find_winograd(node, state))
+        GRT_TRY(pack_transformed(node, state, &state->transformed));
+    return state->transformed ? GRT_OK : pack_groups(node, state);
 }
 
 static grt_status qconv_create(const grt_kernel_node *node, void **out_state)
@@ -141,7 +196,7 @@ static grt_status qconv_create(const grt_kernel_node *node, void **out_state)
     state->per_group = w->dims[1];
     state->taps = grt_dims_product(w->dims, 2, w->rank);
     state->depthwise = state->per_group == 1 && state->groups == state->filters;
-    const grt_status status = state->depthwise ? spread_taps(node, state) : pack_groups(node, state);
+    const grt_status status = qconv_pack(node, state);
     if (status != GRT_OK) {
         qconv_destroy(state);
         return status;
@@ -226,6 +281,9 @@ static grt_status qconv_size_workspace(grt_reshape *r, qconv_shape *s)
     if (state->depthwise) {
         const grt_qgemm_strip strip = describe_strip(&s->w);
         layout.overflow = !lay_out_room(state, &strip, NULL, NULL, &s->room_bytes);
+    } else if (state->transformed) {
+        layout.overflow =
+            !cpu_qwinograd_scratch_bytes(&state->winograd, &s->w, s->batch, r->threads, &scratch);
     } else {
         layout.overflow = !grt_qgemm_scratch_bytes(&g, r->threads, &scratch);
     }
@@ -357,19 +415,35 @@ static void qconv_run_strip(const job *w, const grt_qgemm_strip *strip, int64_t 
     }
 }
 
+/* The epilogue's columns where filters are less their zero points. */
+static void use_sums(job *w)
+{
+    const qconv_state *state = w->run->state;
+    const grt_qgemm_columns columns =
+        cpu_qproduct_columns(cpu_workspace_at(w->run->workspace, w->s->columns_at), state->b.n);
+    grt_qgemm_params params;
+    cpu_qproduct_params(w->run, 0, &params);
+    params.b_zero = NULL;
+    params.b_zero_each = false;
+    grt_qgemm_set_columns(&state->b, state->sums, &params, &columns);
+    grt_qgemm_use_columns(&state->b, &params, &columns, &w->finish);
+}
+
+static void run_transformed(job *w)
+{
+    const qconv_state *state = w->run->state;
+    w->window.used = w->s->channels;
+    use_sums(w);
+    cpu_qwinograd_run(&state->winograd, &w->window, state->packed, &w->finish, w->y,
+                      cpu_workspace_at(w->run->workspace, w->s->scratch_at), w->run->threads);
+}
+
 static void run_depthwise(job *w)
 {
     const qconv_state *state = w->run->state;
     const qconv_shape *s = w->s;
     const int64_t pixels = s->batch * s->w.out_pixels;
-    const grt_qgemm_columns columns =
-        cpu_qproduct_columns(cpu_workspace_at(w->run->workspace, s->columns_at), state->b.n);
-    grt_qgemm_params params;
-    cpu_qproduct_params(w->run, 0, &params);
-    params.b_zero = NULL; /* the filters are less their zero points */
-    params.b_zero_each = false;
-    grt_qgemm_set_columns(&state->b, state->tap_sums, &params, &columns);
-    grt_qgemm_use_columns(&state->b, &params, &columns, &w->finish);
+    use_sums(w);
     memset(cpu_workspace_at(w->run->workspace, s->outside_at), w->window.zero,
            (size_t)s->channels + GRT_QGEMM_WIDTH);
     const grt_qgemm_strip longest = describe_strip(&s->w);
@@ -433,8 +507,11 @@ static grt_status qconv_run(const grt_run *r)
     }
     if (state->depthwise)
         run_depthwise(&w);
-    for (int64_t group = 0; !state->depthwise && group < state->groups; group++)
-        qconv_run_group(&w, group);
+    else if (state->transformed)
+        run_transformed(&w);
+    else
+        for (int64_t group = 0; group < state->groups; group++)
+            qconv_run_group(&w, group);
     if (s->y_copied)
         turn_images(w.y, s->batch, s->w.out_pixels, state->filters, size, y->data, r->threads);
     return GRT_OK;

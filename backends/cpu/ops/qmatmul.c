@@ -35,7 +35,7 @@ static bool init_b(const grt_tensor *b, bool trans, grt_qgemm_b *out)
 static void pack_matrix(const grt_qgemm_b *b, bool trans, const void *data, int64_t matrix, char *packed)
 {
     const uint8_t *from = (const uint8_t *)data + matrix * b->k * b->n;
-    grt_qgemm_pack(NULL, b, from, trans ? 1 : b->n, trans ? b->k : 1, packed + matrix * b->bytes);
+    grt_qgemm_pack(b, from, trans ? 1 : b->n, trans ? b->k : 1, packed + matrix * b->bytes);
 }
 
 static void qmatmul_destroy(void *data)
