@@ -409,7 +409,7 @@ static void fetch_ahead(part_ahead *p)
 {
     enum { LINE = 64 };
     for (int64_t i = 0; i < p->each; i += LINE)
-        __builtin_prefetch(p->at + i, 0, 2);
+        __builtin_prefetch(p->at + i, 0, 3);
     p->at += p->each;
 }
 
