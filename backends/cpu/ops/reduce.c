@@ -475,10 +475,11 @@ static void rows_narrow(const job *j, fold how, numbers *acc, int64_t base, int6
 {
     enum { ROWS = 32 };
     float part[STRIP], room[STRIP];
+    const float start = (float)start_real(how);
     const bool dense = j->dtype == GRT_DTYPE_FLOAT && j->reduced.n == 1;
     for (int64_t r = begin; r < end; r += ROWS) {
         for (int64_t i = 0; i < m; i++)
-            part[i] = (float)start_real(how);
+            part[i] = start;
         if (dense)
             fold_columns(how, part, (const float *)j->in + base + r * j->reduced.strides[0],
                          j->reduced.strides[0], end - r < ROWS ? end - r : ROWS, m);
@@ -531,9 +532,10 @@ static bool few_rows(const job *j, int64_t out, int64_t base, int64_t m)
     if (j->dtype != GRT_DTYPE_FLOAT || j->how == FOLD_EXP || j->state->finish == FINISH_LOG ||
         j->reduced.n != 1 || j->n_reduced > FEW || j->n_reduced < 1)
         return false;
+    const float start = (float)start_real(j->how);
     float part[STRIP];
     for (int64_t i = 0; i < m; i++)
-        part[i] = (float)start_real(j->how);
+        part[i] = start;
     fold_columns(j->how, part, (const float *)j->in + base, j->reduced.strides[0], j->n_reduced, m);
     float *to = (float *)j->out + out;
     for (int64_t i = 0; i < m && j->state->finish == FINISH_NONE; i++)
