@@ -16,6 +16,7 @@ backends_SOURCES += backends/algos.h backends/algos.c
 backends_SOURCES += backends/code.h backends/code.c
 backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/act_apply.h backends/cpu/act_apply.c
+backends_SOURCES += backends/cpu/act_avx2.h
 backends_SOURCES += backends/cpu/act_avx512.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c
 backends_SOURCES += backends/cpu/gemm_dots.h backends/cpu/gemm_dots.c

@@ -3,8 +3,8 @@
  *
  * They are branch-free arithmetic, so that a loop over them marked `omp simd` becomes vector code for
  * whatever instruction set the calling function is compiled for. One definition serves the GEMM epilogue,
- * oneDNN's fallbacks and recurrent layers, so that they agree bit for bit on the same machine; for AVX-512,
- * act_avx512.h has that of the costlier ones. */
+ * oneDNN's fallbacks and recurrent layers, so that they agree bit for bit on the same machine; act_avx2.h and
+ * act_avx512.h have that of the costlier ones for their instruction sets. */
 #ifndef GRT_BACKENDS_CPU_ACT_H
 #define GRT_BACKENDS_CPU_ACT_H
 

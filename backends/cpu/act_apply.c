@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/act_apply.h"
 
+#include "backends/cpu/act_avx2.h"
 #include "backends/cpu/isa.h"
 
 #ifdef CPU_HAS_AVX512_COPY
 #include "backends/cpu/act_avx512.h"
 #endif
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef CPU_HAS_ACT_AVX2
 __attribute__((target("avx2,fma"))) static void act_apply_avx2(grt_act act, float *v, int64_t n)
 {
-    grt_act_apply(act, v, n);
+    act_avx2_apply(act, v, n);
 }
 #endif
 
@@ -49,7 +50,7 @@ void cpu_act_apply(grt_act act, float *v, int64_t n)
         return;
     }
 #endif
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef CPU_HAS_ACT_AVX2
     if (cpu_isa_best() >= CPU_ISA_AVX2) {
         act_apply_avx2(act, v, n);
         return;
@@ -60,10 +61,8 @@ void cpu_act_apply(grt_act act, float *v, int64_t n)
 
 bool cpu_act_has_vectors(grt_act_kind kind)
 {
-#ifdef CPU_HAS_AVX512_COPY
-    return cpu_isa_best() >= CPU_ISA_AVX512 &&
-           (kind == GRT_ACT_SIGMOID || kind == GRT_ACT_TANH || kind == GRT_ACT_SILU ||
-            kind == GRT_ACT_GELU_ERF || kind == GRT_ACT_GELU_TANH);
+#ifdef CPU_HAS_ACT_AVX2
+    return cpu_isa_best() >= CPU_ISA_AVX2 && act_avx2_has(kind);
 #else
     (void)kind;
     return false;

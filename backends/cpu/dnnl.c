@@ -311,8 +311,8 @@ static void plan_pass(grt_dnnl_op *op, const grt_dnnl_conv *c)
         op->pixels *= c->out[i];
 }
 
-/* oneDNN's exponentials cost twice what those of act_avx512.h do, which is more than a pass over dst costs.
- * There it is left to the pass. */
+/* oneDNN's exponentials cost twice what those of act_avx2.h and act_avx512.h do, which is more than a pass
+ * over dst costs. There it is left to the pass. */
 static void take_act_out(grt_dnnl_op *op, grt_dnnl_conv *c)
 {
     const grt_dnnl_post last = c->post_count > 0 ? c->post[c->post_count - 1] : (grt_dnnl_post){0};

@@ -7,6 +7,8 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
+#include "backends/cpu/act_avx2.h"
+
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx2,fma")))
@@ -139,7 +141,7 @@ TARGET static void gemm_avx2_finish(int rows, int64_t cols, float *acc, int64_t 
     }
     if (!later)
         return;
-    grt_act_apply(s->act, dense, rows * GRT_GEMM_NR);
+    act_avx2_apply(s->act, dense, rows * GRT_GEMM_NR);
     for (int i = 0; i < rows; i++) {
         gemm_avx2_put(&f, s->c + i * s->ldc, false, LOAD(dense + i * GRT_GEMM_NR));
         gemm_avx2_put(&f, s->c + i * s->ldc, true, LOAD(dense + i * GRT_GEMM_NR + 8));

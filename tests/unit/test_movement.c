@@ -217,6 +217,30 @@ START_TEST(empty_sets_have_their_neutral_element)
 }
 END_TEST
 
+/* Of 7 rows or of 70, at any row, in whole vectors of columns and behind them. */
+START_TEST(extremes_of_columns_keep_nan)
+{
+    enum { ROWS = 70, COLS = 21 };
+    static const int64_t axis = 0, one = 1;
+    const int64_t rows = _i < 2 ? 7 : ROWS, dims[] = {rows, COLS};
+    float x[ROWS * COLS];
+    for (int64_t i = 0; i < rows * COLS; i++)
+        x[i] = (float)(i % COLS) - 10.0f;
+    for (int64_t c = 0; c < COLS; c += 2)
+        x[c % rows * COLS + c] = NAN;
+    op_runner r;
+    op_begin(&r, "", _i % 2 ? "ReduceMin" : "ReduceMax");
+    op_add(&r, GRT_DTYPE_FLOAT, 2, dims, x);
+    op_add(&r, GRT_DTYPE_INT64, 1, &one, &axis);
+    op_run_ok(&r, 1);
+    for (int64_t c = 0; c < COLS; c++) {
+        const double found = grt_tensor_double(&r.out[0].t, c);
+        ck_assert_msg(c % 2 ? found == (double)(c - 10) : isnan(found), "column %d: %g", (int)c, found);
+    }
+    op_end(&r);
+}
+END_TEST
+
 START_TEST(extremes_of_infinities_are_infinite)
 {
     enum { N = 40 };
@@ -490,6 +514,7 @@ Suite *suite_test_movement(void)
     tcase_add_test(tc, inputs_of_a_concat_are_interleaved_by_two_threads);
     tcase_add_test(tc, empty_sets_have_their_neutral_element);
     tcase_add_test(tc, extremes_of_infinities_are_infinite);
+    tcase_add_loop_test(tc, extremes_of_columns_keep_nan, 0, 4);
     tcase_add_test(tc, long_sums_stay_exact_enough);
     tcase_add_test(tc, indices_out_of_range_are_refused);
     tcase_add_test(tc, scatter_keeps_order_and_reduces);

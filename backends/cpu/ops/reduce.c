@@ -14,6 +14,11 @@
 #include <math.h>
 #include <string.h>
 
+/* GCC may turn the selections below into vector selects only if comparisons need not trap. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-trapping-math")
+#endif
+
 /* The fold over the elements, and the function applied to its result. */
 typedef enum fold { FOLD_SUM, FOLD_ABS, FOLD_SQUARE, FOLD_PROD, FOLD_MAX, FOLD_MIN, FOLD_EXP } fold;
 typedef enum finish { FINISH_NONE, FINISH_MEAN, FINISH_SQRT, FINISH_LOG } finish;
@@ -409,28 +414,60 @@ static void reduce_runs(const job *j, int64_t begin, int64_t end)
 
 /* ---- innermost axis kept ---- */
 
-/* Sums of columns of n rows, added up in order: columns by blocks that stay in registers. */
-CPU_BODY sum_columns_body(float *restrict part, const float *restrict x, int64_t row, int64_t n, int64_t m)
+/* v goes into a: NaN wins, and stays. */
+#define INTO_SUM(a, v)     ((a) + (v))
+#define INTO_ABS(a, v)     ((a) + fabsf(v))
+#define INTO_SQUARE(a, v)  ((a) + (v) * (v))
+#define INTO_PRODUCT(a, v) ((a) * (v))
+#define INTO_MOST(a, v)    (((v) > (a)) | ((v) != (v)) ? (v) : (a))
+#define INTO_LEAST(a, v)   (((v) < (a)) | ((v) != (v)) ? (v) : (a))
+
+/* Four rows at a time, so that what is folded is read and written less often; in the order of the rows. */
+#define FOLD_COLUMNS(INTO)                                                                               \
+    do {                                                                                                 \
+        int64_t k = 0;                                                                                   \
+        for (; k + 4 <= n; k += 4) {                                                                     \
+            const float *a = x + k * row, *b = a + row, *c = b + row, *d = c + row;                      \
+            _Pragma("omp simd") for (int64_t i = 0; i < m; i++)                                          \
+            {                                                                                            \
+                const float ab = INTO(part[i], a[i]), bc = INTO(ab, b[i]), cd = INTO(bc, c[i]);          \
+                part[i] = INTO(cd, d[i]);                                                                \
+            }                                                                                            \
+        }                                                                                                \
+        for (; k < n; k++)                                                                               \
+            _Pragma("omp simd") for (int64_t i = 0; i < m; i++) part[i] = INTO(part[i], x[k * row + i]); \
+    } while (0)
+
+/* m columns of n rows into `part`. */
+CPU_BODY fold_columns_body(fold how, float *restrict part, const float *restrict x, int64_t row, int64_t n,
+                           int64_t m)
 {
-    enum { BLOCK = 64 };
-    int64_t i = 0;
-    for (; i + BLOCK <= m; i += BLOCK) {
-        float sum[BLOCK] = {0};
-        for (int64_t k = 0; k < n; k++)
-#pragma omp simd
-            for (int64_t c = 0; c < BLOCK; c++)
-                sum[c] += x[k * row + i + c];
-        memcpy(part + i, sum, sizeof sum);
+    switch (how) {
+    case FOLD_SUM:
+        FOLD_COLUMNS(INTO_SUM);
+        break;
+    case FOLD_ABS:
+        FOLD_COLUMNS(INTO_ABS);
+        break;
+    case FOLD_SQUARE:
+        FOLD_COLUMNS(INTO_SQUARE);
+        break;
+    case FOLD_PROD:
+        FOLD_COLUMNS(INTO_PRODUCT);
+        break;
+    case FOLD_MAX:
+        FOLD_COLUMNS(INTO_MOST);
+        break;
+    case FOLD_MIN:
+        FOLD_COLUMNS(INTO_LEAST);
+        break;
+    case FOLD_EXP:
+        break;
     }
-    for (int64_t c = i; c < m; c++)
-        part[c] = 0;
-    for (int64_t k = 0; k < n; k++)
-#pragma omp simd
-        for (int64_t c = i; c < m; c++)
-            part[c] += x[k * row + c];
 }
-CPU_DISPATCH(sum_columns, (float *restrict part, const float *restrict x, int64_t row, int64_t n, int64_t m),
-             (part, x, row, n, m))
+CPU_DISPATCH(fold_columns,
+             (fold how, float *restrict part, const float *restrict x, int64_t row, int64_t n, int64_t m),
+             (how, part, x, row, n, m))
 
 /* Rows [begin, end) are folded in float32 for a while, which is twice as fast, and then into float64. */
 static void rows_narrow(const job *j, fold how, numbers *acc, int64_t base, int64_t m, int64_t begin,
@@ -438,13 +475,14 @@ static void rows_narrow(const job *j, fold how, numbers *acc, int64_t base, int6
 {
     enum { ROWS = 32 };
     float part[STRIP], room[STRIP];
-    const bool dense = how == FOLD_SUM && j->dtype == GRT_DTYPE_FLOAT && j->reduced.n == 1;
+    const float start = (float)start_real(how);
+    const bool dense = j->dtype == GRT_DTYPE_FLOAT && j->reduced.n == 1;
     for (int64_t r = begin; r < end; r += ROWS) {
+        for (int64_t i = 0; i < m; i++)
+            part[i] = start;
         if (dense)
-            sum_columns(part, (const float *)j->in + base + r * j->reduced.strides[0], j->reduced.strides[0],
-                        end - r < ROWS ? end - r : ROWS, m);
-        for (int64_t i = 0; i < m && !dense; i++)
-            part[i] = (float)start_real(how);
+            fold_columns(how, part, (const float *)j->in + base + r * j->reduced.strides[0],
+                         j->reduced.strides[0], end - r < ROWS ? end - r : ROWS, m);
         for (int64_t k = r; k < r + ROWS && k < end && !dense; k++) {
             const int64_t at = j->reduced.n == 1 ? k * j->reduced.strides[0] : list_offset(&j->reduced, k);
             fold_row_narrow(how, part, as_float(j, cpu_at_const(j->in, base + at, j->size), m, room), m,
@@ -494,11 +532,11 @@ static bool few_rows(const job *j, int64_t out, int64_t base, int64_t m)
     if (j->dtype != GRT_DTYPE_FLOAT || j->how == FOLD_EXP || j->state->finish == FINISH_LOG ||
         j->reduced.n != 1 || j->n_reduced > FEW || j->n_reduced < 1)
         return false;
+    const float start = (float)start_real(j->how);
     float part[STRIP];
     for (int64_t i = 0; i < m; i++)
-        part[i] = (float)start_real(j->how);
-    for (int64_t k = 0; k < j->n_reduced; k++)
-        fold_row_narrow(j->how, part, (const float *)j->in + base + k * j->reduced.strides[0], m, NULL);
+        part[i] = start;
+    fold_columns(j->how, part, (const float *)j->in + base, j->reduced.strides[0], j->n_reduced, m);
     float *to = (float *)j->out + out;
     for (int64_t i = 0; i < m && j->state->finish == FINISH_NONE; i++)
         to[i] = part[i];

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Activations on vectors of 8 with AVX2: what act.h says of their results holds here.
+ *
+ * Compilers turn the clamps of act.h into comparisons and blends around the arithmetic, which is then twice
+ * as many instructions as these. The exponent of a power of two is in the low bits of a rounded sum, so that
+ * one shift makes the scale. */
+#ifndef GRT_BACKENDS_CPU_ACT_AVX2_H
+#define GRT_BACKENDS_CPU_ACT_AVX2_H
+
+#include "backends/cpu/act.h"
+
+#include <stdbool.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define CPU_HAS_ACT_AVX2 1
+
+#include <immintrin.h>
+
+#define ACT_AVX2 static inline __attribute__((always_inline, target("avx2,fma")))
+
+/* A power of e as (1 + r + r^2 p) * scale, from x = n ln2 + r. */
+typedef struct act_avx2_power {
+    __m256 r, p, scale;
+} act_avx2_power;
+
+/* Of sign * x, with scale = 2^(n - lower); n - lower is at least -127, where the scale is zero, and at most
+ * 127. `sign` is 1 or -1, a constant where this is inlined. Coefficients are those of vmath.h. */
+ACT_AVX2 act_avx2_power act_avx2_reduce(__m256 x, int sign, int lower)
+{
+    /* 1.5 * 2^23 leaves an integer in the low bits of the mantissa; 127 - lower makes it an exponent. */
+    const __m256 magic = _mm256_set1_ps(12582912.0f + (float)(127 - lower));
+    const __m256 shifted = _mm256_fmadd_ps(x, _mm256_set1_ps((float)sign * 1.44269504f), magic);
+    const __m256 n = _mm256_sub_ps(shifted, magic), ln2 = _mm256_set1_ps(0.693359375f);
+    const __m256 near = sign < 0 ? _mm256_fnmsub_ps(n, ln2, x) : _mm256_fnmadd_ps(n, ln2, x);
+    const __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(2.12194440e-4f), near);
+    __m256 p = _mm256_set1_ps(1.395171466e-03f);
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(8.369598665e-03f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(4.166618732e-02f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.666651289e-01f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(5.000000101e-01f));
+    return (act_avx2_power){r, p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(shifted), 23))};
+}
+
+ACT_AVX2 __m256 act_avx2_scaled(act_avx2_power e)
+{
+    const __m256 one = _mm256_set1_ps(1.0f);
+    return _mm256_mul_ps(_mm256_fmadd_ps(_mm256_fmadd_ps(e.p, e.r, one), e.r, one), e.scale);
+}
+
+/* Maxima and minima give their second operand for NaN. */
+ACT_AVX2 __m256 act_avx2_clamp(__m256 x, float low, float high)
+{
+    return _mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), x));
+}
+
+/* y / (1 + e^-x): y times the sigmoid of x. At the clamps e^-x is zero and infinite; half of it is in range
+ * longer, and doubled in the sum. */
+ACT_AVX2 __m256 act_avx2_gate(__m256 y, __m256 x)
+{
+    const __m256 half = act_avx2_scaled(act_avx2_reduce(act_avx2_clamp(x, -89.0f, 87.33654f), -1, 1));
+    return _mm256_div_ps(y, _mm256_fmadd_ps(half, _mm256_set1_ps(2.0f), _mm256_set1_ps(1.0f)));
+}
+
+/* m / (m + 2), where m is e^2x - 1 and made without a difference of near numbers. */
+ACT_AVX2 __m256 act_avx2_tanh(__m256 x)
+{
+    const __m256 one = _mm256_set1_ps(1.0f);
+    const act_avx2_power e = act_avx2_reduce(act_avx2_clamp(_mm256_add_ps(x, x), -40.0f, 40.0f), 1, 0);
+    const __m256 q = _mm256_fmadd_ps(_mm256_mul_ps(e.p, e.r), e.r, e.r);
+    const __m256 m = _mm256_fmadd_ps(e.scale, q, _mm256_sub_ps(e.scale, one));
+    return _mm256_div_ps(m, _mm256_add_ps(m, _mm256_set1_ps(2.0f)));
+}
+
+/* The formula of act.h; its factor of a half is in the exponent. */
+ACT_AVX2 __m256 act_avx2_gelu_erf(__m256 x)
+{
+    const __m256 one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
+    const __m256 a = _mm256_min_ps(_mm256_andnot_ps(sign, x), _mm256_set1_ps(40.0f));
+    const __m256 t = _mm256_div_ps(one, _mm256_fmadd_ps(a, _mm256_set1_ps(0.35355339f), one));
+    const __m256 t2 = _mm256_mul_ps(t, t), t4 = _mm256_mul_ps(t2, t2);
+    const __m256 p0 = _mm256_fmadd_ps(t, _mm256_set1_ps(1.00002368f), _mm256_set1_ps(-1.95865941f));
+    const __m256 p1 = _mm256_fmadd_ps(t, _mm256_set1_ps(0.09678418f), _mm256_set1_ps(0.37409196f));
+    const __m256 p2 = _mm256_fmadd_ps(t, _mm256_set1_ps(0.27886807f), _mm256_set1_ps(-0.18628806f));
+    const __m256 p3 = _mm256_fmadd_ps(t, _mm256_set1_ps(1.48851587f), _mm256_set1_ps(-1.13520398f));
+    const __m256 p4 = _mm256_fmadd_ps(t, _mm256_set1_ps(0.17087277f), _mm256_set1_ps(-0.82215223f));
+    const __m256 high = _mm256_fmadd_ps(p4, t4, _mm256_fmadd_ps(p3, t2, p2));
+    const __m256 p = _mm256_fmadd_ps(high, t4, _mm256_fmadd_ps(p1, t2, p0));
+    const __m256 half_square = _mm256_mul_ps(_mm256_mul_ps(a, _mm256_set1_ps(0.5f)), a);
+    const __m256 least = _mm256_max_ps(_mm256_set1_ps(-88.02969f), _mm256_sub_ps(p, half_square));
+    const __m256 tail = act_avx2_scaled(act_avx2_reduce(least, 1, 0));
+    return _mm256_fnmadd_ps(_mm256_mul_ps(a, t), tail, _mm256_max_ps(_mm256_setzero_ps(), x));
+}
+
+ACT_AVX2 __m256 act_avx2_gelu_tanh(__m256 x)
+{
+    const __m256 square = _mm256_mul_ps(x, x);
+    const __m256 inner = _mm256_fmadd_ps(_mm256_mul_ps(square, _mm256_set1_ps(0.044715f)), x, x);
+    return act_avx2_gate(x, _mm256_mul_ps(inner, _mm256_set1_ps(1.5957691216f)));
+}
+
+/* True for the kinds that act_avx2_of has. */
+static inline bool act_avx2_has(grt_act_kind kind)
+{
+    return kind == GRT_ACT_SIGMOID || kind == GRT_ACT_TANH || kind == GRT_ACT_SILU ||
+           kind == GRT_ACT_GELU_ERF || kind == GRT_ACT_GELU_TANH;
+}
+
+/* `kind` is a constant where this is inlined. Kinds that are not here are left alone: act.h has them. */
+ACT_AVX2 __m256 act_avx2_of(grt_act_kind kind, float a, __m256 x)
+{
+    switch (kind) {
+    case GRT_ACT_SIGMOID:
+        return act_avx2_gate(_mm256_set1_ps(1.0f), x);
+    case GRT_ACT_TANH:
+        return act_avx2_tanh(x);
+    case GRT_ACT_SILU:
+        return act_avx2_gate(x, _mm256_mul_ps(_mm256_set1_ps(a), x));
+    case GRT_ACT_GELU_ERF:
+        return act_avx2_gelu_erf(x);
+    case GRT_ACT_GELU_TANH:
+        return act_avx2_gelu_tanh(x);
+    default:
+        return x;
+    }
+}
+
+enum { ACT_AVX2_LANES = 8 };
+
+/* n floats, fewer than a vector. */
+ACT_AVX2 __m256 act_avx2_get(const float *from, int64_t n)
+{
+    float whole[ACT_AVX2_LANES] = {0};
+    memcpy(whole, from, (size_t)n * sizeof *from);
+    return _mm256_loadu_ps(whole);
+}
+
+ACT_AVX2 void act_avx2_put(float *to, int64_t n, __m256 v)
+{
+    float whole[ACT_AVX2_LANES];
+    _mm256_storeu_ps(whole, v);
+    memcpy(to, whole, (size_t)n * sizeof *to);
+}
+
+#define ACT_AVX2_KIND(KIND)                                                                   \
+    case KIND:                                                                                \
+        for (; i + ACT_AVX2_LANES <= n; i += ACT_AVX2_LANES)                                  \
+            _mm256_storeu_ps(v + i, act_avx2_of(KIND, act.a, _mm256_loadu_ps(v + i)));        \
+        if (i < n)                                                                            \
+            act_avx2_put(v + i, n - i, act_avx2_of(KIND, act.a, act_avx2_get(v + i, n - i))); \
+        return
+
+/* grt_act_apply by these. */
+ACT_AVX2 void act_avx2_apply(grt_act act, float *v, int64_t n)
+{
+    int64_t i = 0;
+    switch (act.kind) {
+        ACT_AVX2_KIND(GRT_ACT_SIGMOID);
+        ACT_AVX2_KIND(GRT_ACT_TANH);
+        ACT_AVX2_KIND(GRT_ACT_SILU);
+        ACT_AVX2_KIND(GRT_ACT_GELU_ERF);
+        ACT_AVX2_KIND(GRT_ACT_GELU_TANH);
+    default:
+        grt_act_apply(act, v, n);
+    }
+}
+
+#undef ACT_AVX2_KIND
+#endif
+#endif
