@@ -273,7 +273,8 @@ typedef struct tiling {
     size_t made_at, wide_at, sums_at, thread_bytes;
 } tiling;
 
-/* Tiles small enough to keep every thread busy: fewer rows first, then fewer columns. */
+/* Tiles small enough to keep every thread busy. Each reads its rows and its columns, so that the longer side
+ * is cut. */
 static void qgemm_cut(const grt_qgemm *g, tiling *t)
 {
     const int mr = t->kernel->mr;
@@ -284,10 +285,11 @@ static void qgemm_cut(const grt_qgemm *g, tiling *t)
     t->m_block = qgemm_ceil_div(qgemm_ceil_div(m, qgemm_ceil_div(m, rows)), mr) * mr;
     t->n_block = grt_qgemm_padded(n);
     while (qgemm_ceil_div(g->m, t->m_block) * qgemm_ceil_div(n, t->n_block) < want) {
-        if (t->m_block > 4 * mr)
-            t->m_block = qgemm_ceil_div(t->m_block / 2, mr) * mr;
-        else if (t->n_block > LEAST_COLUMNS)
+        const bool rows_go = t->m_block > 4 * mr, columns_go = t->n_block > LEAST_COLUMNS;
+        if (columns_go && (!rows_go || t->n_block >= t->m_block))
             t->n_block = grt_qgemm_padded(t->n_block / 2);
+        else if (rows_go)
+            t->m_block = qgemm_ceil_div(t->m_block / 2, mr) * mr;
         else
             break;
     }
