@@ -70,6 +70,29 @@ struct cuda_qlimits {
     }
 };
 
+/* Bytes of levels by conversions that saturate: signed ones, which are flipped where bytes are unsigned. */
+struct cuda_qsaturation {
+    int32_t zero;
+    uint32_t flip;
+
+    __device__ __forceinline__ cuda_qsaturation(int32_t y_zero, grt_dtype y)
+        : zero(y_zero - (y == GRT_DTYPE_INT8 ? 0 : 128) - 0x4B400000),
+          flip(y == GRT_DTYPE_INT8 ? 0 : 0x80808080u)
+    {
+    }
+    __device__ __forceinline__ int32_t level(float v) const
+    {
+        return __float_as_int(cuda_qrounded(v)) + zero;
+    }
+    __device__ __forceinline__ uint32_t word(const int32_t *level) const
+    {
+        uint32_t high, low;
+        asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(level[3]), "r"(level[2]));
+        asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(low) : "r"(level[1]), "r"(level[0]), "r"(high));
+        return low ^ flip;
+    }
+};
+
 /* The low bytes, a's first. */
 static __device__ __forceinline__ uint32_t cuda_qword(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {

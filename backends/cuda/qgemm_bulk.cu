@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See qgemm_bulk.h and bulk_turns.cuh: rows are pixels, columns are filters. */
+/* See qgemm_bulk.h and bulk_groups.cuh: rows are pixels, columns are filters. */
 #include "backends/cuda/qgemm_bulk.h"
 
-#include "backends/cuda/bulk_turns.cuh"
+#include "backends/cuda/bulk_groups.cuh"
 #include "backends/cuda/qgemm_maps.h"
 #include "backends/cuda/qgemm_panels.cuh"
+#include "backends/cuda/warpgroup_bytes.cuh"
 
 namespace
 {
 
-enum { LONG_TURNS = 20000 /* clocks */ };
+enum { LONG_PRODUCT = 20000 /* clocks */ };
 
-template <class F> using qgemm_room = turn_room<F, shared_columns<F::COLUMNS>[TURNS]>;
+template <class F> using qgemm_room = group_room<F, shared_columns<F::GROUP_COLUMNS>>;
 
-struct qgemm_work : turn_work {
+struct qgemm_work : group_work {
     int per_tap;   /* stages */
     bool in_place; /* rows of x are pixels of y */
     divider line, image;
@@ -21,35 +22,31 @@ struct qgemm_work : turn_work {
 
 template <class F>
 __device__ __forceinline__ void fetch_operands(const cuda_qgemm &g, const qgemm_work &work,
-                                               const turn_maps &maps, qgemm_room<F> &room)
+                                               const group_maps &maps, qgemm_room<F> &room)
 {
     const int stages = g.kernel[0] * g.kernel[1] * work.per_tap;
-    const turn_tile<F> first(work, blockIdx.x);
+    const int row_bytes = g.chunks * CUDA_QCHUNK;
+    const group_tile<F> first(work, blockIdx.x);
     /* Weights come while the kernel in front of this one still writes x. */
     int ahead = min(stages, (int)F::STAGES);
-    for (int k = 0; k < ahead; k++) {
-        barrier_expect(&room.full[k], F::X_STAGE + F::W_STAGE);
-        bulk_fetch_filters(room.w[k], &maps.w,
-                           k / work.per_tap * g.chunks * CUDA_QCHUNK + k % work.per_tap * PANEL_ROW,
-                           first.column / LANES_COLUMNS, &room.full[k]);
-    }
+    for (int k = 0; k < ahead; k++)
+        fetch_filters<F>(maps, room, k, k / work.per_tap * row_bytes + k % work.per_tap * PANEL_ROW,
+                         first.column);
     overlap_wait();
     ring place = {0, 0};
     for (int tile = blockIdx.x; tile < work.tiles; tile += gridDim.x) {
-        const turn_tile<F> t(work, tile);
+        const group_tile<F> t(work, tile);
         const int line = work.line(t.row), image = work.image(line),
                   row = (line - image * g.out[0]) * g.stride[0] - g.begin[0],
                   column = (t.row - line * g.out[1]) * g.stride[1] - g.begin[1];
         int at = 0;
         for (int down = 0; down < g.kernel[0]; down++)
-            for (int right = 0; right < g.kernel[1]; right++, at += g.chunks * CUDA_QCHUNK)
+            for (int right = 0; right < g.kernel[1]; right++, at += row_bytes)
                 for (int c = 0; c < work.per_tap; c++, place.next(F::STAGES)) {
                     uint64_t *full = &room.full[place.at];
                     if (--ahead < 0) {
                         barrier_wait(&room.empty[place.at], place.phase ^ 1);
-                        barrier_expect(full, F::X_STAGE + F::W_STAGE);
-                        bulk_fetch_filters(room.w[place.at], &maps.w, at + c * PANEL_ROW, t.column / 32,
-                                           full);
+                        fetch_filters<F>(maps, room, place.at, at + c * PANEL_ROW, t.column);
                     }
                     if (work.in_place)
                         bulk_fetch_rows(room.x[place.at], &maps.x, c * PANEL_ROW, t.row, full);
@@ -60,28 +57,50 @@ __device__ __forceinline__ void fetch_operands(const cuda_qgemm &g, const qgemm_
     }
 }
 
-template <bool SIGNED> struct qgemm_panels {
-    template <int N>
-    static __device__ __forceinline__ void multiply(int32_t (&c)[N][4], uint64_t a, uint64_t b, int adds)
-    {
-        multiply_panels<SIGNED>(c, a, b, adds);
-    }
-    template <int N> static __device__ __forceinline__ void hold(int32_t (&c)[N][4])
-    {
-        hold_panels(c);
-    }
+template <bool SIGNED> struct qgemm_operand {
+    using type = uint8_t;
+};
+template <> struct qgemm_operand<true> {
+    using type = int8_t;
 };
 
-/* 64 rows of sums become results where their residuals lie. */
-template <class F, class Y, bool GELU>
-__device__ __forceinline__ void finish_half(const cuda_qgemm &g, const cuda_qhead &h,
-                                            const shared_columns<F::COLUMNS> &columns,
-                                            int32_t (&sum)[F::COLUMNS / 8][4], char *out)
+/* How sums become bytes. WITHIN: no number is too large for rounding by an addition, and limits are those of
+ * the type: conversions that saturate do the rest. */
+enum qgemm_end { END_LIMITED, END_WITHIN, END_WITHIN_RESIDUAL, END_WITHIN_SUM };
+
+/* A lane's eight results of a row, which lie where their residuals do. */
+template <class Y, int END>
+__device__ __forceinline__ void store_eight(const cuda_qgemm &g, const cuda_qhead &h, float (&x)[4][4], int k,
+                                            char *to)
 {
-    const int lane = threadIdx.x % 32, eight = (lane & 3) * 8;
+    uint4 residual = make_uint4(0, 0, 0, 0);
+    if constexpr (sizeof(Y) > 1) {
+        if (g.residual != GRT_DTYPE_NONE)
+            residual = *(const uint4 *)to;
+        store_halves<Y, quarter>(g, x, k, residual, (Y *)to);
+        return;
+    }
+    if (END >= END_WITHIN_RESIDUAL || (END == END_LIMITED && g.residual != GRT_DTYPE_NONE)) {
+        const uint2 word = *(const uint2 *)to;
+        residual.x = word.x;
+        residual.y = word.y;
+    }
+    if constexpr (END == END_LIMITED)
+        store_bytes<quarter>(g, h, x, k, residual, (uint8_t *)to);
+    else
+        *(uint2 *)to =
+            saturate_bytes<quarter, END == END_WITHIN_RESIDUAL, END == END_WITHIN_SUM>(g, h, x, k, residual);
+}
+
+/* The sums of a group become results. */
+template <class F, class Y, bool GELU, int END>
+__device__ __forceinline__ void finish_group(const cuda_qgemm &g, const cuda_qhead &h,
+                                             const shared_columns<F::GROUP_COLUMNS> &columns,
+                                             int32_t (&sum)[F::GROUP_COLUMNS / 8][4], char *out)
+{
     const float unit = 1.0f / h.y_unit;
 #pragma unroll
-    for (int q = 0; q < F::COLUMNS / quarter::FILTERS; q++) {
+    for (int q = 0; q < F::GROUP_COLUMNS / quarter::FILTERS; q++) {
         lane_columns each;
         float x[4][4];
         columns.read(q * quarter::FILTERS, &each);
@@ -89,110 +108,92 @@ __device__ __forceinline__ void finish_half(const cuda_qgemm &g, const cuda_qhea
         for (int t = 0; t < 4; t++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                x[t][i] = cuda_qscaled(sum[q * 4 + t][i] - each.offset[t * 2 + (i & 1)],
-                                       each.scale[t * 2 + (i & 1)], each.bias[t * 2 + (i & 1)]);
+                const int j = t * 2 + (i & 1);
+                const int32_t s = sum[q * 4 + t][i] - each.offset[j];
                 if constexpr (GELU)
-                    x[t][i] = cuda_qgelu(x[t][i]) * unit;
+                    x[t][i] = cuda_qgelu(fmaf((float)s, each.scale[j], each.bias[j])) * unit;
+                else
+                    x[t][i] = cuda_qscaled(s, each.scale[j], each.bias[j]);
             }
-        const int column = (q * quarter::FILTERS + eight) * F::SIZE, panel = column / F::LINE;
 #pragma unroll
-        for (int k = 0; k < 2; k++) {
-            const int row = threadIdx.x % 128 / 32 * TILE + lane / 4 + 8 * k,
-                      at = row * F::LINE + column % F::LINE;
-            char *to = out + panel * F::PANEL + (at ^ (at >> 7 & F::SWIZZLE) << 4);
-            uint4 residual = make_uint4(0, 0, 0, 0);
-            if (g.residual != GRT_DTYPE_NONE) {
-                if constexpr (F::SIZE == 1) {
-                    const uint2 word = *(const uint2 *)to;
-                    residual.x = word.x;
-                    residual.y = word.y;
-                } else {
-                    residual = *(const uint4 *)to;
-                }
-            }
-            if constexpr (F::SIZE == 1)
-                store_bytes<quarter>(g, h, x, k, residual, (uint8_t *)to);
-            else
-                store_halves<Y, quarter>(g, x, k, residual, (Y *)to);
-        }
+        for (int k = 0; k < 2; k++)
+            store_eight<Y, END>(g, h, x, k, result_place<F>(out, q, k));
     }
 }
 
-template <class F, class Y, bool SIGNED, bool GELU>
-__device__ __forceinline__ void take_turns(const cuda_qgemm &g, const cuda_qfinish &finish,
-                                           const qgemm_work &work, const turn_maps &maps, qgemm_room<F> &room,
-                                           int group)
+template <class Y, bool GELU> __device__ __forceinline__ int end_of(const cuda_qgemm &g, const cuda_qhead &h)
 {
+    if (sizeof(Y) > 1 || !cuda_qsaturates(g, h))
+        return END_LIMITED;
+    return g.residual == GRT_DTYPE_NONE ? END_WITHIN : g.sum ? END_WITHIN_SUM : END_WITHIN_RESIDUAL;
+}
+
+template <class F, class Y, bool GELU>
+__device__ __forceinline__ void finish_as(int end, const cuda_qgemm &g, const cuda_qhead &h,
+                                          const shared_columns<F::GROUP_COLUMNS> &columns,
+                                          int32_t (&sum)[F::GROUP_COLUMNS / 8][4], char *out)
+{
+    if (sizeof(Y) == 1 && end == END_WITHIN)
+        finish_group<F, Y, GELU, END_WITHIN>(g, h, columns, sum, out);
+    else if (sizeof(Y) == 1 && !GELU && end == END_WITHIN_RESIDUAL)
+        finish_group<F, Y, GELU, END_WITHIN_RESIDUAL>(g, h, columns, sum, out);
+    else if (sizeof(Y) == 1 && !GELU && end == END_WITHIN_SUM)
+        finish_group<F, Y, GELU, END_WITHIN_SUM>(g, h, columns, sum, out);
+    else
+        finish_group<F, Y, GELU, END_LIMITED>(g, h, columns, sum, out);
+}
+
+template <class F, class Y, bool SIGNED, bool GELU>
+__device__ __forceinline__ void sum_and_finish(const cuda_qgemm &g, const cuda_qfinish &finish,
+                                               const qgemm_work &work, qgemm_room<F> &room, int group)
+{
+    using product = bytes_product<typename qgemm_operand<SIGNED>::type, F::GROUP_COLUMNS>;
     const int stages = g.kernel[0] * g.kernel[1] * work.per_tap;
-    const bool is_narrow = g.chunks * CUDA_QCHUNK <= PANEL_ROW / 2, first = threadIdx.x % 128 == 0;
+    const bool is_narrow = g.chunks * CUDA_QCHUNK <= PANEL_ROW / 2;
     const cuda_qhead h = *finish.head;
+    const int end = end_of<Y, GELU>(g, h);
+    group_order<F> order(group);
     ring place = {0, 0};
-    uint32_t phase = 0, order = 0;
-    int turn = 0;
-    bool is_begin = group == 0;
-    for (int tile = blockIdx.x; tile < work.tiles; tile += gridDim.x, turn ^= 1) {
-        if (turn != group) {
-            for (int k = 0; k < stages; k++)
-                place.next(F::STAGES);
-            continue;
-        }
-        const turn_tile<F> t(work, tile);
-        int32_t sum[2][F::COLUMNS / 8][4];
-        /* A barrier tells a phase from the next one only: nobody waits for stages that lie a whole ring
-         * ahead. */
-        if (!is_begin) {
-            barrier_wait(&room.summed[group ^ 1], order);
-            order ^= 1;
-        }
-        is_begin = false;
-        room.columns[group].fill(finish, t.column, g.n, threadIdx.x % 128);
+    for_tiles_of_group<F>(work, group, stages, place, [&](const ring &out) {
+        int32_t sum[F::GROUP_COLUMNS / 8][4];
         if (is_narrow)
-            sum_stages<F, qgemm_panels<SIGNED>, 2>(stages, place, room, &room.summed[group], sum);
+            sum_group<F, product, 2>(stages, place, room, order, sum);
         else
-            sum_stages<F, qgemm_panels<SIGNED>, 4>(stages, place, room, &room.summed[group], sum);
-        group_sync(group);
-        if (g.residual != GRT_DTYPE_NONE)
-            barrier_wait(&room.residual_full[group], phase);
-        phase ^= 1;
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            char *out = room.out[group] + half * F::PANELS * F::PANEL;
-            finish_half<F, Y, GELU>(g, h, room.columns[group], sum[half], out);
-            publish_shared();
-            group_sync(group);
-            if (first)
-                store_half<F>(maps, out, t, half);
-        }
-        if (first) {
-            bulk_store_wait_read();
-            barrier_arrive(&room.out_empty[group]);
-        }
-    }
+            sum_group<F, product, 4>(stages, place, room, order, sum);
+        barrier_wait(&room.ready[group][out.at], out.phase);
+        finish_as<F, Y, GELU>(end, g, h, room.columns[group][out.at], sum, room.out[group][out.at]);
+        results_written(&room.written[group][out.at]);
+    });
 }
 
 template <class F, class Y, bool SIGNED, bool GELU>
 __global__ void __launch_bounds__(F::THREADS, 1)
-    multiply_in_turns(const __grid_constant__ cuda_qgemm g, const __grid_constant__ cuda_qfinish finish,
-                      const __grid_constant__ qgemm_work work, const __grid_constant__ turn_maps maps)
+    multiply_groups(const __grid_constant__ cuda_qgemm g, const __grid_constant__ cuda_qfinish finish,
+                    const __grid_constant__ qgemm_work work, const __grid_constant__ group_maps maps)
 {
     extern __shared__ char raw[];
-    qgemm_room<F> &room = turn_room_in<qgemm_room<F>>(raw);
-    const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
+    qgemm_room<F> &room = group_room_in<qgemm_room<F>>(raw);
+    const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0), mover = warp - F::GROUPS * 4 - 1;
     overlap_let_next_begin();
     if (!g.is_constant)
         overlap_wait();
-    begin_turns<F>(room);
-    if (warp < TURNS * 4) {
-        warpgroup_take_registers<232>();
-        take_turns<F, Y, SIGNED, GELU>(g, finish, work, maps, room, warp >> 2);
+    begin_groups<F>(room);
+    if (warp < F::GROUPS * 4) {
+        warpgroup_take_registers<F::REGISTERS>();
+        sum_and_finish<F, Y, SIGNED, GELU>(g, finish, work, room, warp >> 2);
     } else {
-        warpgroup_leave_registers<40>();
-        if (threadIdx.x == TURNS * 128) {
+        warpgroup_leave_registers<F::MOVER_REGISTERS>();
+        const bool has_residual = g.residual != GRT_DTYPE_NONE;
+        if (threadIdx.x == F::GROUPS * 128)
             fetch_operands<F>(g, work, maps, room);
-        } else if (threadIdx.x == TURNS * 128 + 32 && g.residual != GRT_DTYPE_NONE) {
+        if (mover >= 0 && has_residual)
             overlap_wait();
-            fetch_residuals<F>(work, maps, room);
-        }
+        if (mover >= 0)
+            move_epilogues<F>(work, maps, room, mover, has_residual,
+                              [&](shared_columns<F::GROUP_COLUMNS> &columns, int first, int lane) {
+                                  for (int j = lane; j < F::GROUP_COLUMNS; j += 32)
+                                      columns.fill(finish, first, g.n, j);
+                              });
     }
 }
 
@@ -205,38 +206,39 @@ int64_t bulk_pixels_of(const cuda_qgemm *g)
 
 template <class F> int64_t qgemm_bulk_tiles(const cuda_qgemm *g)
 {
-    return tiles_of_turns<F>(bulk_pixels_of(g), g->n);
+    return tiles_of_groups<F>(bulk_pixels_of(g), g->n);
 }
 
 template <class F> double qgemm_bulk_cost(const cuda_qgemm *g)
 {
     const int64_t bytes = (int64_t)g->chunks * CUDA_QCHUNK,
                   stages = (int64_t)g->kernel[0] * g->kernel[1] * ((bytes + PANEL_ROW - 1) / PANEL_ROW);
-    return cost_of_turns<F>(qgemm_bulk_tiles<F>(g), g->multiprocessors, stages,
-                            bytes <= PANEL_ROW / 2 ? 0.5 : 1.0, g->act.kind != GRT_ACT_NONE);
+    return cost_of_groups<F>(qgemm_bulk_tiles<F>(g), g->multiprocessors, stages,
+                             bytes <= PANEL_ROW / 2 ? 0.5 : 1.0, g->act.kind != GRT_ACT_NONE);
 }
 
 template <class F, class Y, bool SIGNED, bool GELU>
-grt_status launch_turns(const cuda_qgemm *g, const cuda_qfinish *finish, qgemm_work work,
-                        const turn_maps &maps, cudaStream_t stream)
+grt_status launch_groups(const cuda_qgemm *g, const cuda_qfinish *finish, qgemm_work work,
+                         const group_maps &maps, cudaStream_t stream)
 {
-    const size_t bytes = turn_room_bytes<qgemm_room<F>>();
+    const size_t bytes = group_room_bytes<qgemm_room<F>>();
+    static_assert(group_room_bytes<qgemm_room<F>>() <= 227 << 10, "");
     work.columns = (g->n + F::COLUMNS - 1) / F::COLUMNS;
     work.tiles = (int)qgemm_bulk_tiles<F>(g);
     const int blocks = work.tiles < g->multiprocessors ? work.tiles : g->multiprocessors;
-    const auto kernel = multiply_in_turns<F, Y, SIGNED, GELU>;
+    const auto kernel = multiply_groups<F, Y, SIGNED, GELU>;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    /* Two long kernels, one behind the other, take longer if they overlap. */
-    const bool overlaps = g->overlaps && qgemm_bulk_cost<F>(g) < LONG_TURNS;
+    /* Two long kernels, one behind the other, took longer if they overlapped. */
+    const bool overlaps = g->overlaps && qgemm_bulk_cost<F>(g) < LONG_PRODUCT;
     CUDA_TRY(overlap_launch(overlaps, kernel, blocks, F::THREADS, bytes, stream, *g, *finish, work, maps));
     return GRT_OK;
 }
 
 template <class F, class Y, bool GELU>
-grt_status prepare_turns(const cuda_qgemm *g, const void *x, const void *w, const void *residual,
-                         const cuda_qfinish *finish, void *y, cudaStream_t stream)
+grt_status prepare_groups(const cuda_qgemm *g, const void *x, const void *w, const void *residual,
+                          const cuda_qfinish *finish, void *y, cudaStream_t stream)
 {
-    turn_maps maps = {};
+    group_maps maps = {};
     qgemm_work work = {};
     const view v = view_of(g, x, w, residual, finish, y);
     work.line = v.line;
@@ -245,29 +247,42 @@ grt_status prepare_turns(const cuda_qgemm *g, const void *x, const void *w, cons
     work.per_tap = (g->chunks * CUDA_QCHUNK + PANEL_ROW - 1) / PANEL_ROW;
     if (v.in_place)
         CUDA_TRY(
-            cuda_qgemm_map_rows(g, x, 1, g->chunks * CUDA_QCHUNK, g->x_pixel, PANEL_ROW, TURN_ROWS, &maps.x));
+            cuda_qgemm_map_rows(g, x, 1, g->chunks * CUDA_QCHUNK, g->x_pixel, PANEL_ROW, F::ROWS, &maps.x));
     else
-        CUDA_TRY(cuda_qgemm_map_windows(g, x, TURN_ROWS, &maps.x));
+        CUDA_TRY(cuda_qgemm_map_windows(g, x, F::ROWS, &maps.x));
     CUDA_TRY(cuda_qgemm_map_filters(g, w, F::COLUMNS, &maps.w));
-    CUDA_TRY(cuda_qgemm_map_rows(g, y, F::SIZE, g->n, g->y_pixel * F::SIZE, F::LINE, TURN_HALF, &maps.y));
+    CUDA_TRY(cuda_qgemm_map_rows(g, y, F::SIZE, g->n, g->y_pixel * F::SIZE, F::LINE, GROUP_ROWS, &maps.y));
     if (residual)
-        CUDA_TRY(cuda_qgemm_map_rows(g, residual, F::SIZE, g->n, g->y_pixel * F::SIZE, F::LINE, TURN_HALF,
+        CUDA_TRY(cuda_qgemm_map_rows(g, residual, F::SIZE, g->n, g->y_pixel * F::SIZE, F::LINE, GROUP_ROWS,
                                      &maps.residual));
-    return g->x_signed ? launch_turns<F, Y, true, GELU>(g, finish, work, maps, stream)
-                       : launch_turns<F, Y, false, GELU>(g, finish, work, maps, stream);
+    return g->x_signed ? launch_groups<F, Y, true, GELU>(g, finish, work, maps, stream)
+                       : launch_groups<F, Y, false, GELU>(g, finish, work, maps, stream);
 }
 
-template <int COLUMNS>
-grt_status enqueue_columns(const cuda_qgemm *g, const void *x, const void *w, const void *residual,
+/* Tiles of results of BYTES each: 128 x 128 and 128 x 64 by two teams, and one of 192 x 128 or 128 x 192, by
+ * which some products have less multiprocessors wait at their end. */
+template <int BYTES> using square = groups<2, 2, 1, 128, BYTES, 4, BYTES == 1 ? 2 : 1>;
+template <int BYTES> using narrow = groups<2, 2, 1, 64, BYTES, 6, BYTES == 1 ? 2 : 1>;
+template <int BYTES> struct large_tile {
+    using type = groups<1, 3, 1, 128, 1, 4, 2>;
+};
+template <> struct large_tile<2> {
+    using type = groups<1, 2, 2, 96, 2, 4, 1>;
+};
+template <int BYTES> using large = typename large_tile<BYTES>::type;
+
+template <class Y, bool GELU>
+grt_status enqueue_results(const cuda_qgemm *g, const void *x, const void *w, const void *residual,
                            const cuda_qfinish *finish, void *y, cudaStream_t stream)
 {
-    if (g->y == GRT_DTYPE_FLOAT16)
-        return prepare_turns<turns<COLUMNS, 2>, __half, false>(g, x, w, residual, finish, y, stream);
-    if (g->y == GRT_DTYPE_BFLOAT16)
-        return prepare_turns<turns<COLUMNS, 2>, __nv_bfloat16, false>(g, x, w, residual, finish, y, stream);
-    if (g->act.kind == GRT_ACT_GELU_ERF)
-        return prepare_turns<turns<COLUMNS, 1>, uint8_t, true>(g, x, w, residual, finish, y, stream);
-    return prepare_turns<turns<COLUMNS, 1>, uint8_t, false>(g, x, w, residual, finish, y, stream);
+    enum { BYTES = sizeof(Y) };
+    const double of_square = qgemm_bulk_cost<square<BYTES>>(g), of_narrow = qgemm_bulk_cost<narrow<BYTES>>(g),
+                 of_large = qgemm_bulk_cost<large<BYTES>>(g);
+    if (of_large < of_square && of_large < of_narrow)
+        return prepare_groups<large<BYTES>, Y, GELU>(g, x, w, residual, finish, y, stream);
+    if (of_narrow < of_square)
+        return prepare_groups<narrow<BYTES>, Y, GELU>(g, x, w, residual, finish, y, stream);
+    return prepare_groups<square<BYTES>, Y, GELU>(g, x, w, residual, finish, y, stream);
 }
 
 /* What lies outside of images comes as zeros; the engine's limits of windows. */
@@ -291,7 +306,7 @@ bool bulk_windows_fit(const cuda_qgemm *g)
 bool cuda_qgemm_bulk_fits(const cuda_qgemm *g, const void *residual, const void *y)
 {
     /* Few tiles are better made small. */
-    const int64_t tiles = qgemm_bulk_tiles<turns<64, 1>>(g);
+    const int64_t tiles = qgemm_bulk_tiles<narrow<1>>(g);
     const bool dense = g->y_channel == 1 &&
                        (g->images == 1 || g->y_image == (int64_t)g->out[0] * g->out[1] * g->y_pixel),
                acts = g->act.kind == GRT_ACT_NONE || (g->y_size == 1 && g->act.kind == GRT_ACT_GELU_ERF);
@@ -303,7 +318,11 @@ bool cuda_qgemm_bulk_fits(const cuda_qgemm *g, const void *residual, const void 
 grt_status cuda_qgemm_bulk_enqueue(const cuda_qgemm *g, const void *x, const void *w, const void *residual,
                                    const cuda_qfinish *finish, void *y, cudaStream_t stream)
 {
-    if (qgemm_bulk_cost<turns<64, 1>>(g) < qgemm_bulk_cost<turns<128, 1>>(g))
-        return enqueue_columns<64>(g, x, w, residual, finish, y, stream);
-    return enqueue_columns<128>(g, x, w, residual, finish, y, stream);
+    if (g->y == GRT_DTYPE_FLOAT16)
+        return enqueue_results<__half, false>(g, x, w, residual, finish, y, stream);
+    if (g->y == GRT_DTYPE_BFLOAT16)
+        return enqueue_results<__nv_bfloat16, false>(g, x, w, residual, finish, y, stream);
+    if (g->act.kind == GRT_ACT_GELU_ERF)
+        return enqueue_results<uint8_t, true>(g, x, w, residual, finish, y, stream);
+    return enqueue_results<uint8_t, false>(g, x, w, residual, finish, y, stream);
 }

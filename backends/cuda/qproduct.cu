@@ -143,6 +143,7 @@ static __host__ __device__ void fill_head(const cuda_qsource &s, cuda_qhead *hea
     h.r_scale = (s.r_scale ? *s.r_scale : 1.0f) / sum_scale;
     h.y_scale = y_scale / sum_scale;
     h.y_unit = s.in_units ? 1.0f : y_scale;
+    h.bound = INFINITY;
     cuda_qproduct_set_limits(s.act, y_scale, h.y_zero, s.y_signed, &h.low, &h.high);
     cuda_qproduct_set_limits(s.sum_act, sum_scale, h.sum_zero, s.sum_signed, &h.sum_low, &h.sum_high);
     for (int i = 0; i < CUDA_QCHUNK; i++)
@@ -186,13 +187,25 @@ cuda_qfinish cuda_qfinish_at(const void *memory, int64_t columns)
             floats + cuda_qproduct_padded(columns)};
 }
 
+/* Of what a column's sum, which is exact, becomes by its scale and bias. */
+static float bound_of_column(const cuda_qsource *s, int64_t j, const cuda_qfinish *f)
+{
+    const float levels = 256, whole = s->int_bias ? fabsf((float)s->int_bias[j % s->levels]) : 0.0f;
+    return ((float)s->depth * levels * levels + whole) * fabsf(f->scale[j]) + fabsf(f->bias[j]);
+}
+
 void cuda_qfinish_fill(const cuda_qsource *source, const int32_t *sums, void *memory)
 {
     const cuda_qfinish f = cuda_qfinish_at(memory, source->columns);
     fill_head(*source, (cuda_qhead *)memory);
-    for (int64_t j = 0; j < source->columns; j++)
+    float bound = 0;
+    for (int64_t j = 0; j < source->columns; j++) {
         fill_column(*source, sums, j, (int32_t *)f.offset, (int32_t *)f.zero, (float *)f.scale,
                     (float *)f.bias);
+        const float column = bound_of_column(source, j, &f);
+        bound = isnan(bound) || column <= bound ? bound : column;
+    }
+    ((cuda_qhead *)memory)->bound = bound;
 }
 
 static __global__ void __launch_bounds__(CUDA_BLOCK)

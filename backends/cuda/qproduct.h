@@ -25,6 +25,7 @@ struct cuda_qhead {
     float y_scale, sum_low, sum_high;
     int32_t sum_zero;
     float y_unit; /* y's scale, if an activation is in front of the rounding; else 1 */
+    float bound;  /* no sum that is scaled, with its bias, is larger; INFINITY: not known */
     alignas(CUDA_QCHUNK) uint8_t outside[CUDA_QCHUNK]; /* what windows see outside of the image */
 };
 
