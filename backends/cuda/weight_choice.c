@@ -175,6 +175,24 @@ static cuda_weight_choice choose_few(const cuda_weight_task *task)
                                 .overlaps = few_overlaps(task)};
 }
 
+static bool takes_row(const cuda_weight_task *task)
+{
+    return task->m == 1 && task->numbers == CUDA_WEIGHT_4 && task->shared >= CUDA_WEIGHT_ROW_BYTES;
+}
+
+/* Two tiles of columns share what x takes. More warps divide k where blocks are too few to fill the device.
+ */
+static cuda_weight_choice choose_one_row(const cuda_weight_task *task)
+{
+    const int64_t pairs = task->tiles_n / 2;
+    return (cuda_weight_choice){.spread = pairs > 3 * (int64_t)task->processors   ? CUDA_WEIGHT_ROW_32_MANY
+                                          : task->gated || !has_few_columns(task) ? CUDA_WEIGHT_ROW_32
+                                                                                  : CUDA_WEIGHT_ROW_16,
+                                .splits = 1,
+                                .split_tiles = (int)task->tiles_k,
+                                .overlaps = task->overlaps};
+}
+
 static bool takes_few(const cuda_weight_task *task)
 {
     return takes_32_rows(task) ||
@@ -186,9 +204,10 @@ cuda_weight_choice cuda_weight_choose(const cuda_weight_task *task)
 {
     enum { MOST_SPLITS = 16 };
     const bool regular = task->blocks != CUDA_WEIGHT_IRREGULAR && !task->wide;
-    cuda_weight_choice choice = regular && takes_few(task) ? choose_few(task)
-                                : regular && task->encode  ? choose_wide(task)
-                                                           : choose_tile(task, MOST_SPLITS);
+    cuda_weight_choice choice = regular && takes_row(task)   ? choose_one_row(task)
+                                : regular && takes_few(task) ? choose_few(task)
+                                : regular && task->encode    ? choose_wide(task)
+                                                             : choose_tile(task, MOST_SPLITS);
     choice.blocks = task->blocks;
     choice.encode = task->encode;
     if (choice.splits > 1)

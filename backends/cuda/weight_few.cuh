@@ -159,13 +159,13 @@ few_multiply_tile(const cuda_weight_product &p, const char *stage, int tile, int
     enum { WORDS = F::reader::WORDS, STEPS = F::BLOCKS ? (F::BLOCKS == 1 ? 4 : 8 / F::BLOCKS) : 4 };
     float part[F::EIGHTS][4];
     uint32_t zero[2];
-    weight_prepare<typename F::reader>(column_zeros, zero);
+    F::reader::prepare(column_zeros, zero);
 #pragma unroll
     for (int step = 0; step < 4; step++) {
         const int b = F::BLOCKS == 1 ? 0 : (tile * 4 + step) / STEPS;
         if (F::ZERO_PIECES && p.zeros && step % STEPS == 0) {
             const char *const zeros = stage + F::ZEROS_AT + (n * F::ZERO_PIECES + b) * F::PIECE;
-            weight_prepare<typename F::reader>(((const uint16_t *)zeros)[g], zero);
+            F::reader::prepare(((const uint16_t *)zeros)[g], zero);
         }
         uint32_t a[4];
         F::reader::read(&words[step * WORDS], zero, a);
@@ -321,11 +321,13 @@ grt_status few_launch(const cuda_weight_product *p, const cuda_weight_choice *ch
 template <class T, cuda_weight_numbers F, int BLOCKS>
 grt_status few_use_rows(const cuda_weight_product *p, const cuda_weight_choice *choice, cudaStream_t stream)
 {
+    if constexpr (F != CUDA_WEIGHT_4) { /* for those see weight_row.cuh */
+        if (choice->spread == CUDA_WEIGHT_FEW_1)
+            return few_launch<few_form<T, F, BLOCKS, 1, 1, 8, 3>, CUDA_WEIGHT_FEW_1_BYTES>(p, choice, stream);
+        if (choice->spread == CUDA_WEIGHT_FEW_1_DEEP)
+            return few_launch<few_form<T, F, BLOCKS, 1, 1, 16, 4>, CUDA_WEIGHT_FEW_BYTES>(p, choice, stream);
+    }
     switch (choice->spread) {
-    case CUDA_WEIGHT_FEW_1:
-        return few_launch<few_form<T, F, BLOCKS, 1, 1, 8, 3>, CUDA_WEIGHT_FEW_1_BYTES>(p, choice, stream);
-    case CUDA_WEIGHT_FEW_1_DEEP:
-        return few_launch<few_form<T, F, BLOCKS, 1, 1, 16, 4>, CUDA_WEIGHT_FEW_BYTES>(p, choice, stream);
     case CUDA_WEIGHT_FEW_32:
         return few_launch<few_form<T, F, BLOCKS, 32, 1, 8, 2>, CUDA_WEIGHT_FEW_32_BYTES>(p, choice, stream);
     default:

@@ -8,12 +8,22 @@
 #include "backends/cuda/overlap.cuh"
 #include "backends/cuda/weight_product.h"
 
+/* Of a gated product: before the gate. */
+static __device__ __forceinline__ float weight_with_bias(const cuda_weight_product &p, float sum, int column)
+{
+    return p.bias ? sum + cuda_load<float>(p.bias, p.bias_dtype, column) : sum;
+}
+
+static __device__ __forceinline__ float weight_gate(float gate, float x)
+{
+    return gate / (1.0f + __expf(-gate)) * x;
+}
+
 template <class T>
 static __device__ __forceinline__ void weight_finish(const cuda_weight_product &p, float sum, int row,
                                                      int column)
 {
-    if (p.bias)
-        sum += cuda_load<float>(p.bias, p.bias_dtype, column);
+    sum = weight_with_bias(p, sum, column);
     if (p.residual)
         sum += cuda_widen(((const T *)p.residual)[(size_t)row * p.n + column]);
     if (p.act.kind != GRT_ACT_NONE)

@@ -62,15 +62,22 @@ __device__ __forceinline__ uint32_t weight_constant(uint32_t x)
     return x;
 }
 
-/* The left operand of one step. `words`: a lane's 8 numbers. `zero`: the zero points of columns g and g + 8
- * as `prepare` makes them, once for each block. */
+/* Twice a 16-bit float with this upper byte and a lower one of `both`. */
+template <int WHICH> __device__ __forceinline__ uint32_t weight_pair(uint32_t both, uint32_t upper)
+{
+    return __byte_perm(both, upper, WHICH ? 0x4141 : 0x4040);
+}
+
+/* The left operand of one step. `words`: a lane's 8 numbers. `zero`: the zero points of columns g and g + 8,
+ * two bytes, as `prepare` makes them, once for each block. */
 template <class O, cuda_weight_numbers N> struct weight_reader;
 
 template <> struct weight_reader<__nv_bfloat16, CUDA_WEIGHT_4> {
     enum { WORDS = 1 };
-    static __device__ __forceinline__ void prepare(int zero, uint32_t &out)
+    static __device__ __forceinline__ void prepare(uint32_t both, uint32_t (&zero)[2])
     {
-        out = weight_offset<__nv_bfloat16>::BITS | (uint32_t)zero * 0x10001u;
+        zero[0] = weight_pair<0>(both, weight_offset<__nv_bfloat16>::BITS >> 24);
+        zero[1] = weight_pair<1>(both, weight_offset<__nv_bfloat16>::BITS >> 24);
     }
     static __device__ __forceinline__ void read(const uint32_t *words, const uint32_t (&zero)[2],
                                                 uint32_t (&a)[4])
@@ -86,23 +93,23 @@ template <> struct weight_reader<__nv_bfloat16, CUDA_WEIGHT_4> {
 /* Columns g + 8 are 4 bits up: 1024 + 16 w, of which a sixteenth is 64 + w. Nothing of it is rounded. */
 template <> struct weight_reader<__half, CUDA_WEIGHT_4> {
     enum { WORDS = 1 };
-    static __device__ __forceinline__ void prepare(int zero, uint32_t &out)
+    static __device__ __forceinline__ void prepare(uint32_t both, uint32_t (&zero)[2])
     {
-        out = weight_offset<__half>::BITS | (uint32_t)zero * 0x10001u;
+        const uint32_t less = 0x63806380u; /* 960 - (1024 + zero) is -(64 + zero) */
+        zero[0] = weight_pair<0>(both, weight_offset<__half>::BITS >> 24);
+        zero[1] = weight_minus(less, weight_pair<1>(both, weight_offset<__half>::BITS >> 24), __half{});
     }
     static __device__ __forceinline__ void read(const uint32_t *words, const uint32_t (&zero)[2],
                                                 uint32_t (&a)[4])
     {
         const uint32_t offset = weight_constant(weight_offset<__half>::BITS), sixteenth = 0x2c002c00u;
-        const uint32_t less = 0xe380e380u; /* -960: -(1024 + zero) + 960 is -(64 + zero) */
-        const uint32_t upper = weight_minus(zero[1] ^ 0x80008000u, less, __half{});
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const uint32_t word = words[0] >> (8 * i);
             a[2 * i] = weight_minus(weight_masked<0x000f000fu>(word, offset), zero[0], __half{});
             const uint32_t high = weight_masked<0x00f000f0u>(word, offset);
             const __half2 y =
-                __hfma2(*(const __half2 *)&high, *(const __half2 *)&sixteenth, *(const __half2 *)&upper);
+                __hfma2(*(const __half2 *)&high, *(const __half2 *)&sixteenth, *(const __half2 *)&zero[1]);
             a[2 * i + 1] = *(const uint32_t *)&y;
         }
     }
@@ -110,9 +117,10 @@ template <> struct weight_reader<__half, CUDA_WEIGHT_4> {
 
 template <> struct weight_reader<__half, CUDA_WEIGHT_8> {
     enum { WORDS = 2 };
-    static __device__ __forceinline__ void prepare(int zero, uint32_t &out)
+    static __device__ __forceinline__ void prepare(uint32_t both, uint32_t (&zero)[2])
     {
-        out = weight_offset<__half>::BITS | (uint32_t)zero * 0x10001u;
+        zero[0] = weight_pair<0>(both, weight_offset<__half>::BITS >> 24);
+        zero[1] = weight_pair<1>(both, weight_offset<__half>::BITS >> 24);
     }
     static __device__ __forceinline__ void read(const uint32_t *words, const uint32_t (&zero)[2],
                                                 uint32_t (&a)[4])
@@ -129,9 +137,10 @@ template <> struct weight_reader<__half, CUDA_WEIGHT_8> {
 template <> struct weight_reader<__nv_bfloat16, CUDA_WEIGHT_8> {
     enum { WORDS = 2 };
     enum : uint32_t { OFFSET = 0x4b000000u }; /* 2^23 */
-    static __device__ __forceinline__ void prepare(int zero, uint32_t &out)
+    static __device__ __forceinline__ void prepare(uint32_t both, uint32_t (&zero)[2])
     {
-        out = OFFSET | (uint32_t)zero;
+        zero[0] = OFFSET | (both & 255);
+        zero[1] = OFFSET | (both >> 8 & 255);
     }
     static __device__ __forceinline__ void read(const uint32_t *words, const uint32_t (&zero)[2],
                                                 uint32_t (&a)[4])
@@ -149,9 +158,9 @@ template <> struct weight_reader<__nv_bfloat16, CUDA_WEIGHT_8> {
 /* There are no zero points. */
 template <class O> struct weight_reader<O, CUDA_WEIGHT_E4M3> {
     enum { WORDS = 2 };
-    static __device__ __forceinline__ void prepare(int, uint32_t &out)
+    static __device__ __forceinline__ void prepare(uint32_t, uint32_t (&zero)[2])
     {
-        out = 0;
+        zero[0] = zero[1] = 0;
     }
     static __device__ __forceinline__ void read(const uint32_t *words, const uint32_t (&)[2],
                                                 uint32_t (&a)[4])
@@ -170,6 +179,37 @@ template <class O> struct weight_reader<O, CUDA_WEIGHT_E4M3> {
     }
 };
 
+/* ---- weights as they are stored ----
+ * Where a block's sum of x is known, zero points need not be subtracted from each weight. Of float16, an
+ * integer in the lowest bits alone is that many units of 2^-24, exactly: tensor cores take denormal numbers
+ * as they are, and what the sums are to be multiplied by makes up for it. LOW, HIGH: that factor for columns
+ * g and g + 8; ADDED: what all weights have too much. */
+
+template <class O, cuda_weight_numbers N> struct weight_raw;
+
+template <> struct weight_raw<__half, CUDA_WEIGHT_4> {
+    enum { LOW = 1 << 24, HIGH = 1 << 20, ADDED = 0 };
+    static __device__ __forceinline__ void read(const uint32_t *words, uint32_t (&a)[4])
+    {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            a[2 * i] = words[0] >> (8 * i) & 0x000f000fu;
+            a[2 * i + 1] = words[0] >> (8 * i) & 0x00f000f0u;
+        }
+    }
+};
+
+template <> struct weight_raw<__nv_bfloat16, CUDA_WEIGHT_4> {
+    enum { LOW = 1, HIGH = 1, ADDED = 128 };
+    static __device__ __forceinline__ void read(const uint32_t *words, uint32_t (&a)[4])
+    {
+        const uint32_t offset = weight_constant(weight_offset<__nv_bfloat16>::BITS);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            a[i] = weight_masked<0x000f000fu>(words[0] >> (4 * i), offset);
+    }
+};
+
 /* A lane's numbers of a packed tile. */
 template <class R>
 __device__ __forceinline__ void weight_read_words(const char *tile, int lane, uint32_t (&words)[4 * R::WORDS])
@@ -177,13 +217,6 @@ __device__ __forceinline__ void weight_read_words(const char *tile, int lane, ui
 #pragma unroll
     for (int i = 0; i < R::WORDS; i++)
         *(uint4 *)&words[4 * i] = *(const uint4 *)(tile + i * 512 + lane * 16);
-}
-
-/* `both`: two bytes, the zero points of columns g and g + 8. */
-template <class R> __device__ __forceinline__ void weight_prepare(uint32_t both, uint32_t (&zero)[2])
-{
-    R::prepare((int)(both & 255), zero[0]);
-    R::prepare((int)(both >> 8), zero[1]);
 }
 
 /* Two bytes: the zero points of columns g and g + 8 of a tile, where blocks of k have none of their own. */

@@ -5,7 +5,11 @@
  *
  * Weights are read packed (weight_pack.h) and become numbers of x's type in registers, where they are exact;
  * sums of a block are float32, and so is what scales them. float32 x is split into three bfloat16 of 8 bits
- * each, whose products are exact. Nothing is widened in memory. */
+ * each, whose products are exact. Nothing is widened in memory.
+ *
+ * x may be normalised by its root mean square first, as RMSNormalization does, and a gated product has SiLU
+ * of its first half of columns times the second as its result: steps of weight_steps.h where no kernel does
+ * them on the way. */
 #ifndef GRT_BACKENDS_CUDA_WEIGHT_PRODUCT_H
 #define GRT_BACKENDS_CUDA_WEIGHT_PRODUCT_H
 
@@ -28,13 +32,18 @@ typedef struct cuda_weight_product {
     int zero;
     bool wide_scales; /* float32; else x's type */
     bool in_pieces;   /* x is read by 16 bytes */
+    bool gated;       /* y has half as many columns: SiLU of the first half times the second */
+    const void
+        *norm; /* of x's type: x is normalised by its root mean square and multiplied by it; NULL: not */
+    float epsilon;
     int bias_dtype;
     grt_act act;
 } cuda_weight_product;
 
 /* How a product is spread over blocks of threads: rows of x and columns of w that each has. The first six are
  * forms of weight_tile.cuh, which takes every product; for few rows, warps divide k, and float32 has half as
- * many rows from 64 on. Those of weight_few.cuh and weight_wide.cuh are faster and want regular scales. */
+ * many rows from 64 on. Those of weight_row.cuh (one row by weights of 4 bits), weight_few.cuh and
+ * weight_wide.cuh are faster and want regular scales. */
 typedef enum cuda_weight_spread {
     CUDA_WEIGHT_ROWS_8,      /* 16 columns */
     CUDA_WEIGHT_ROWS_8_WIDE, /* 64 */
@@ -42,6 +51,9 @@ typedef enum cuda_weight_spread {
     CUDA_WEIGHT_ROWS_32,     /* 256 */
     CUDA_WEIGHT_ROWS_64,     /* 256 */
     CUDA_WEIGHT_ROWS_128,    /* 128 */
+    CUDA_WEIGHT_ROW_16,      /* 16 */
+    CUDA_WEIGHT_ROW_32,      /* 32 */
+    CUDA_WEIGHT_ROW_32_MANY, /* 32, by half as many warps */
     CUDA_WEIGHT_FEW_1,       /* 16 */
     CUDA_WEIGHT_FEW_1_DEEP,  /* 16, by twice as many warps */
     CUDA_WEIGHT_FEW_8,       /* 32 */
@@ -56,6 +68,7 @@ enum { CUDA_WEIGHT_IRREGULAR = -1 };
 
 /* Bytes of shared memory that the forms for few rows take at most: of one row, others, and of 32. */
 enum {
+    CUDA_WEIGHT_ROW_BYTES = 96 << 10,
     CUDA_WEIGHT_FEW_1_BYTES = 96 << 10,
     CUDA_WEIGHT_FEW_BYTES = 160 << 10,
     CUDA_WEIGHT_FEW_32_BYTES = 176 << 10
@@ -65,7 +78,8 @@ enum {
 typedef struct cuda_weight_task {
     int64_t m, tiles_n, tiles_k;
     cuda_weight_numbers numbers;
-    bool wide;     /* x is float32 */
+    bool wide; /* x is float32 */
+    bool gated;
     int blocks;    /* scales of a column in 128 rows of k: 1, 2, 4 or 8; 0: one for the column; or
                     * IRREGULAR */
     bool overlaps; /* kernels may begin before the one in front of them ends (Hopper and newer) */
@@ -88,6 +102,14 @@ extern "C" {
 #endif
 
 cuda_weight_choice cuda_weight_choose(const cuda_weight_task *task);
+static inline bool cuda_weight_has_norm(const cuda_weight_choice *choice)
+{
+    return choice->spread >= CUDA_WEIGHT_ROW_16 && choice->spread <= CUDA_WEIGHT_ROW_32_MANY;
+}
+static inline bool cuda_weight_has_gate(const cuda_weight_choice *choice)
+{
+    return cuda_weight_has_norm(choice);
+}
 /* One that every product of the task can use, wherever its x begins, and that needs no workspace. */
 cuda_weight_choice cuda_weight_choose_any(const cuda_weight_task *task);
 /* By x's type. p NULL: prepares the kernel that the choice wants. */
@@ -97,7 +119,11 @@ grt_status cuda_weight_use_bfloat(const cuda_weight_product *p, cuda_weight_numb
                                   const cuda_weight_choice *choice, cudaStream_t stream);
 grt_status cuda_weight_use_float(const cuda_weight_product *p, cuda_weight_numbers numbers,
                                  const cuda_weight_choice *choice, cudaStream_t stream);
-/* For the spreads FEW and WIDE. */
+/* For the spreads ROW, FEW and WIDE. Those of ROW have norms and gates. */
+grt_status cuda_weight_row_half(const cuda_weight_product *p, cuda_weight_numbers numbers,
+                                const cuda_weight_choice *choice, cudaStream_t stream);
+grt_status cuda_weight_row_bfloat(const cuda_weight_product *p, cuda_weight_numbers numbers,
+                                  const cuda_weight_choice *choice, cudaStream_t stream);
 grt_status cuda_weight_few_half(const cuda_weight_product *p, cuda_weight_numbers numbers,
                                 const cuda_weight_choice *choice, cudaStream_t stream);
 grt_status cuda_weight_few_bfloat(const cuda_weight_product *p, cuda_weight_numbers numbers,

@@ -199,14 +199,10 @@ __device__ __forceinline__ void load_blocks(const cuda_weight_product &p, const 
                 out.scale[n][b][0] = cuda_widen(both[0]);
                 out.scale[n][b][1] = cuda_widen(both[1]);
             }
-            int low = p.zero, high = p.zero;
-            if (p.zeros) {
-                const uint32_t both = ((const uint16_t *)(zeros + n * F::ZERO_BYTES))[b * 8 + g];
-                low = (int)(both & 255);
-                high = (int)(both >> 8);
-            }
-            F::reader::prepare(low, out.zero[n][b][0]);
-            F::reader::prepare(high, out.zero[n][b][1]);
+            uint32_t both = (uint32_t)p.zero * 0x101u;
+            if (p.zeros)
+                both = ((const uint16_t *)(zeros + n * F::ZERO_BYTES))[b * 8 + g];
+            F::reader::prepare(both, out.zero[n][b]);
         }
 }
 

@@ -192,7 +192,7 @@ __device__ __forceinline__ void wide_widen(const cuda_weight_product &p, const c
         const int b = F::BLOCKS ? step / STEPS : 0;
         const uint32_t scale[2] = {__byte_perm(scales[b], 0, 0x1010), __byte_perm(scales[b], 0, 0x3232)};
         uint32_t zero[2];
-        weight_prepare<typename F::reader>(zeros[b], zero);
+        F::reader::prepare(zeros[b], zero);
         F::reader::read(&words[step * WORDS], zero, a[step]);
 #pragma unroll
         for (int i = 0; i < 4 && F::BLOCKS; i++)

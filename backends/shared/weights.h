@@ -20,7 +20,8 @@ enum {
     GRT_WEIGHTS_SCALE,
     GRT_WEIGHTS_ZERO,
     GRT_WEIGHTS_BIAS,
-    GRT_WEIGHTS_RESIDUAL
+    GRT_WEIGHTS_RESIDUAL,
+    GRT_WEIGHTS_NORM
 };
 
 /* Of attribute accuracy_level: x may be rounded to 8 bits for each block of k. */

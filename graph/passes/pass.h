@@ -113,6 +113,8 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(whole_vectors, 2, KEEPS, "give convolutions filters of zeros until channels are whole vectors")     \
     X(equal_parts, 2, KEEPS, "move equal parts of a value, which are moved alike, all at once")           \
     X(norm_activation, 2, DROPS, "let norms of groups and images apply the activation behind them")       \
+    X(weight_steps, 2, DROPS,                                                                             \
+      "let products by weights of 4 bits normalise their input and gate their result")                    \
     X(rotary_pairs, 2, KEEPS, "rotate queries and keys in one step")                                      \
     X(rows, 2, DROPS, "compute element-wise ops around sums of rows in one go")                           \
     X(pointwise, 2, DROPS, "compute connected element-wise ops in one go")                                \

@@ -34,7 +34,8 @@ static bool wmatmul_supports(const grt_kernel_node *node, grt_text *why)
                       grt_dtype_in(node->in[SCALE].dtype, GRT_BIT(FLOAT) | GRT_BIT(FLOAT8E8M0)) &&
                       (!grt_node_has(node, ZERO) || node->in[ZERO].dtype == node->in[W].dtype) &&
                       (!grt_node_has(node, BIAS) || node->in[BIAS].dtype == GRT_DTYPE_FLOAT) &&
-                      !grt_node_has(node, GRT_WEIGHTS_RESIDUAL) &&
+                      !grt_node_has(node, GRT_WEIGHTS_RESIDUAL) && !grt_node_has(node, GRT_WEIGHTS_NORM) &&
+                      !grt_attr_int(node->desc, "gated", 0) &&
                       !*grt_attr_string(node->desc, "activation", "") && grt_weights_read(node, &w);
     if (!fits && why)
         grt_text_add(

@@ -4,6 +4,7 @@
 #include "backends/cuda/local.h"
 #include "backends/cuda/weight_pack.h"
 #include "backends/cuda/weight_product.h"
+#include "backends/cuda/weight_steps.h"
 
 #include "src/base/checked.h"
 #include "src/base/float.h"
@@ -19,7 +20,8 @@ enum {
     SCALE = GRT_WEIGHTS_SCALE,
     ZERO = GRT_WEIGHTS_ZERO,
     BIAS = GRT_WEIGHTS_BIAS,
-    RESIDUAL = GRT_WEIGHTS_RESIDUAL
+    RESIDUAL = GRT_WEIGHTS_RESIDUAL,
+    NORM = GRT_WEIGHTS_NORM
 };
 
 typedef struct wmatmul_state {
@@ -27,7 +29,8 @@ typedef struct wmatmul_state {
     cuda_weight_form form;
     cuda_weight_numbers numbers;
     grt_act act;
-    bool wide_scales;
+    bool wide_scales, gated;
+    float epsilon;
     int zero;                                   /* of all, if there is no array */
     void *packed, *scales, *zeros, *row_scales; /* in device memory; packed NULL: the plan's own */
 } wmatmul_state;
@@ -36,6 +39,21 @@ static bool one_of(const grt_kernel_node *node, int32_t i)
 {
     return !grt_node_has(node, i) || node->in[i].dtype == node->in[X].dtype ||
            node->in[i].dtype == GRT_DTYPE_FLOAT;
+}
+
+/* A norm in front and a gate behind: of weights of 4 bits by 16-bit floats. The gate wants whole tiles of
+ * columns in either half. */
+static bool fits_steps(const grt_kernel_node *node, const grt_weights *w)
+{
+    const bool has_norm = grt_node_has(node, NORM), gated = grt_attr_int(node->desc, "gated", 0) != 0;
+    if (!has_norm && !gated)
+        return true;
+    if (w->bits != 4 || w->by_row || node->in[X].dtype == GRT_DTYPE_FLOAT)
+        return false;
+    if (has_norm && node->in[NORM].dtype != node->in[X].dtype)
+        return false;
+    return !gated || (w->n % (2 * CUDA_WEIGHT_COLUMNS) == 0 && !grt_node_has(node, RESIDUAL) &&
+                      !*grt_attr_string(node->desc, "activation", ""));
 }
 
 static bool supports_wmatmul(const grt_kernel_node *node, grt_text *why)
@@ -51,7 +69,8 @@ static bool supports_wmatmul(const grt_kernel_node *node, grt_text *why)
         grt_dtype_in(node->in[W].dtype, numbers) && one_of(node, SCALE) && one_of(node, BIAS) &&
         (!grt_node_has(node, ZERO) || node->in[ZERO].dtype == node->in[W].dtype) &&
         (!grt_node_has(node, RESIDUAL) || node->in[RESIDUAL].dtype == node->in[X].dtype) &&
-        grt_weights_read(node, &w) && !(w.by_row && w.zeros > 1) && cuda_weight_form_of(&w, &form);
+        grt_weights_read(node, &w) && !(w.by_row && w.zeros > 1) && cuda_weight_form_of(&w, &form) &&
+        fits_steps(node, &w);
     if (!fits && why)
         grt_text_add(why, "constant weights of 4 or 8 bits are needed, with scales of the input's type or "
                           "float32 for all, for each column, for blocks along the inner dim, or for each "
@@ -184,6 +203,8 @@ static grt_status fill_state(const grt_kernel_node *node, wmatmul_state *state)
                      : state->w.bits == 4 ? CUDA_WEIGHT_4
                                           : CUDA_WEIGHT_8;
     grt_act_read(node->desc, &state->act, NULL);
+    state->gated = grt_attr_int(node->desc, "gated", 0) != 0;
+    state->epsilon = grt_attr_float(node->desc, "epsilon", 1e-5f);
     if (cuda_is_described(node->device))
         return GRT_OK;
     GRT_TRY(put_weights(node, state));
@@ -213,6 +234,8 @@ static weight_use *use_of(grt_dtype dtype, cuda_weight_spread spread)
     const bool half = dtype == GRT_DTYPE_FLOAT16;
     if (spread >= CUDA_WEIGHT_WIDE_32)
         return half ? cuda_weight_wide_half : cuda_weight_wide_bfloat;
+    if (spread >= CUDA_WEIGHT_ROW_16 && spread <= CUDA_WEIGHT_ROW_32_MANY)
+        return half ? cuda_weight_row_half : cuda_weight_row_bfloat;
     if (spread >= CUDA_WEIGHT_FEW_1)
         return half ? cuda_weight_few_half : cuda_weight_few_bfloat;
     return half                          ? cuda_weight_use_half
@@ -220,9 +243,11 @@ static weight_use *use_of(grt_dtype dtype, cuda_weight_spread spread)
                                          : cuda_weight_use_float;
 }
 
-/* `any` is for an x that begins at no multiple of 16 bytes. */
+/* `any` is for an x that begins at no multiple of 16 bytes. Products with a norm or a gate bring x to the
+ * workspace then. */
 typedef struct wmatmul_shape {
     cuda_weight_choice choice, any;
+    size_t x_at, y_at; /* in the workspace: x and y of steps that are taken apart */
 } wmatmul_shape;
 
 static bool has_whole_pieces(const wmatmul_state *state, size_t size)
@@ -257,6 +282,7 @@ static cuda_weight_task task_of(const wmatmul_state *state, const cuda_device *d
                               .tiles_k = state->form.tiles_k,
                               .numbers = state->numbers,
                               .wide = x->dtype == GRT_DTYPE_FLOAT,
+                              .gated = state->gated,
                               .blocks = regular_blocks(state, x),
                               .overlaps = device->prop.major >= 9,
                               .encode = warpgroups ? cuda_tensor_map_find() : NULL,
@@ -268,6 +294,29 @@ static grt_status prepare_products(const wmatmul_state *state, grt_dtype dtype, 
 {
     GRT_TRY(use_of(dtype, shape->choice.spread)(NULL, state->numbers, &shape->choice, NULL));
     return use_of(dtype, shape->any.spread)(NULL, state->numbers, &shape->any, NULL);
+}
+
+static bool has_steps(const wmatmul_state *state, bool has_norm)
+{
+    return state->gated || has_norm;
+}
+
+/* False: too large. */
+static bool plan_workspace(const wmatmul_state *state, bool has_norm, int64_t m, size_t size,
+                           wmatmul_shape *shape, size_t *out_bytes)
+{
+    enum { PLACE = 256 };
+    size_t x = 0, y = 0;
+    shape->x_at = grt_align_up(shape->choice.workspace_bytes, PLACE);
+    if (has_steps(state, has_norm) &&
+        !(grt_mul_size((size_t)m, (size_t)state->w.k, &x) && grt_mul_size(x, size, &x)))
+        return false;
+    shape->y_at = shape->x_at + grt_align_up(x, PLACE);
+    if (state->gated && !cuda_weight_has_gate(&shape->choice) &&
+        !(grt_mul_size((size_t)m, (size_t)state->w.n, &y) && grt_mul_size(y, size, &y)))
+        return false;
+    *out_bytes = shape->y_at + y;
+    return true;
 }
 
 static grt_status reshape_wmatmul(grt_reshape *r)
@@ -294,7 +343,9 @@ static grt_status reshape_wmatmul(grt_reshape *r)
     const cuda_weight_task task = task_of(state, (const cuda_device *)r->device, x);
     shape->choice = cuda_weight_choose(&task);
     shape->any = cuda_weight_choose_any(&task);
-    r->workspace_bytes = shape->choice.workspace_bytes;
+    if (!plan_workspace(state, grt_reshape_in(r, NORM), m, grt_dtype_size(x->dtype), shape,
+                        &r->workspace_bytes))
+        return grt_fail_memory(SIZE_MAX);
     return prepare_products(state, x->dtype, shape);
 }
 
@@ -309,15 +360,44 @@ static void describe_blocks(const wmatmul_state *state, cuda_weight_product *p)
         (p->padded_block & (p->padded_block - 1)) == 0 ? __builtin_ctz((unsigned)p->padded_block) : -1;
 }
 
+/* What no kernel does on the way: before the product, and, with p changed to leave its result in the
+ * workspace, after it. */
+static grt_status run_with_steps(const grt_run *r, const wmatmul_shape *shape, cuda_weight_product *p)
+{
+    const cuda_weight_choice *choice = &shape->choice;
+    const wmatmul_state *state = r->state;
+    const grt_dtype dtype = r->in[X]->dtype;
+    const bool overlaps = ((const cuda_device *)r->device)->prop.major >= 9,
+               aligned = ((uintptr_t)p->x & 15) == 0;
+    void *const x = (char *)r->workspace + shape->x_at, *const y = (char *)r->workspace + shape->y_at;
+    if (p->norm && !(aligned && cuda_weight_has_norm(choice) && ((uintptr_t)p->norm & 15) == 0)) {
+        GRT_TRY(cuda_weight_normalise(p, dtype, overlaps, x, r->stream));
+        p->norm = NULL;
+        p->x = x;
+    } else if (!aligned) {
+        CUDA_TRY(cudaMemcpyAsync(x, p->x, (size_t)p->m * (size_t)p->k * grt_dtype_size(dtype),
+                                 cudaMemcpyDeviceToDevice, r->stream));
+        p->x = x;
+    }
+    if (!p->gated || cuda_weight_has_gate(choice))
+        return use_of(dtype, choice->spread)(p, state->numbers, choice, r->stream);
+    cuda_weight_product plain = *p;
+    plain.gated = false;
+    plain.y = y;
+    GRT_TRY(use_of(dtype, choice->spread)(&plain, state->numbers, choice, r->stream));
+    return cuda_weight_gate(p, dtype, overlaps, y, r->stream);
+}
+
 static grt_status run_wmatmul(const grt_run *r)
 {
     const wmatmul_state *state = r->state;
     const wmatmul_shape *shape = r->shape;
     const grt_weights *w = &state->w;
-    const grt_tensor *x = r->in[X], *bias = grt_run_in(r, BIAS), *residual = grt_run_in(r, RESIDUAL);
-    const bool aligned = ((uintptr_t)x->data & 15) == 0;
+    const grt_tensor *x = r->in[X], *bias = grt_run_in(r, BIAS), *residual = grt_run_in(r, RESIDUAL),
+                     *norm = grt_run_in(r, NORM);
+    const bool aligned = ((uintptr_t)x->data & 15) == 0, steps = has_steps(state, norm);
     const cuda_weight_choice *choice =
-        aligned || shape->choice.spread < CUDA_WEIGHT_FEW_1 ? &shape->choice : &shape->any;
+        aligned || steps || shape->choice.spread < CUDA_WEIGHT_ROW_16 ? &shape->choice : &shape->any;
     cuda_weight_product p = {
         .x = x->data,
         .w = state->packed ? state->packed : r->in[W]->data,
@@ -328,6 +408,9 @@ static grt_status run_wmatmul(const grt_run *r)
         .row_scale = state->row_scales,
         .y = r->out[0]->data,
         .partial = choice->splits > 1 ? r->workspace : NULL,
+        .gated = state->gated,
+        .norm = norm ? norm->data : NULL,
+        .epsilon = state->epsilon,
         .m = (int)(grt_tensor_elements(x) / w->k),
         .n = (int)w->n,
         .k = (int)w->k,
@@ -336,13 +419,15 @@ static grt_status run_wmatmul(const grt_run *r)
         .split_tiles = choice->split_tiles,
         .zero = state->zero,
         .wide_scales = state->wide_scales,
-        .in_pieces = aligned && has_whole_pieces(state, grt_dtype_size(x->dtype)),
+        .in_pieces = (aligned || steps) && has_whole_pieces(state, grt_dtype_size(x->dtype)),
         .bias_dtype = (int)(bias ? bias->dtype : GRT_DTYPE_NONE),
         .act = state->act,
     };
     if (p.m == 0)
         return GRT_OK;
     describe_blocks(state, &p);
+    if (steps)
+        return run_with_steps(r, shape, &p);
     return use_of(x->dtype, choice->spread)(&p, state->numbers, choice, r->stream);
 }
 
