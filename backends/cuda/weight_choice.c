@@ -66,50 +66,58 @@ static cuda_weight_choice choose_tile(const cuda_weight_task *task, int64_t most
     return choice;
 }
 
-/* Microseconds on an H100 that a block of threads takes for a tile of k alone on its processor, and that two
- * take together; 0: only one fits. */
+/* Tiles of columns and rows that a block of threads has, of which one fits a processor, and the microseconds
+ * that it takes for a tile of k on an H100. */
 typedef struct wide_size {
     cuda_weight_spread spread;
-    int rows;
-    double alone, paired;
+    int tiles, rows;
+    double each;
 } wide_size;
 
-static const wide_size wide_sizes[] = {{CUDA_WEIGHT_WIDE_32, 32, 0.33, 0.55},
-                                       {CUDA_WEIGHT_WIDE_64, 64, 0.38, 0.65},
-                                       {CUDA_WEIGHT_WIDE_128, 128, 0.45, 0},
-                                       {CUDA_WEIGHT_WIDE_256, 256, 0.74, 0}};
+static const wide_size wide_sizes[] = {{CUDA_WEIGHT_WIDE_32_DOUBLE, 16, 32, 0.38},
+                                       {CUDA_WEIGHT_WIDE_64, 8, 64, 0.25},
+                                       {CUDA_WEIGHT_WIDE_64_DOUBLE, 16, 64, 0.45},
+                                       {CUDA_WEIGHT_WIDE_128, 8, 128, 0.34},
+                                       {CUDA_WEIGHT_WIDE_256, 8, 256, 0.60}};
 
-enum { FEW = 8 /* rows */, WIDE_TILES = 8 /* of columns, that a block of threads has */ };
+enum { FEW = 8 /* rows */ };
+
+/* What a block's sums take to leave: of several parts of k, through a cluster's shared memory. */
+static double wide_end_of(const wide_size *s, int64_t splits)
+{
+    const double bytes = 64.0 * s->tiles * s->rows, of_others = 1.0 - 1.0 / (double)splits;
+    return splits > 1 ? 1.0 + bytes * of_others / 18e3 : 0.5;
+}
 
 static double wide_time_of(const cuda_weight_task *task, const wide_size *s, int64_t splits)
 {
-    const int64_t blocks = ((task->tiles_n - 1) / WIDE_TILES + 1) * ((task->m - 1) / s->rows + 1) * splits,
-                  pair = 2 * (int64_t)task->processors;
-    const double each = (double)((task->tiles_k - 1) / splits + 1),
-                 sums = splits > 1 ? 2.0 + 3.2e-6 * (double)(splits * task->m * task->tiles_n * 16) : 0;
-    if (blocks > task->processors && s->paired > 0)
-        return (double)((blocks - 1) / pair + 1) * each * s->paired + sums;
-    return (double)((blocks - 1) / task->processors + 1) * each * s->alone + sums;
+    const int64_t of_columns = task->gated ? (task->tiles_n / 2 - 1) / (s->tiles / 2) + 1
+                                           : (task->tiles_n - 1) / s->tiles + 1,
+                  blocks = of_columns * ((task->m - 1) / s->rows + 1) * splits;
+    /* Clusters leave processors idle that are too few for one more. */
+    const int64_t at_once = splits > 2 ? task->processors * 7 / 8 : task->processors;
+    const double each = (double)((task->tiles_k - 1) / splits + 1);
+    return (double)((blocks - 1) / at_once + 1) * (1.5 + each * s->each + wide_end_of(s, splits));
 }
 
 /* Blocks that begin early share the processors that the kernel in front leaves first, and leave others idle:
- * of products that take longer than WORTH_OVERLAPPING microseconds that costs more than it brings. */
+ * of products of several waves that costs more than it brings. */
 static cuda_weight_choice choose_wide(const cuda_weight_task *task)
 {
-    enum { FEWEST_TILES = 4, MOST = 16, WORTH_OVERLAPPING = 3 };
+    enum { FEWEST_TILES = 4, WORTH_OVERLAPPING = 20 };
+    static const int parts[] = {1, 2, 3, 4, 8};
     const wide_size *best = wide_sizes;
     int64_t best_splits = 1;
     for (size_t i = 0; i < sizeof wide_sizes / sizeof *wide_sizes; i++)
-        for (int64_t splits = 1; splits <= MOST && (splits == 1 || splits * FEWEST_TILES <= task->tiles_k);
-             splits++)
-            if (wide_time_of(task, &wide_sizes[i], splits) < wide_time_of(task, best, best_splits)) {
+        for (size_t j = 0; j < sizeof parts / sizeof *parts; j++)
+            if ((j == 0 || parts[j] * FEWEST_TILES <= task->tiles_k) &&
+                wide_time_of(task, &wide_sizes[i], parts[j]) < wide_time_of(task, best, best_splits)) {
                 best = &wide_sizes[i];
-                best_splits = splits;
+                best_splits = parts[j];
             }
-    const int64_t each = (task->tiles_k - 1) / best_splits + 1;
     return (cuda_weight_choice){.spread = best->spread,
-                                .splits = (int)((task->tiles_k - 1) / each + 1),
-                                .split_tiles = (int)each,
+                                .splits = (int)best_splits,
+                                .split_tiles = (int)((task->tiles_k - 1) / best_splits + 1),
                                 .overlaps = task->overlaps &&
                                             wide_time_of(task, best, best_splits) < WORTH_OVERLAPPING};
 }
@@ -210,7 +218,7 @@ cuda_weight_choice cuda_weight_choose(const cuda_weight_task *task)
                                                              : choose_tile(task, MOST_SPLITS);
     choice.blocks = task->blocks;
     choice.encode = task->encode;
-    if (choice.splits > 1)
+    if (choice.splits > 1 && choice.spread < CUDA_WEIGHT_WIDE_64)
         choice.workspace_bytes =
             (size_t)choice.splits * (size_t)task->m * (size_t)task->tiles_n * 16 * sizeof(float);
     return choice;

@@ -45,23 +45,24 @@ typedef struct cuda_weight_product {
  * many rows from 64 on. Those of weight_row.cuh (one row by weights of 4 bits), weight_few.cuh and
  * weight_wide.cuh are faster and want regular scales. */
 typedef enum cuda_weight_spread {
-    CUDA_WEIGHT_ROWS_8,      /* 16 columns */
-    CUDA_WEIGHT_ROWS_8_WIDE, /* 64 */
-    CUDA_WEIGHT_ROWS_16,     /* 64 */
-    CUDA_WEIGHT_ROWS_32,     /* 256 */
-    CUDA_WEIGHT_ROWS_64,     /* 256 */
-    CUDA_WEIGHT_ROWS_128,    /* 128 */
-    CUDA_WEIGHT_ROW_16,      /* 16 */
-    CUDA_WEIGHT_ROW_32,      /* 32 */
-    CUDA_WEIGHT_ROW_32_MANY, /* 32, by half as many warps */
-    CUDA_WEIGHT_FEW_1,       /* 16 */
-    CUDA_WEIGHT_FEW_1_DEEP,  /* 16, by twice as many warps */
-    CUDA_WEIGHT_FEW_8,       /* 32 */
-    CUDA_WEIGHT_FEW_32,      /* 16 */
-    CUDA_WEIGHT_WIDE_32,     /* 128 */
-    CUDA_WEIGHT_WIDE_64,     /* 128 */
-    CUDA_WEIGHT_WIDE_128,    /* 128 */
-    CUDA_WEIGHT_WIDE_256,    /* 128 */
+    CUDA_WEIGHT_ROWS_8,         /* 16 columns */
+    CUDA_WEIGHT_ROWS_8_WIDE,    /* 64 */
+    CUDA_WEIGHT_ROWS_16,        /* 64 */
+    CUDA_WEIGHT_ROWS_32,        /* 256 */
+    CUDA_WEIGHT_ROWS_64,        /* 256 */
+    CUDA_WEIGHT_ROWS_128,       /* 128 */
+    CUDA_WEIGHT_ROW_16,         /* 16 */
+    CUDA_WEIGHT_ROW_32,         /* 32 */
+    CUDA_WEIGHT_ROW_32_MANY,    /* 32, by half as many warps */
+    CUDA_WEIGHT_FEW_1,          /* 16 */
+    CUDA_WEIGHT_FEW_1_DEEP,     /* 16, by twice as many warps */
+    CUDA_WEIGHT_FEW_8,          /* 32 */
+    CUDA_WEIGHT_FEW_32,         /* 16 */
+    CUDA_WEIGHT_WIDE_64,        /* 128 */
+    CUDA_WEIGHT_WIDE_128,       /* 128 */
+    CUDA_WEIGHT_WIDE_256,       /* 128 */
+    CUDA_WEIGHT_WIDE_32_DOUBLE, /* 256 */
+    CUDA_WEIGHT_WIDE_64_DOUBLE, /* 256 */
 } cuda_weight_spread;
 
 enum { CUDA_WEIGHT_IRREGULAR = -1 };
@@ -90,7 +91,8 @@ typedef struct cuda_weight_task {
 
 typedef struct cuda_weight_choice {
     cuda_weight_spread spread;
-    int splits, split_tiles; /* of k, over blocks of threads whose sums a second kernel adds */
+    int splits, split_tiles; /* of k, over blocks of threads whose sums a second kernel adds, or, of the
+                              * spreads WIDE, a cluster's blocks */
     size_t workspace_bytes;
     int blocks; /* as the task's */
     bool overlaps;
@@ -108,7 +110,7 @@ static inline bool cuda_weight_has_norm(const cuda_weight_choice *choice)
 }
 static inline bool cuda_weight_has_gate(const cuda_weight_choice *choice)
 {
-    return cuda_weight_has_norm(choice);
+    return cuda_weight_has_norm(choice) || choice->spread >= CUDA_WEIGHT_WIDE_64;
 }
 /* One that every product of the task can use, wherever its x begins, and that needs no workspace. */
 cuda_weight_choice cuda_weight_choose_any(const cuda_weight_task *task);
@@ -119,7 +121,7 @@ grt_status cuda_weight_use_bfloat(const cuda_weight_product *p, cuda_weight_numb
                                   const cuda_weight_choice *choice, cudaStream_t stream);
 grt_status cuda_weight_use_float(const cuda_weight_product *p, cuda_weight_numbers numbers,
                                  const cuda_weight_choice *choice, cudaStream_t stream);
-/* For the spreads ROW, FEW and WIDE. Those of ROW have norms and gates. */
+/* For the spreads ROW, FEW and WIDE. Those of WIDE have gates, those of ROW norms as well. */
 grt_status cuda_weight_row_half(const cuda_weight_product *p, cuda_weight_numbers numbers,
                                 const cuda_weight_choice *choice, cudaStream_t stream);
 grt_status cuda_weight_row_bfloat(const cuda_weight_product *p, cuda_weight_numbers numbers,

@@ -3,11 +3,15 @@
  * of four warps has 64 columns, and all groups of a block the same rows of x, which are read from shared
  * memory. Four more warps bring what comes, as far ahead as there is room. While a group's products of one
  * tile of k are computed, it widens its weights of the next. Scales of blocks are multiplied into weights as
- * DequantizeLinear says, rounded to x's type. */
+ * DequantizeLinear says, rounded to x's type.
+ *
+ * Few columns leave processors idle: then the blocks of a cluster divide k, and each adds up what all have of
+ * a part of the results, in a fixed order. */
 #ifndef GRT_BACKENDS_CUDA_WEIGHT_WIDE_CUH
 #define GRT_BACKENDS_CUDA_WEIGHT_WIDE_CUH
 
 #include "backends/cuda/bulk_copy.cuh"
+#include "backends/cuda/cluster.cuh"
 #include "backends/cuda/warpgroup.cuh"
 #include "backends/cuda/weight_finish.cuh"
 #include "backends/cuda/weight_number.cuh"
@@ -19,7 +23,8 @@ namespace
 {
 
 /* BLOCKS: of k with a scale, in a tile; 0: one scale for each column, which is applied at the end. */
-template <class T, cuda_weight_numbers F, int BLOCKS_OF_TILE, int GROUPS_OF_N, int ROWS_OF_X, int AHEAD>
+template <class T, cuda_weight_numbers F, int BLOCKS_OF_TILE, int GROUPS_OF_N, int ROWS_OF_X, int AHEAD,
+          int AT_FIRST = 2>
 struct wide_form {
     using number = T;
     using reader = weight_reader<T, F>;
@@ -28,20 +33,15 @@ struct wide_form {
         GROUPS = GROUPS_OF_N,
         ROWS = ROWS_OF_X,
         STAGES = AHEAD,
+        EARLY = STAGES < AT_FIRST ? STAGES : AT_FIRST, /* more would keep x waiting behind them */
         TILES = GROUPS * 4,
         COLUMNS = TILES * 16,
         THREADS = GROUPS * 128 + 128,
         /* Registers of a thread that multiplies, and of one that does not: as many as all are launched with.
          */
-        BLOCKS_AT_ONCE = GROUPS == 1  ? 3
-                         : ROWS <= 64 ? 2
-                                      : 1,
-        MULTIPLY_REGISTERS = GROUPS == 1  ? 104
-                             : ROWS <= 64 ? 96
-                                          : 232,
-        FETCH_REGISTERS = GROUPS == 1  ? 56
-                          : ROWS <= 64 ? 48
-                                       : 40,
+        BLOCKS_AT_ONCE = 1,
+        MULTIPLY_REGISTERS = GROUPS == 4 ? 112 : 232,
+        FETCH_REGISTERS = GROUPS == 4 ? 32 : 40,
         AT_ONCE = ROWS < 128 ? ROWS : 128, /* of a product */
         TILE_BYTES = reader::WORDS * 512,
         SCALE_BYTES = BLOCKS * 16 * (int)sizeof(T), /* of a tile */
@@ -52,16 +52,33 @@ struct wide_form {
         ZEROS_AT = SCALES_AT + TILES * SCALE_BYTES,
         STAGE_BYTES =
             (ZEROS_AT + TILES * ZERO_BYTES + PANEL_ALIGNMENT - 1) / PANEL_ALIGNMENT * PANEL_ALIGNMENT,
-        Y_STRIDE = COLUMNS * (int)sizeof(T) + 16,
-        Y_BYTES = ROWS * Y_STRIDE,
+        Y_STRIDE = COLUMNS + 4, /* numbers; lanes write to different banks */
+        Y_BYTES = ROWS * Y_STRIDE * 4,
         ROOM = STAGES * STAGE_BYTES > Y_BYTES ? STAGES *STAGE_BYTES : Y_BYTES,
         SHARED_BYTES = ROOM + 2 * STAGES * 8 + PANEL_ALIGNMENT,
     };
 };
 
+/* What a block of threads has: columns from tile_n on, and of a gated product as many of the second half
+ * behind those of the first. */
 struct wide_part {
     int tile_n, row, tile, end;
 };
+
+/* Tiles of columns, of which a gated product has half in either part. */
+template <class F> __device__ __forceinline__ int wide_tiles(const cuda_weight_product &p)
+{
+    return p.gated ? F::TILES / 2 : F::TILES;
+}
+
+/* Which tile of columns is the block's `i`-th; -1: none. */
+template <class F>
+__device__ __forceinline__ int wide_tile(const cuda_weight_product &p, const wide_part &part, int i)
+{
+    const int half = wide_tiles<F>(p), all = p.gated ? p.tiles_n / 2 : p.tiles_n,
+              tile = part.tile_n + (i < half ? i : i - half);
+    return tile >= all ? -1 : i < half ? tile : all + tile;
+}
 
 /* The barrier counts this thread once its copies up to here have arrived. */
 __device__ __forceinline__ void arrive_with_copies(uint64_t *barrier)
@@ -77,52 +94,51 @@ struct wide_piece {
     int to;
 };
 
-template <int BYTES>
+template <class F, int BYTES>
 __device__ __forceinline__ wide_piece wide_piece_of(const cuda_weight_product &p, const void *data, int size,
-                                                    int first_tile, int columns, int i)
+                                                    const wide_part &part, int i)
 {
     enum { PIECES = BYTES < 16 ? 1 : BYTES / 16 };
-    if (BYTES == 0 || !data || i < 0 || i >= columns * PIECES)
+    const int tile = BYTES && data && i < F::TILES * PIECES ? wide_tile<F>(p, part, i / PIECES) : -1;
+    if (tile < 0)
         return {NULL, 0};
-    return {(const char *)data + (size_t)(first_tile + i / PIECES) * p.blocks * 16 * size + i % PIECES * 16,
-            i * 16};
+    return {(const char *)data + (size_t)tile * p.blocks * 16 * size + i % PIECES * 16, i * 16};
 }
 
 /* Where a thread's pieces of a tile of k come from. */
-struct wide_source {
-    const char *w;
-    int columns;
+template <class F> struct wide_source {
+    enum { OF_TILE = F::TILE_BYTES / 16, PIECES = F::TILES * OF_TILE / 128 };
+    const char *w[PIECES]; /* NULL: nothing */
     wide_piece scale, zero;
 };
 
 template <class F>
-__device__ __forceinline__ wide_source wide_source_of(const cuda_weight_product &p, const wide_part &part,
-                                                      int thread)
+__device__ __forceinline__ wide_source<F> wide_source_of(const cuda_weight_product &p, const wide_part &part,
+                                                         int thread)
 {
     using T = typename F::number;
-    wide_source from;
-    from.w = (const char *)p.w + ((size_t)part.tile_n * p.tiles_k) * F::TILE_BYTES +
-             thread % (F::TILE_BYTES / 16) * 16;
-    from.columns = min(p.tiles_n - part.tile_n, (int)F::TILES);
-    from.scale =
-        wide_piece_of<F::SCALE_BYTES>(p, p.scales, (int)sizeof(T), part.tile_n, from.columns, thread);
-    from.zero = wide_piece_of<F::ZERO_BYTES>(p, p.zeros, 1, part.tile_n, from.columns, 127 - thread);
+    wide_source<F> from;
+#pragma unroll
+    for (int i = 0; i < from.PIECES; i++) {
+        const int tile = wide_tile<F>(p, part, (i * 128 + thread) / from.OF_TILE);
+        from.w[i] = tile < 0 ? NULL
+                             : (const char *)p.w + ((size_t)tile * p.tiles_k) * F::TILE_BYTES +
+                                   thread % from.OF_TILE * 16;
+    }
+    from.scale = wide_piece_of<F, F::SCALE_BYTES>(p, p.scales, (int)sizeof(T), part, thread);
+    from.zero = wide_piece_of<F, F::ZERO_BYTES>(p, p.zeros, 1, part, 127 - thread);
     return from;
 }
 
 template <class F>
-__device__ __forceinline__ void wide_fetch_weights(const cuda_weight_product &p, const wide_source &from,
+__device__ __forceinline__ void wide_fetch_weights(const cuda_weight_product &p, const wide_source<F> &from,
                                                    int tile, char *stage, uint64_t *full, int thread)
 {
-    enum { PIECES = F::TILES * F::TILE_BYTES / 16 / 128, OF_TILE = F::TILE_BYTES / 16 };
     const int block = F::BLOCKS == 1 ? tile >> (p.block_log - 6) : tile;
 #pragma unroll
-    for (int i = 0; i < PIECES; i++) {
-        const int column = (i * 128 + thread) / OF_TILE;
-        if (column < from.columns)
-            fetch(stage + F::W_AT + (i * 128 + thread) * 16,
-                  from.w + ((size_t)column * p.tiles_k + tile) * F::TILE_BYTES, true);
-    }
+    for (int i = 0; i < from.PIECES; i++)
+        if (from.w[i])
+            fetch(stage + F::W_AT + (i * 128 + thread) * 16, from.w[i] + (size_t)tile * F::TILE_BYTES, true);
     if (from.scale.from)
         fetch(stage + F::SCALES_AT + from.scale.to, from.scale.from + (size_t)block * F::SCALE_BYTES, true);
     if (from.zero.from)
@@ -137,8 +153,8 @@ __device__ __forceinline__ void wide_fetch(const cuda_weight_product &p, const C
                                            const wide_part &part, char *stages, uint64_t *full,
                                            uint64_t *empty, int thread)
 {
-    const wide_source from = wide_source_of<F>(p, part, thread);
-    const int room = min(part.tile + (int)F::STAGES, part.end);
+    const wide_source<F> from = wide_source_of<F>(p, part, thread);
+    const int room = min(part.tile + (int)F::EARLY, part.end);
     ring place = {0, 0};
     for (int tile = part.tile; tile < room; tile++)
         wide_fetch_weights<F>(p, from, tile, stages + (tile - part.tile) * F::STAGE_BYTES,
@@ -157,75 +173,106 @@ __device__ __forceinline__ void wide_fetch(const cuda_weight_product &p, const C
     wait_for<0>();
 }
 
-__device__ __forceinline__ uint32_t wide_times(uint32_t a, uint32_t b, __half)
+/* Times the lower, or the upper, of two scales. */
+template <int WHICH> __device__ __forceinline__ uint32_t wide_times(uint32_t a, uint32_t scales, __half)
 {
-    const __half2 c = __hmul2(*(const __half2 *)&a, *(const __half2 *)&b);
+    const __half2 both = *(const __half2 *)&scales,
+                  c = __hmul2(*(const __half2 *)&a, WHICH ? __high2half2(both) : __low2half2(both));
     return *(const uint32_t *)&c;
 }
-__device__ __forceinline__ uint32_t wide_times(uint32_t a, uint32_t b, __nv_bfloat16)
+template <int WHICH>
+__device__ __forceinline__ uint32_t wide_times(uint32_t a, uint32_t scales, __nv_bfloat16)
 {
-    const __nv_bfloat162 c = __hmul2(*(const __nv_bfloat162 *)&a, *(const __nv_bfloat162 *)&b);
+    const __nv_bfloat162 both = *(const __nv_bfloat162 *)&scales,
+                         c = __hmul2(*(const __nv_bfloat162 *)&a,
+                                     WHICH ? __high2bfloat162(both) : __low2bfloat162(both));
     return *(const uint32_t *)&c;
 }
 
-/* A warp's weights of a tile as operands of four products. */
+/* Where a lane's weights, scales and zero points lie in the first stage. */
+struct wide_lane {
+    const char *words, *scales, *zeros; /* zeros NULL: all blocks have the column's */
+    uint32_t column_zeros;
+};
+
 template <class F>
-__device__ __forceinline__ void wide_widen(const cuda_weight_product &p, const char *stage, int tile,
-                                           int lane, uint32_t column_zeros, uint32_t (&a)[4][4])
+__device__ __forceinline__ wide_lane wide_lane_of(const cuda_weight_product &p, const wide_part &part,
+                                                  const char *stages, int tile, int lane)
+{
+    const int g = lane / 4;
+    return {stages + F::W_AT + tile * F::TILE_BYTES + lane * 16,
+            stages + F::SCALES_AT + tile * F::SCALE_BYTES + g * 2 * (int)sizeof(typename F::number),
+            F::ZERO_BYTES && p.zeros ? stages + F::ZEROS_AT + tile * F::ZERO_BYTES + g * 2 : NULL,
+            weight_column_zeros(p, max(wide_tile<F>(p, part, tile), 0), g)};
+}
+
+/* A warp's weights of a tile, `at` bytes from the first stage's, as operands of four products. */
+template <class F>
+__device__ __forceinline__ void wide_widen(const wide_lane &from, int at, uint32_t (&a)[4][4])
 {
     using T = typename F::number;
     enum { WORDS = F::reader::WORDS, STEPS = F::BLOCKS > 1 ? 4 / F::BLOCKS : 4 };
     enum { SCALES = F::BLOCKS ? F::BLOCKS : 1 };
-    const int g = lane / 4;
     uint32_t words[4 * WORDS], scales[SCALES], zeros[SCALES];
-    weight_read_words<typename F::reader>(stage + F::W_AT + tile * F::TILE_BYTES, lane, words);
+    weight_read_words<typename F::reader>(from.words + at, 0, words);
 #pragma unroll
     for (int b = 0; b < SCALES; b++) {
-        scales[b] =
-            F::BLOCKS ? ((const uint32_t *)(stage + F::SCALES_AT + tile * F::SCALE_BYTES))[b * 8 + g] : 0;
-        zeros[b] = column_zeros;
-        if (F::ZERO_BYTES && p.zeros)
-            zeros[b] = ((const uint16_t *)(stage + F::ZEROS_AT + tile * F::ZERO_BYTES))[b * 8 + g];
+        scales[b] = F::BLOCKS ? *(const uint32_t *)(from.scales + at + b * 32) : 0;
+        zeros[b] = from.column_zeros;
+        if (F::ZERO_BYTES && from.zeros)
+            zeros[b] = *(const uint16_t *)(from.zeros + at + b * 16);
     }
 #pragma unroll
     for (int step = 0; step < 4; step++) {
         const int b = F::BLOCKS ? step / STEPS : 0;
-        const uint32_t scale[2] = {__byte_perm(scales[b], 0, 0x1010), __byte_perm(scales[b], 0, 0x3232)};
         uint32_t zero[2];
         F::reader::prepare(zeros[b], zero);
         F::reader::read(&words[step * WORDS], zero, a[step]);
 #pragma unroll
         for (int i = 0; i < 4 && F::BLOCKS; i++)
-            a[step][i] = wide_times(a[step][i], scale[i % 2], T{});
+            a[step][i] =
+                i % 2 ? wide_times<1>(a[step][i], scales[b], T{}) : wide_times<0>(a[step][i], scales[b], T{});
     }
 #pragma unroll
-    for (int step = 0; step < 4; step++)
+    for (int step = 0; step < 4; step++) /* before what follows */
         asm volatile("" : "+r"(a[step][0]), "+r"(a[step][1]), "+r"(a[step][2]), "+r"(a[step][3]));
 }
 
+/* The panel `bytes` behind the first: both lie in the lower 256 KB. */
+__device__ __forceinline__ uint64_t wide_panel(uint64_t first, int bytes)
+{
+    return first >> 32 << 32 | (uint32_t)((uint32_t)first + (uint32_t)bytes / 16);
+}
+
 template <class F>
-__device__ __forceinline__ void wide_issue(uint32_t x, uint32_t (&a)[4][4], float (&sum)[F::ROWS / 8][4])
+__device__ __forceinline__ void wide_issue(uint64_t x, uint32_t (&a)[4][4], float (&sum)[F::ROWS / 8][4])
 {
     using T = typename F::number;
-    warpgroup_hold<F::ROWS>(sum);
     warpgroup_begin();
 #pragma unroll
     for (int step = 0; step < 4; step++)
 #pragma unroll
         for (int m = 0; m < F::ROWS; m += F::AT_ONCE)
-            warpgroup<T, F::AT_ONCE>::template multiply<0>(
-                sum + m / 8, a[step], panel_descriptor(x + m * PANEL_ROW + step * 32), 1);
+            warpgroup<T, F::AT_ONCE>::template multiply<0>(sum + m / 8, a[step],
+                                                           wide_panel(x, m * PANEL_ROW + step * 32), 1);
     warpgroup_commit();
 }
 
+/* The products of the tile at `place`, which begin while those in front go on; those are waited for then.
+ * Whatever the compiler does, weights are widened while others are multiplied. */
 template <class F>
-__device__ __forceinline__ void wide_finish_tile(uint64_t *empty, int at, int lane,
-                                                 float (&sum)[F::ROWS / 8][4])
+__device__ __forceinline__ void wide_next(const wide_lane &from, uint64_t x, uint64_t *full, uint64_t *empty,
+                                          int lane, ring &place, uint32_t (&a)[4][4],
+                                          float (&sum)[F::ROWS / 8][4])
 {
-    warpgroup_wait<0>();
-    warpgroup_hold<F::ROWS>(sum);
+    const int last = place.at;
+    place.next(F::STAGES);
+    barrier_wait(&full[place.at], place.phase);
+    wide_widen<F>(from, place.at * F::STAGE_BYTES, a);
+    wide_issue<F>(wide_panel(x, place.at * F::STAGE_BYTES), a, sum);
+    warpgroup_wait<1>();
     if (lane == 0)
-        barrier_arrive(&empty[at]);
+        barrier_arrive(&empty[last]);
 }
 
 template <class F>
@@ -233,107 +280,186 @@ __device__ __forceinline__ void wide_multiply(const cuda_weight_product &p, cons
                                               const char *stages, uint64_t *full, uint64_t *empty, int tile,
                                               int lane, float (&sum)[F::ROWS / 8][4])
 {
-    const uint32_t x = (uint32_t)__cvta_generic_to_shared(stages),
-                   zeros = weight_column_zeros(p, part.tile_n + tile, lane / 4);
+    const uint64_t x = panel_descriptor((uint32_t)__cvta_generic_to_shared(stages));
+    const wide_lane from = wide_lane_of<F>(p, part, stages, tile, lane);
     uint32_t a[4][4], b[4][4];
-    int left = part.end - part.tile, now;
     ring place = {0, 0};
-    if (left <= 0)
+    if (part.end <= part.tile)
         return;
+    warpgroup_hold<F::ROWS>(sum);
     barrier_wait(&full[0], 0);
-    wide_widen<F>(p, stages, tile, lane, zeros, a);
-    while (left > 1) {
-        wide_issue<F>(x + place.at * F::STAGE_BYTES, a, sum);
-        now = place.at;
-        place.next(F::STAGES);
-        barrier_wait(&full[place.at], place.phase);
-        wide_widen<F>(p, stages + place.at * F::STAGE_BYTES, tile, lane, zeros, b);
-        wide_finish_tile<F>(empty, now, lane, sum);
-        wide_issue<F>(x + place.at * F::STAGE_BYTES, b, sum);
-        now = place.at;
-        left -= 2;
-        if (left) {
-            place.next(F::STAGES);
-            barrier_wait(&full[place.at], place.phase);
-            wide_widen<F>(p, stages + place.at * F::STAGE_BYTES, tile, lane, zeros, a);
-        }
-        wide_finish_tile<F>(empty, now, lane, sum);
+    wide_widen<F>(from, 0, a);
+    wide_issue<F>(x, a, sum);
+    int left = part.end - part.tile - 1;
+#pragma unroll 1
+    for (; left >= 2; left -= 2) {
+        wide_next<F>(from, x, full, empty, lane, place, b, sum);
+        wide_next<F>(from, x, full, empty, lane, place, a, sum);
     }
-    if (left) {
-        wide_issue<F>(x + place.at * F::STAGE_BYTES, a, sum);
-        wide_finish_tile<F>(empty, place.at, lane, sum);
-    }
+    if (left)
+        wide_next<F>(from, x, full, empty, lane, place, b, sum);
+    warpgroup_wait<0>();
+    warpgroup_hold<F::ROWS>(sum);
 }
 
 /* A thread has sums of two columns, of rows in pairs. */
 template <class F>
-__device__ __forceinline__ void wide_store_partial(const cuda_weight_product &p, const wide_part &part,
-                                                   int tile, int lane, const float (&sum)[F::ROWS / 8][4])
+__device__ __forceinline__ void wide_put(int tile, int lane, const float (&sum)[F::ROWS / 8][4], float *y)
 {
 #pragma unroll
     for (int i = 0; i < F::ROWS / 8; i++)
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            const int row = part.row + i * 8 + lane % 4 * 2 + j % 2,
-                      column = (part.tile_n + tile) * 16 + lane / 4 + j / 2 * 8;
-            if (row < p.m && column < p.n)
-                p.partial[((size_t)blockIdx.z * p.m + row) * p.n + column] =
-                    F::BLOCKS ? sum[i][j] : sum[i][j] * weight_column_scale<typename F::number>(p, column);
-        }
+        for (int j = 0; j < 4; j++)
+            y[(i * 8 + lane % 4 * 2 + j % 2) * F::Y_STRIDE + tile * 16 + lane / 4 + j / 2 * 8] = sum[i][j];
 }
 
-/* Results of a block's rows come together in shared memory, so that neighbours are written at once. */
-template <class F>
-__device__ __forceinline__ void wide_gather(const cuda_weight_product &p, const wide_part &part, int tile,
-                                            int lane, const float (&sum)[F::ROWS / 8][4], char *y)
+/* Four results side by side, of which each block of the cluster has a part of the sum. */
+enum { WIDE_FOUR = 4, WIDE_MOST_SPLITS = 8 };
+
+/* `splits` up to MOST: all parts are asked for before any is added. */
+template <int MOST>
+__device__ __forceinline__ void wide_add_parts(const float *y, int splits, float (&sum)[WIDE_FOUR])
 {
-    using T = typename F::number;
-    float scale[2] = {1.0f, 1.0f}, bias[2] = {0.0f, 0.0f};
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(y);
+    int4 part[MOST];
 #pragma unroll
-    for (int c = 0; c < 2; c++) {
-        const int column = (part.tile_n + tile) * 16 + lane / 4 + c * 8;
-        if (column >= p.n)
-            continue;
-        if (F::BLOCKS == 0)
-            scale[c] = weight_column_scale<T>(p, column);
-        if (p.bias)
-            bias[c] = cuda_load<float>(p.bias, p.bias_dtype, column);
-    }
+    for (int k = 0; k < MOST; k++)
+        part[k] = MOST == 1 || k == (int)blockIdx.z || k >= splits ? *(const int4 *)y
+                                                                   : cluster_load(at, (uint32_t)k);
 #pragma unroll
-    for (int i = 0; i < F::ROWS / 8; i++)
+    for (int k = 0; k < MOST; k++)
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            const int row = i * 8 + lane % 4 * 2 + j % 2, column = tile * 16 + lane / 4 + j / 2 * 8;
-            float x = sum[i][j] * scale[j / 2] + bias[j / 2];
-            if (p.residual && part.row + row < p.m && part.tile_n * 16 + column < p.n)
-                x += cuda_widen(
-                    ((const T *)p.residual)[(size_t)(part.row + row) * p.n + part.tile_n * 16 + column]);
-            if (p.act.kind != GRT_ACT_NONE)
-                x = cuda_activate_rare(p.act, x);
-            *(T *)(y + row * F::Y_STRIDE + column * (int)sizeof(T)) = cuda_narrow<T, float>(x);
-        }
+        for (int i = 0; i < WIDE_FOUR; i++)
+            sum[i] += MOST == 1 || k < splits ? __int_as_float(((const int *)&part[k])[i]) : 0.0f;
 }
 
-/* By the threads of all groups. */
+/* What four columns have in common. */
+struct wide_columns {
+    float scale[WIDE_FOUR], bias[WIDE_FOUR];
+};
+
 template <class F>
-__device__ __forceinline__ void wide_write(const cuda_weight_product &p, const wide_part &part, const char *y)
+__device__ __forceinline__ wide_columns wide_columns_of(const cuda_weight_product &p, int column)
+{
+    wide_columns out;
+#pragma unroll
+    for (int i = 0; i < WIDE_FOUR; i++) {
+        const bool there = column + i < p.n;
+        out.scale[i] =
+            F::BLOCKS == 0 && there ? weight_column_scale<typename F::number>(p, column + i) : 1.0f;
+        out.bias[i] = p.bias && there ? cuda_load<float>(p.bias, p.bias_dtype, column + i) : 0.0f;
+    }
+    return out;
+}
+
+__device__ __forceinline__ void wide_finish_sum(const wide_columns &columns, float (&sum)[WIDE_FOUR])
+{
+#pragma unroll
+    for (int i = 0; i < WIDE_FOUR; i++)
+        sum[i] = fmaf(sum[i], columns.scale[i], columns.bias[i]);
+}
+
+template <class T> struct alignas(8) wide_numbers {
+    T v[WIDE_FOUR];
+};
+
+/* whole: all four are there, at addresses for 8 bytes. */
+template <class T>
+__device__ __forceinline__ void wide_write(const cuda_weight_product &p, size_t at, int there, bool whole,
+                                           float (&sum)[WIDE_FOUR])
+{
+    wide_numbers<T> out;
+    if (p.residual) {
+        const T *const residual = (const T *)p.residual + at;
+        wide_numbers<T> more = {};
+        if (whole)
+            more = *(const wide_numbers<T> *)residual;
+#pragma unroll
+        for (int i = 0; i < WIDE_FOUR; i++)
+            sum[i] += cuda_widen(whole ? more.v[i] : i < there ? residual[i] : T(0.0f));
+    }
+    if (p.act.kind != GRT_ACT_NONE)
+#pragma unroll
+        for (int i = 0; i < WIDE_FOUR; i++)
+            sum[i] = cuda_activate_rare(p.act, sum[i]);
+#pragma unroll
+    for (int i = 0; i < WIDE_FOUR; i++)
+        out.v[i] = cuda_narrow<T, float>(sum[i]);
+    if (whole) {
+        *(wide_numbers<T> *)((T *)p.y + at) = out;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < WIDE_FOUR; i++)
+        if (i < there)
+            ((T *)p.y)[at + i] = out.v[i];
+}
+
+/* By all threads that have multiplied, and those of the cluster's other blocks: each has four columns of some
+ * rows, and several rows under way. MOST: blocks of a cluster. */
+template <class F, int MOST>
+__device__ __forceinline__ void wide_finish(const cuda_weight_product &p, const wide_part &part,
+                                            const float *y)
 {
     using T = typename F::number;
-    enum { EACH = 16 / (int)sizeof(T), PIECES = F::COLUMNS / EACH };
-    const int rows = min(p.m - part.row, (int)F::ROWS), first = part.tile_n * 16;
-    for (int i = (int)threadIdx.x; i < rows * PIECES; i += F::GROUPS * 128) {
-        const int row = i / PIECES, of = i % PIECES * EACH;
-        T *const to = (T *)p.y + (size_t)(part.row + row) * p.n + first + of;
-        const T *const from = (const T *)(y + row * F::Y_STRIDE) + of;
-        if (first + of + EACH <= p.n && ((uintptr_t)to & 15) == 0) {
-            *(uint4 *)to = *(const uint4 *)from;
-            continue;
-        }
+    enum { TOGETHER = MOST == 1 ? 4 : MOST <= 4 ? 2 : 1 };
+    const int splits = MOST == 1 ? 1 : (int)gridDim.z, fours = wide_tiles<F>(p) * 4,
+              at_once = F::GROUPS * 128 / fours /* rows */, local = (int)threadIdx.x % fours * WIDE_FOUR,
+              column = part.tile_n * 16 + local, columns = p.gated ? p.n / 2 : p.n,
+              rows = min(p.m - part.row, (int)F::ROWS), there = columns - column;
+    const bool whole = columns % WIDE_FOUR == 0 && (((uintptr_t)p.y | (uintptr_t)p.residual) & 7) == 0;
+    if (there <= 0)
+        return;
+    const wide_columns first = wide_columns_of<F>(p, column),
+                       second = wide_columns_of<F>(p, columns + column);
+#pragma unroll 1
+    for (int row = (int)threadIdx.x / fours + (int)blockIdx.z * at_once; row < rows;
+         row += splits * at_once * TOGETHER) {
+        float sum[TOGETHER][WIDE_FOUR] = {};
 #pragma unroll
-        for (int j = 0; j < EACH; j++)
-            if (first + of + j < p.n)
-                to[j] = from[j];
+        for (int r = 0; r < TOGETHER; r++) /* behind the last row, that row again */
+            wide_add_parts<MOST>(y + min(row + r * splits * at_once, (int)F::ROWS - 1) * F::Y_STRIDE + local,
+                                 splits, sum[r]);
+#pragma unroll
+        for (int r = 0; r < TOGETHER; r++) {
+            const int to = row + r * splits * at_once;
+            if (to >= rows)
+                continue;
+            wide_finish_sum(first, sum[r]);
+            if (p.gated) {
+                float more[WIDE_FOUR] = {};
+                wide_add_parts<MOST>(y + to * F::Y_STRIDE + fours * WIDE_FOUR + local, splits, more);
+                wide_finish_sum(second, more);
+#pragma unroll
+                for (int i = 0; i < WIDE_FOUR; i++)
+                    sum[r][i] = weight_gate(sum[r][i], more[i]);
+            }
+            wide_write<T>(p, (size_t)(part.row + to) * columns + column, there, whole, sum[r]);
+        }
     }
+}
+
+template <class F>
+__device__ __forceinline__ void wide_finish_all(const cuda_weight_product &p, const wide_part &part,
+                                                const float *y)
+{
+    const int splits = (int)gridDim.z;
+    if (splits == 1) {
+        asm volatile("bar.sync 1, %0;" ::"n"(F::GROUPS * 128) : "memory");
+        overlap_wait();
+        wide_finish<F, 1>(p, part, y);
+        return;
+    }
+    cluster_arrive();
+    cluster_wait();
+    overlap_wait();
+    if (splits <= 4)
+        wide_finish<F, 4>(p, part, y);
+    else
+        wide_finish<F, WIDE_MOST_SPLITS>(p, part, y);
+    __syncwarp();
+    cluster_arrive(); /* others still read what is here */
+    cluster_wait();
 }
 
 template <class F>
@@ -341,11 +467,11 @@ __global__ void __launch_bounds__(F::THREADS, F::BLOCKS_AT_ONCE)
     weight_wide_kernel(const __grid_constant__ cuda_weight_product p, const __grid_constant__ CUtensorMap map)
 {
     extern __shared__ char raw[];
-    char *const stages = (char *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) / PANEL_ALIGNMENT * PANEL_ALIGNMENT);
+    char *const stages = raw + (-(uint32_t)__cvta_generic_to_shared(raw) & (PANEL_ALIGNMENT - 1));
     uint64_t *const full = (uint64_t *)(stages + F::ROOM), *const empty = full + F::STAGES;
     const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0), lane = (int)threadIdx.x % 32,
               begin = (int)blockIdx.z * p.split_tiles;
-    const wide_part part = {(int)blockIdx.x * F::TILES, (int)blockIdx.y * F::ROWS, begin,
+    const wide_part part = {(int)blockIdx.x * wide_tiles<F>(p), (int)blockIdx.y * F::ROWS, begin,
                             min(begin + p.split_tiles, p.tiles_k)};
     if (threadIdx.x == 0) {
         for (int i = 0; i < F::STAGES; i++) {
@@ -364,15 +490,9 @@ __global__ void __launch_bounds__(F::THREADS, F::BLOCKS_AT_ONCE)
     warpgroup_take_registers<F::MULTIPLY_REGISTERS>();
     float sum[F::ROWS / 8][4] = {};
     wide_multiply<F>(p, part, stages, full, empty, warp, lane, sum);
-    overlap_wait();
-    if (p.partial) {
-        wide_store_partial<F>(p, part, warp, lane, sum);
-        return;
-    }
     asm volatile("bar.sync 1, %0;" ::"n"(F::GROUPS * 128) : "memory"); /* all have read all stages */
-    wide_gather<F>(p, part, warp, lane, sum, stages);
-    asm volatile("bar.sync 1, %0;" ::"n"(F::GROUPS * 128) : "memory");
-    wide_write<F>(p, part, stages);
+    wide_put<F>(warp, lane, sum, (float *)stages);
+    wide_finish_all<F>(p, part, (const float *)stages);
 }
 
 /* ---- launches ---- */
@@ -392,23 +512,33 @@ grt_status wide_launch(const cuda_weight_product *p, const cuda_weight_choice *c
                                 {1, k, k, k}};
     CUtensorMap map;
     CUDA_TRY(cuda_tensor_map_encode(choice->encode, &x, p->x, F::ROWS, &map));
-    const dim3 grid((unsigned)((p->tiles_n + F::TILES - 1) / F::TILES),
-                    (unsigned)((p->m + F::ROWS - 1) / F::ROWS), (unsigned)choice->splits);
-    CUDA_TRY(overlap_launch(choice->overlaps, weight_wide_kernel<F>, grid, F::THREADS, F::SHARED_BYTES,
-                            stream, *p, map));
-    return choice->splits > 1 ? weight_add<T>(p, choice->splits, choice->overlaps, stream) : GRT_OK;
+    const int tiles = p->gated ? F::TILES / 2 : F::TILES, all = p->gated ? p->tiles_n / 2 : p->tiles_n;
+    const dim3 grid((unsigned)((all + tiles - 1) / tiles), (unsigned)((p->m + F::ROWS - 1) / F::ROWS),
+                    (unsigned)choice->splits);
+    cudaLaunchAttribute attributes[2];
+    cudaLaunchConfig_t config =
+        overlap_config(choice->overlaps, grid, F::THREADS, F::SHARED_BYTES, stream, &attributes[0]);
+    cudaLaunchAttribute *const cluster = &attributes[config.numAttrs];
+    *cluster = {};
+    cluster->id = cudaLaunchAttributeClusterDimension;
+    cluster->val.clusterDim = {1, 1, (unsigned)choice->splits};
+    config.numAttrs++;
+    CUDA_TRY(cudaLaunchKernelEx(&config, weight_wide_kernel<F>, *p, map));
+    return GRT_OK;
 }
 
 template <class T, cuda_weight_numbers F, int BLOCKS>
 grt_status wide_use_rows(const cuda_weight_product *p, const cuda_weight_choice *choice, cudaStream_t stream)
 {
     switch (choice->spread) {
-    case CUDA_WEIGHT_WIDE_32:
-        return wide_launch<wide_form<T, F, BLOCKS, 2, 32, 6>>(p, choice, stream);
+    case CUDA_WEIGHT_WIDE_32_DOUBLE:
+        return wide_launch<wide_form<T, F, BLOCKS, 4, 32, 8>>(p, choice, stream);
     case CUDA_WEIGHT_WIDE_64:
-        return wide_launch<wide_form<T, F, BLOCKS, 2, 64, 6>>(p, choice, stream);
+        return wide_launch<wide_form<T, F, BLOCKS, 2, 64, 10>>(p, choice, stream);
+    case CUDA_WEIGHT_WIDE_64_DOUBLE:
+        return wide_launch<wide_form<T, F, BLOCKS, 4, 64, 7>>(p, choice, stream);
     case CUDA_WEIGHT_WIDE_128:
-        return wide_launch<wide_form<T, F, BLOCKS, 2, 128, 6>>(p, choice, stream);
+        return wide_launch<wide_form<T, F, BLOCKS, 2, 128, 7>>(p, choice, stream);
     default:
         return wide_launch<wide_form<T, F, BLOCKS, 2, 256, 5>>(p, choice, stream);
     }

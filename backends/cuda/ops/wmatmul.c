@@ -232,7 +232,7 @@ typedef grt_status weight_use(const cuda_weight_product *, cuda_weight_numbers, 
 static weight_use *use_of(grt_dtype dtype, cuda_weight_spread spread)
 {
     const bool half = dtype == GRT_DTYPE_FLOAT16;
-    if (spread >= CUDA_WEIGHT_WIDE_32)
+    if (spread >= CUDA_WEIGHT_WIDE_64)
         return half ? cuda_weight_wide_half : cuda_weight_wide_bfloat;
     if (spread >= CUDA_WEIGHT_ROW_16 && spread <= CUDA_WEIGHT_ROW_32_MANY)
         return half ? cuda_weight_row_half : cuda_weight_row_bfloat;
