@@ -2,21 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products by weights of 4 and 8 bits on one GPU: device time, and what share of the machine's rates that is.
 
-    bench/weight_products.py --bundle DIR [--forms int4 int8 float8] [--rows 1 16 64] [--products 3072x16384] [--layers N]
+    bench/weight_products.py --bundle DIR [DIR ...] [--forms int4 int8 float8] [--rows 1 16 64] [--products 3072x16384] [--layers N]
 
 Models are made on the spot, with weights drawn by a seed: for each product as many weights as exceed the GPU's cache, each with an x of its own, and a decoder's
 layer with the sizes of Phi-3-mini (RMSNorm, q, k and v in one product, rotary positions, attention over a cache, gate and up in one product), several times in a
-row. x is float16. int4 has a scale and a zero point for each 32 rows of k, int8 and float8 (e4m3) have a scale for each column.
+row. x is float16. int4 has a scale and a zero point for each 32 rows of k, int8 and float8 (e4m3) have a scale for each column. A model takes any number of rows.
+Several bundles have the same models, one after the other in each round; each has a process of its own.
 
 Times are of one product, or one layer, in a plan that is run back to back (device_run.py). "bytes" is the time of weights, scales, zero points, x and the result
 at the memory's rate, "products" that of multiplications and additions at the tensor cores' (float16), each as a share of the time taken. `alone` is the sum of the
 layer's four products by themselves.
 
-Needs no build tree: --bundle names what `make bundle` made. Needs Python's onnx and numpy, and CUDA's runtime library where the loader finds it.
+Needs no build tree: --bundle names what `make bundle` made, one or several. Needs Python's onnx and numpy, and CUDA's runtime library where the loader finds it.
 """
 import argparse
+import concurrent.futures
 import datetime
 import json
+import multiprocessing
+import os
+import statistics
 import subprocess
 import tempfile
 from pathlib import Path
@@ -87,20 +92,20 @@ class Maker:
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11), path)
 
 
-def products(form, k, n, rows):
+def products(form, k, n):
     """(model, how many products)"""
     m = Maker(form)
     count = max(2, int(CACHE_BYTES / (k * n * (0.5 if form == "int4" else 1))))
     for _ in range(count):
-        m.output(m.product(m.input([rows, k]), k, n), [rows, n])
+        m.output(m.product(m.input(["rows", k]), k, n), ["rows", n])
     return m, count
 
 
-def layers(form, rows, count):
+def layers(form, count):
     m = Maker(form)
     head = HIDDEN // HEADS
-    x = m.input([1, rows, HIDDEN])
-    cos, sin = m.half([1, rows, head // 2], -1, 1), m.half([1, rows, head // 2], -1, 1)
+    x = m.input([1, "rows", HIDDEN])
+    cos, sin = m.input([1, "rows", head // 2]), m.input([1, "rows", head // 2])
     thirds = m.constant(TensorProto.INT64, [3], np.full(3, HIDDEN))
     halves = m.constant(TensorProto.INT64, [2], np.full(2, INNER))
     for _ in range(count):
@@ -114,7 +119,7 @@ def layers(form, rows, count):
         gate, up = m.node("Split", [m.product(normal, HIDDEN, 2 * INNER), halves], 2, axis=-1)
         gate = m.node("Mul", [gate, m.node("Sigmoid", [gate])])
         x = m.node("Add", [x, m.product(m.node("Mul", [gate, up]), INNER, HIDDEN)])
-    m.output(x, [1, rows, HIDDEN])
+    m.output(x, [1, "rows", HIDDEN])
     return m, count
 
 
@@ -123,48 +128,66 @@ def bytes_of(form, k, n, rows):
     return weights + 2 * rows * (k + n)
 
 
-def microseconds(args, cuda, model):
-    """Of one of the model's products, or layers."""
-    m, count = model
-    with tempfile.TemporaryDirectory() as work:
-        source, plan = Path(work, "model.onnx"), Path(work, "model.grtp")
-        m.save(source)
-        subprocess.run([args.bundle / "bin/graphc", "optimize", source, "-o", plan, "--target", args.target], check=True, stdout=subprocess.DEVNULL)
-        source.unlink()
-        session = device_run.Session(str(args.bundle / "lib/libgraphrt.so"), plan, args.device)
-    random, arrays = np.random.default_rng(SEED), {}
-    for value in m.inputs:
-        dims = [d.dim_value for d in value.type.tensor_type.shape.dim]
-        arrays[value.name] = random.standard_normal(dims, np.float32).astype(np.float16)
-    return 1e3 * session.device_milliseconds(cuda, arrays, args.seconds) / count
+def make(args, job):
+    """The job's plan for each bundle, what they have as inputs, and how many products or layers that is."""
+    name, form, sizes = job
+    m, count = layers(form, args.layers) if name == "layer" else products(form, *sizes[0])
+    source = Path(args.work, f"{name}-{form}.onnx")
+    m.save(source)
+    plans = [Path(args.work, f"{name}-{form}-{i}.grtp") for i in range(len(args.bundle))]
+    for bundle, plan in zip(args.bundle, plans):
+        subprocess.run([bundle / "bin/graphc", "optimize", source, "-o", plan, "--target", args.target], check=True, stdout=subprocess.DEVNULL)
+    source.unlink()
+    return plans, [(v.name, [d.dim_value for d in v.type.tensor_type.shape.dim]) for v in m.inputs], count
 
 
-def line(args, name, form, rows, sizes, time, **more):
+def microseconds(args, bundle, made, which, rows):
+    """Of one of the model's products, or layers, for each number of rows; in a process of the bundle's own."""
+    plans, inputs, count = made
+    session, cuda = device_run.Session(str(bundle / "lib/libgraphrt.so"), plans[which], args.device), device_run.Cuda(args.device)
+    random, found = np.random.default_rng(SEED), []
+    for m in rows:
+        arrays = {name: np.resize(random.standard_normal(1 << 20, np.float32).astype(np.float16), [d or m for d in dims]) for name, dims in inputs}
+        found.append(1e3 * session.device_milliseconds(cuda, arrays, args.seconds) / count)
+    return found
+
+
+def line(args, name, form, rows, sizes, times, alone):
+    """What is found of one product or layer, for each bundle; alone: the sum of the layer's products, or nothing."""
     least = sum(bytes_of(form, k, n, rows) for k, n in sizes) / args.memory * 1e-6
     work = sum(2 * rows * k * n for k, n in sizes) / args.tensor * 1e-6
-    row = {"name": name, "form": form, "rows": rows, "us": round(time, 2), "bytes": round(least / time, 3), "products": round(work / time, 3), **more}
-    print(f"{name:>14} {form:>7} {rows:6d} {time:10.2f} {least / time:7.0%} {work / time:9.0%}" + "".join(f"  {k} {v:.2f}" for k, v in more.items()), flush=True)
-    return row
+    found = []
+    for bundle, time, sum_alone in zip(args.bundle, times, alone):
+        row = {"name": name, "form": form, "rows": rows, "bundle": str(bundle), "us": round(time, 2), "bytes": round(least / time, 3)}
+        found.append(row | {"products": round(work / time, 3)} | ({"alone": round(sum_alone, 2)} if sum_alone else {}))
+    print(f"{name:>14} {form:>7} {rows:6d}" + "".join(f" {r['us']:10.2f} {r['bytes']:7.0%} {r['products']:9.0%} {r.get('alone', 0):8.2f}" for r in found), flush=True)
+    return found
 
 
 def measure(args):
-    cuda, found, rows = device_run.Cuda(args.device), [], {}
-    print(f"{'k x n':>14} {'weights':>7} {'rows':>6} {'us':>10} {'bytes':>7} {'products':>9}")
-    for form in args.forms:
-        for m in args.rows:
-            for k, n in args.products:
-                rows[form, m, k, n] = microseconds(args, cuda, products(form, k, n, m))
-                found.append(line(args, f"{k}x{n}", form, m, [(k, n)], rows[form, m, k, n]))
-            if args.layers:
-                alone = [rows.get((form, m, k, n)) for k, n in LAYER]
-                more = {"alone": sum(alone)} if all(alone) else {}
-                found.append(line(args, "layer", form, m, LAYER, microseconds(args, cuda, layers(form, m, args.layers)), **more))
+    jobs = [(f"{k}x{n}", form, [(k, n)]) for form in args.forms for k, n in args.products] + [("layer", form, LAYER) for form in args.forms if args.layers]
+    fresh = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), fresh) as makers:
+        made = dict(zip(((name, form) for name, form, _ in jobs), makers.map(make, [args] * len(jobs), jobs)))
+    print(f"{'k x n':>14} {'weights':>7} {'rows':>6}" + f" {'us':>10} {'bytes':>7} {'products':>9} {'alone':>8}" * len(args.bundle))
+    found, times = [], {}
+    for name, form, sizes in jobs:
+        rounds = []
+        for _ in range(args.rounds):
+            for which, bundle in enumerate(args.bundle):
+                with concurrent.futures.ProcessPoolExecutor(1, fresh) as worker:
+                    rounds.append(worker.submit(microseconds, args, bundle, made[name, form], which, args.rows).result())
+        for i, m in enumerate(args.rows):
+            times[name, form, m] = [statistics.median(r[i] for r in rounds[which :: len(args.bundle)]) for which in range(len(args.bundle))]
+            parts = [times.get((f"{k}x{n}", form, m)) for k, n in LAYER] if name == "layer" else [None]
+            alone = [sum(p) for p in zip(*parts)] if all(parts) else [0] * len(args.bundle)
+            found += line(args, name, form, m, sizes, times[name, form, m], alone)
     return found
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--bundle", type=Path, required=True)
+    p.add_argument("--bundle", type=Path, nargs="+", required=True)
     p.add_argument("--forms", nargs="+", choices=FORMS, default=["int4"])
     p.add_argument("--rows", nargs="+", type=int, default=[1, 8, 16, 64, 256, 2048])
     p.add_argument("--products", nargs="*", type=lambda s: tuple(map(int, s.split("x"))), default=LAYER, metavar="KxN")
@@ -175,8 +198,11 @@ def main():
     p.add_argument("--device", type=int, default=0)
     p.add_argument("--seconds", type=float, default=0.1, help="of each of five times of which the median is taken, about")
     p.add_argument("--json", type=Path, help="write every figure there as well")
+    p.add_argument("--rounds", type=int, default=1, help="in which all bundles have their turn; medians are taken (default: 1)")
+    p.add_argument("--work", help="a directory for models and plans (default: a temporary one)")
     args = p.parse_args()
-    found = measure(args)
+    with tempfile.TemporaryDirectory(dir=args.work) as args.work:
+        found = measure(args)
     if args.json:
         gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
         args.json.write_text(json.dumps({"date": datetime.date.today().isoformat(), "gpu": gpu, "rows": found}, indent=1) + "\n")
