@@ -97,8 +97,8 @@ static bool wants_rows(const grt_kernel_node *node, bool transposed, int64_t gro
 {
     const grt_tensor *w = &node->in[W];
     return !cuda_is_described(node->device) && cuda_half_on(&((const cuda_device *)node->device)->prop) &&
-           (w->dtype == GRT_DTYPE_FLOAT16 || w->dtype == GRT_DTYPE_BFLOAT16) && !transposed && groups == 1 &&
-           w->rank <= 4 && cuda_half_row_length(w) > 0;
+           cuda_half_has_type(node->desc, w->dtype) && !transposed && groups == 1 && w->rank <= 4 &&
+           cuda_half_row_length(w) > 0;
 }
 
 grt_status cuda_conv_weights_create(const grt_kernel_node *node, bool transposed, int64_t groups,

@@ -5,6 +5,8 @@
 
 #include "src/base/activation.h"
 
+#include <stdbool.h>
+
 /* X(number, warpgroups, columns, stages, blocks on a multiprocessor, may split the sum) */
 #define HALF_FORMS(X)         \
     X(0, 1, 32, 6, 3, true)   \
@@ -19,6 +21,12 @@
     X(9, 3, 192, 4, 1, false)
 
 enum { HALF_MOST_SPLITS = 8 };
+
+/* Activations that only bound. */
+static inline bool half_is_bounds(grt_act_kind kind)
+{
+    return kind == GRT_ACT_NONE || kind == GRT_ACT_RELU || kind == GRT_ACT_CLIP;
+}
 
 static inline bool half_is_gelu(grt_act_kind kind)
 {

@@ -13,10 +13,12 @@ namespace
 
 CUtensorMapDataType half_map_type(const cuda_half_product *p)
 {
-    return p->dtype == GRT_DTYPE_FLOAT16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    return p->dtype == GRT_DTYPE_FLOAT16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+           : p->dtype == GRT_DTYPE_BFLOAT16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                            : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; /* the engine rounds */
 }
 
-/* Boxes of 64 numbers by `rows`. */
+/* Boxes of 128 bytes by `rows`. */
 cudaError_t half_map_boxes(const cuda_half_product *p, const void *data, int rank, const cuuint64_t *dims,
                            const cuuint64_t *strides, const cuuint32_t *box, CUtensorMap *out)
 {
@@ -27,9 +29,10 @@ cudaError_t half_map_boxes(const cuda_half_product *p, const void *data, int ran
         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
+template <class T>
 cudaError_t half_map_windows(const cuda_half_product *p, const void *data, int pixels, CUtensorMap *out)
 {
-    const cuuint64_t pixel = (cuuint64_t)p->channels * 2,
+    const cuuint64_t pixel = (cuuint64_t)p->channels * sizeof(T),
                      dims[] = {(cuuint64_t)p->channels, (cuuint64_t)p->in[1], (cuuint64_t)p->in[0],
                                (cuuint64_t)p->images},
                      strides[] = {pixel, pixel * dims[1], pixel * dims[1] * dims[2]};
@@ -38,39 +41,44 @@ cudaError_t half_map_windows(const cuda_half_product *p, const void *data, int p
                          -p->begin[0] + (p->out[0] - 1) * p->stride[0] + 1 - p->in[0]};
     const cuuint32_t steps[] = {1, (cuuint32_t)p->stride[1], (cuuint32_t)p->stride[0], 1};
     return cuda_tensor_map_error(((cuda_image_map_encoder)p->encode_im2col)(
-        out, half_map_type(p), 4, (void *)(uintptr_t)data, dims, strides, lower, upper, HALF_DEPTH,
+        out, half_map_type(p), 4, (void *)(uintptr_t)data, dims, strides, lower, upper, half_depth<T>,
         (cuuint32_t)pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
+template <class T>
 cudaError_t half_map_x(const cuda_half_product *p, const void *x, int rows, CUtensorMap *out)
 {
-    const cuuint64_t dims[] = {(cuuint64_t)p->channels, (cuuint64_t)p->rows}, strides[] = {dims[0] * 2};
-    const cuuint32_t box[] = {HALF_DEPTH, (cuuint32_t)rows};
-    return p->is_windows ? half_map_windows(p, x, rows, out)
+    const cuuint64_t dims[] = {(cuuint64_t)p->channels, (cuuint64_t)p->rows},
+                     strides[] = {dims[0] * sizeof(T)};
+    const cuuint32_t box[] = {half_depth<T>, (cuuint32_t)rows};
+    return p->is_windows ? half_map_windows<T>(p, x, rows, out)
                          : half_map_boxes(p, x, 2, dims, strides, box, out);
 }
 
+template <class T>
 cudaError_t half_map_w(const cuda_half_product *p, const void *w, int columns, CUtensorMap *out)
 {
     const cuuint64_t n = (cuuint64_t)p->columns, channels = (cuuint64_t)p->channels,
                      taps = p->is_windows ? (cuuint64_t)p->kernel[0] * (cuuint64_t)p->kernel[1] : 1;
     if (p->across) {
-        const cuuint64_t dims[] = {n, channels}, strides[] = {n * 2};
-        const cuuint32_t box[] = {64, HALF_DEPTH};
+        const cuuint64_t dims[] = {n, channels}, strides[] = {n * sizeof(T)};
+        const cuuint32_t box[] = {64, half_depth<T>};
         return half_map_boxes(p, w, 2, dims, strides, box, out);
     }
-    const cuuint64_t dims[] = {channels, taps, n}, strides[] = {channels * 2, channels * taps * 2};
-    const cuuint32_t box[] = {HALF_DEPTH, 1, (cuuint32_t)columns};
+    const cuuint64_t dims[] = {channels, taps, n},
+                     strides[] = {channels * sizeof(T), channels * taps * sizeof(T)};
+    const cuuint32_t box[] = {half_depth<T>, 1, (cuuint32_t)columns};
     return half_map_boxes(p, w, 3, dims, strides, box, out);
 }
 
-template <class T> uint32_t half_twice(float x)
+/* A bound as kernels have it: twice if it has 16 bits. */
+template <class T> uint32_t half_bound(float x)
 {
     const T v = (T)x; /* on the host */
-    uint16_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return (uint32_t)bits << 16 | bits;
+    uint32_t bits = 0;
+    memcpy(&bits, &v, sizeof v);
+    return sizeof v == 2 ? bits << 16 | bits : bits;
 }
 
 template <class T>
@@ -81,7 +89,7 @@ half_work half_work_of(const cuda_half_product *p, const cuda_half_args *args, i
     work.columns = (int)p->columns;
     work.across = (work.columns + columns - 1) / columns;
     work.tiles = (work.rows + rows - 1) / rows * work.across;
-    work.per_tap = (int)((p->channels + HALF_DEPTH - 1) / HALF_DEPTH);
+    work.per_tap = (int)((p->channels + half_depth<T> - 1) / half_depth<T>);
     work.steps = work.per_tap * (p->is_windows ? p->kernel[0] * p->kernel[1] : 1);
     work.taps_right = p->is_windows ? p->kernel[1] : 1;
     work.splits = p->splits;
@@ -97,10 +105,11 @@ half_work half_work_of(const cuda_half_product *p, const cuda_half_args *args, i
     work.by_lines = divider::by(work.lines);
     work.is_windows = p->is_windows;
     work.is_constant = p->is_constant;
-    work.low = half_twice<T>(p->act.kind == GRT_ACT_RELU   ? 0.0f
+    work.low = half_bound<T>(p->act.kind == GRT_ACT_RELU   ? 0.0f
                              : p->act.kind == GRT_ACT_CLIP ? p->act.a
                                                            : -INFINITY);
-    work.high = half_twice<T>(p->act.kind == GRT_ACT_CLIP ? p->act.b : INFINITY);
+    work.high = half_bound<T>(p->act.kind == GRT_ACT_CLIP ? p->act.b : INFINITY);
+    work.act = p->act;
     work.bias = args->bias;
     work.residual = args->residual;
     work.y = args->y;
@@ -111,14 +120,14 @@ template <class T, class F, bool ACROSS, bool GELU, bool SPLIT>
 grt_status half_launch_kernel(const cuda_half_product *p, const cuda_half_args *args, cudaStream_t stream)
 {
     const half_work work = half_work_of<T>(p, args, F::ROWS, F::COLUMNS);
-    const size_t bytes = sizeof(half_room<F>);
+    const size_t bytes = sizeof(half_room<T, F>);
     const auto kernel = half_kernel<T, F, ACROSS, GELU, SPLIT>;
     half_maps maps;
     const int room = p->multiprocessors * F::BLOCKS, blocks = SPLIT               ? work.tiles * work.splits
                                                               : work.tiles < room ? work.tiles
                                                                                   : room;
-    CUDA_TRY(half_map_x(p, args->x, F::ROWS, &maps.x));
-    CUDA_TRY(half_map_w(p, args->w, F::COLUMNS, &maps.w));
+    CUDA_TRY(half_map_x<T>(p, args->x, F::ROWS, &maps.x));
+    CUDA_TRY(half_map_w<T>(p, args->w, F::COLUMNS, &maps.w));
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = overlap_config(!p->is_long, blocks, F::THREADS, bytes, stream, attributes);
@@ -138,8 +147,8 @@ grt_status half_launch_form(const cuda_half_product *p, const cuda_half_args *ar
     if constexpr (CAN_SPLIT)
         if (p->splits > 1)
             return half_launch_kernel<T, F, ACROSS, false, true>(p, args, stream);
-    if constexpr (ACROSS)
-        if (half_is_gelu(p->act.kind))
+    if constexpr (ACROSS || sizeof(T) == 4)
+        if (!half_is_bounds(p->act.kind))
             return half_launch_kernel<T, F, ACROSS, true, false>(p, args, stream);
     return half_launch_kernel<T, F, ACROSS, false, false>(p, args, stream);
 }
@@ -151,7 +160,7 @@ grt_status half_launch(const cuda_half_product *p, const cuda_half_args *args, c
 #define HALF_CASE(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS)               \
     case NUMBER: {                                                               \
         using form = half_form<GROUPS, COLUMNS, STAGES, BLOCKS>;                 \
-        if constexpr (COLUMNS >= 64)                                             \
+        if constexpr (COLUMNS >= 64 && sizeof(T) == 2)                           \
             if (p->across)                                                       \
                 return half_launch_form<T, form, SPLITS, true>(p, args, stream); \
         return half_launch_form<T, form, SPLITS, false>(p, args, stream);        \

@@ -8,12 +8,22 @@
 
 #include <string.h>
 
-enum { ROW_VECTOR = 8, MOST_LENGTH = 256 /* of gathered rows */, MOST_GATHERED = 1 << 26 /* numbers */ };
+enum {
+    VECTOR = 16 /* bytes */,
+    MOST_LENGTH = 256 /* of gathered rows */,
+    MOST_GATHERED = 1 << 26 /* numbers */
+};
 enum { CONV_BIAS = 2, CONV_RESIDUAL = 3, MOST_INPUTS = 4, USUAL_MULTIPROCESSORS = 132 };
 
 bool cuda_half_on(const struct cudaDeviceProp *prop)
 {
     return prop->major == 9 && prop->minor == 0;
+}
+
+bool cuda_half_has_type(const grt_op_desc *desc, grt_dtype dtype)
+{
+    return dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16 ||
+           (dtype == GRT_DTYPE_FLOAT && !strcmp(grt_attr_string(desc, "math", ""), "tf32"));
 }
 
 static bool reads_act(const grt_op_desc *desc, grt_act *act)
@@ -41,15 +51,15 @@ static bool adds_as_we_do(const grt_reshape *r, const grt_matmul *m, bool *out_r
            (*out_residual || (m->c.rows == 1 && m->c.cols == m->n));
 }
 
-/* Measured beside cuBLASLt. Few rows: by a few megabytes of weights. Its tiles are finer where rows fill less
+/* Measured beside cuBLASLt. Few rows: by a few million weights. Its tiles are finer where rows fill less
  * than four fifths of tiles. Long products: where ours fill the device better, up to about 100 us. */
 static bool half_is_worth(const cuda_half_product *p)
 {
     enum { TILE_ROWS = 64, MOST_TIME = 100 };
-    const double weights = 2.0 * (double)p->channels * (double)p->columns;
+    const double weights = (double)p->channels * (double)p->columns;
     const int64_t tile_rows = (p->rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
     if (p->rows <= TILE_ROWS)
-        return weights <= 8e6;
+        return weights <= 4e6;
     return 4 * tile_rows <= 5 * p->rows &&
            (!p->is_long || (p->time <= MOST_TIME && cuda_half_product_fills_better(p)));
 }
@@ -65,8 +75,8 @@ bool cuda_half_of_matmul(const grt_reshape *r, const grt_matmul *m, int multipro
                                .channels = m->k,
                                .columns = m->n,
                                .multiprocessors = multiprocessors};
-    if (scale != 1.0f || m->calls != 1 || m->batch != 1 || m->trans_a || !reads_act(r->desc, &out->act) ||
-        !adds_as_we_do(r, m, &residual))
+    if (!cuda_half_has_type(r->desc, out->dtype) || scale != 1.0f || m->calls != 1 || m->batch != 1 ||
+        m->trans_a || !reads_act(r->desc, &out->act) || !adds_as_we_do(r, m, &residual))
         return false;
     if (!cuda_half_product_activates(out))
         out->act.kind = GRT_ACT_NONE;
@@ -98,12 +108,15 @@ static void read_windows(const grt_reshape *r, cuda_half_conv *c)
     }
 }
 
+static int64_t vector_of(grt_dtype dtype)
+{
+    return VECTOR / (int64_t)grt_dtype_size(dtype);
+}
+
 int64_t cuda_half_row_length(const grt_tensor *w)
 {
-    const int64_t length = grt_dims_product(w->dims, 1, w->rank);
-    return w->dims[1] % ROW_VECTOR && length <= MOST_LENGTH
-               ? (length + ROW_VECTOR - 1) / ROW_VECTOR * ROW_VECTOR
-               : 0;
+    const int64_t length = grt_dims_product(w->dims, 1, w->rank), vector = vector_of(w->dtype);
+    return w->dims[1] % vector && length <= MOST_LENGTH ? (length + vector - 1) / vector * vector : 0;
 }
 
 /* Windows become rows; false: too many bytes. */
@@ -112,8 +125,11 @@ static bool gather_windows(const grt_tensor *w, cuda_half_conv *c)
     cuda_half_product *p = &c->product;
     const int64_t length = cuda_half_row_length(w);
     c->gathers = true;
-    c->rows = (cuda_window_rows){
-        .images = p->images, .channels = (int32_t)p->channels, .length = (int32_t)length, .overlaps = true};
+    c->rows = (cuda_window_rows){.dtype = p->dtype,
+                                 .images = p->images,
+                                 .channels = (int32_t)p->channels,
+                                 .length = (int32_t)length,
+                                 .overlaps = true};
     for (int i = 0; i < 2; i++) {
         c->rows.in[i] = p->in[i];
         c->rows.out[i] = p->out[i];
@@ -141,10 +157,10 @@ bool cuda_half_of_conv(const grt_reshape *r, int multiprocessors, cuda_half_conv
     cuda_half_product *p = &out->product;
     *out = (cuda_half_conv){
         .product = {.dtype = x->dtype, .multiprocessors = multiprocessors, .is_constant = true}};
-    if (strcmp(r->desc->op, "Conv") != 0 || !grt_channels_last(r->desc) || !w->data ||
-        grt_attr_int(r->desc, "group", 1) != 1 || x->rank < 3 || x->rank > 4 || w->rank != x->rank ||
-        y->rank != x->rank || !are_small(x) || !are_small(w) || !are_small(y) ||
-        !reads_act(r->desc, &p->act) || !is_constant(grt_reshape_in(r, CONV_BIAS)))
+    if (strcmp(r->desc->op, "Conv") != 0 || !cuda_half_has_type(r->desc, x->dtype) ||
+        !grt_channels_last(r->desc) || !w->data || grt_attr_int(r->desc, "group", 1) != 1 || x->rank < 3 ||
+        x->rank > 4 || w->rank != x->rank || y->rank != x->rank || !are_small(x) || !are_small(w) ||
+        !are_small(y) || !reads_act(r->desc, &p->act) || !is_constant(grt_reshape_in(r, CONV_BIAS)))
         return false;
     p->columns = w->dims[0];
     p->has_residual = grt_reshape_in(r, CONV_RESIDUAL) != NULL;
@@ -155,11 +171,13 @@ bool cuda_half_of_conv(const grt_reshape *r, int multiprocessors, cuda_half_conv
     if (out->cuts) {
         p->channels *= grt_dims_product(w->dims, 2, w->rank);
         p->is_windows = false;
-    } else if (p->channels % ROW_VECTOR && !gather_windows(w, out)) {
+    } else if (p->channels % vector_of(p->dtype) && !gather_windows(w, out)) {
         return false;
     }
-    /* Long ones with few channels are a matter of memory, which other kernels serve as well. */
-    return cuda_half_product_plan(p) && (!p->is_long || cuda_half_product_is_whole(p));
+    /* Long ones with few channels are a matter of memory, which other kernels serve as well, and so are rows
+     * of float32 that are written and read again. */
+    return cuda_half_product_plan(p) &&
+           (!p->is_long || (cuda_half_product_is_whole(p) && !(out->gathers && p->dtype == GRT_DTYPE_FLOAT)));
 }
 
 /* Known dims, of so few elements that no product of two such numbers overflows: plans may be forged. */
@@ -177,7 +195,7 @@ static bool is_same_everywhere(const grt_kernel_node *node)
         if ((i < 2 || grt_node_has(node, i)) &&
             (!are_known(&node->in[i]) || node->in[i].dtype != node->in[0].dtype))
             return false;
-    return node->in[0].dtype == GRT_DTYPE_FLOAT16 || node->in[0].dtype == GRT_DTYPE_BFLOAT16;
+    return cuda_half_has_type(node->desc, node->in[0].dtype);
 }
 
 bool cuda_half_takes(const grt_kernel_node *node)

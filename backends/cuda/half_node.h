@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes half_product.h takes. One rule says so when libraries are expected, when kernels are created
- * and when they are planned. */
+/* Which nodes half_product.h takes: of 16-bit numbers, and of float32 ones that may be TF32. One rule says so
+ * when libraries are expected, when kernels are created and when they are planned. */
 #ifndef GRT_BACKENDS_CUDA_HALF_NODE_H
 #define GRT_BACKENDS_CUDA_HALF_NODE_H
 
@@ -30,6 +30,9 @@ typedef struct cuda_half_conv {
 bool cuda_half_of_conv(const grt_reshape *r, int multiprocessors, cuda_half_conv *out);
 /* Of the rows of such a convolution's weights, if windows become rows; else 0. */
 int64_t cuda_half_row_length(const grt_tensor *w);
+
+/* True for 16-bit numbers, and for float32 where the node allows TF32. */
+bool cuda_half_has_type(const grt_op_desc *desc, grt_dtype dtype);
 
 /* True for a MatMul, Gemm or convolution that will be taken on such a device. */
 bool cuda_half_takes(const grt_kernel_node *node);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of 16-bit panels in shared memory by wgmma (warpgroup.cuh), up to 256 columns wide. */
+/* Products of panels in shared memory by wgmma (warpgroup.cuh), up to 256 columns wide: of 16-bit numbers,
+ * and of float32 ones as TF32, whose panels lie along the sum only. */
 #ifndef GRT_BACKENDS_CUDA_HALF_PANELS_CUH
 #define GRT_BACKENDS_CUDA_HALF_PANELS_CUH
 
@@ -37,7 +38,8 @@ template <bool ACROSS> __device__ __forceinline__ uint64_t half_panel_descriptor
     "%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113," \
     "%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}"
 
-/* c += a b of 64 x 16 and 16 x N; of an ACROSS b, rows of a panel go across the sum. */
+/* c += a b of 64 x 32 bytes of the sum and as many by N; of an ACROSS b, rows of a panel go across the sum.
+ */
 template <class T, int N, bool ACROSS> struct half_panels;
 
 #define HALF_PANELS(T, NAME, N, ACROSS, A, B)                                                  \
@@ -62,7 +64,24 @@ template <class T, int N, bool ACROSS> struct half_panels;
     HALF_PANELS(T, NAME, 256, 0, "128", "129"); \
     HALF_PANELS(T, NAME, 256, 1, "128", "129")
 
+#define HALF_PANELS_TF32(N, A, B)                                                              \
+    template <> struct half_panels<float, N, false> {                                          \
+        static __device__ __forceinline__ void multiply(float (*c)[4], uint64_t a, uint64_t b) \
+        {                                                                                      \
+            asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0;\n"                               \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32"             \
+                         " " HALF_PANELS_R##N ", %" A ", %" B ", p, 1, 1;}"                    \
+                         : HALF_PANELS_C##N(c)                                                 \
+                         : "l"(a), "l"(b));                                                    \
+        }                                                                                      \
+    }
+
 HALF_PANELS_OF(__half, "f16");
 HALF_PANELS_OF(__nv_bfloat16, "bf16");
+HALF_PANELS_TF32(32, "16", "17");
+HALF_PANELS_TF32(64, "32", "33");
+HALF_PANELS_TF32(128, "64", "65");
+HALF_PANELS_TF32(192, "96", "97");
+HALF_PANELS_TF32(256, "128", "129");
 
 #endif

@@ -22,10 +22,11 @@
 #define HALF_TIME_OF_MEMORY  4.83e-7
 #define HALF_LATENCY         0.71 /* of a stage's products, for a block alone */
 #define HALF_NARROW          20.2 /* columns: what tensor cores lose with fewer */
-#define HALF_GELU            1.60
-#define HALF_LONG            8.0 /* two such kernels, one behind the other, take longer if they overlap */
+#define HALF_CURVED          1.60 /* of results, by an activation that does not only bound */
+#define HALF_WIDE            1.50 /* of results, by 4 bytes each */
+#define HALF_LONG            8.0  /* two such kernels, one behind the other, take longer if they overlap */
 
-enum { DEPTH = 64, GROUP_ROWS = 64, LINE = 2 * DEPTH, VECTOR = 8 };
+enum { GROUP_ROWS = 64, LINE = 128 /* bytes of a stage's rows */, VECTOR = 16 /* bytes */ };
 
 typedef struct half_size {
     int groups, columns, blocks;
@@ -50,9 +51,14 @@ static double half_taps(const cuda_half_product *p)
     return p->is_windows ? (double)p->kernel[0] * p->kernel[1] : 1;
 }
 
+static double half_size_of_number(const cuda_half_product *p)
+{
+    return (double)grt_dtype_size(p->dtype);
+}
+
 static double half_steps(const cuda_half_product *p)
 {
-    return half_taps(p) * ceil_div((double)p->channels, DEPTH);
+    return half_taps(p) * ceil_div((double)p->channels * half_size_of_number(p), LINE);
 }
 
 /* Microseconds. A stage takes as long as the tensor cores need for it, and longer if a block waits for its
@@ -67,7 +73,8 @@ static double half_time(const cuda_half_product *p, const half_size *s, int spli
     const double stage = rows * columns * HALF_TIME_OF_PRODUCT * (1 + HALF_NARROW / columns),
                  alone = fmax(stage, HALF_TIME_OF_STAGE + HALF_LATENCY * stage),
                  finish = (rows * HALF_TIME_OF_RESULT + HALF_TIME_OF_COLUMN) * columns *
-                          (half_is_gelu(p->act.kind) ? HALF_GELU : 1),
+                          (half_is_bounds(p->act.kind) ? 1 : HALF_CURVED) *
+                          (p->dtype == GRT_DTYPE_FLOAT ? HALF_WIDE : 1),
                  ends = HALF_TIME_OF_TILE + finish;
     const double waiting = ceil_div(per, s->blocks) * (each * fmax(alone, together * stage) + ends),
                  busy = per * each * stage + ends + (per - 1) * finish / 2,
@@ -80,7 +87,7 @@ static double half_time(const cuda_half_product *p, const half_size *s, int spli
 static double half_memory_time(const cuda_half_product *p)
 {
     const double results = (double)p->rows * (double)p->columns;
-    return 2 *
+    return half_size_of_number(p) *
            ((double)p->rows * (double)p->channels + results * (p->has_residual ? 2 : 1) +
             (double)p->columns * (double)p->channels * half_taps(p)) *
            HALF_TIME_OF_MEMORY;
@@ -101,17 +108,19 @@ static bool half_windows_fit(const cuda_half_product *p)
 
 bool cuda_half_product_activates(const cuda_half_product *p)
 {
-    return p->act.kind == GRT_ACT_NONE || p->act.kind == GRT_ACT_RELU || p->act.kind == GRT_ACT_CLIP ||
+    return half_is_bounds(p->act.kind) || p->dtype == GRT_DTYPE_FLOAT ||
            (half_is_gelu(p->act.kind) && p->across);
 }
 
 static bool half_fits(const cuda_half_product *p)
 {
     enum { MOST = 1 << 30 };
-    return (p->dtype == GRT_DTYPE_FLOAT16 || p->dtype == GRT_DTYPE_BFLOAT16) &&
+    const int64_t vector = VECTOR / (int64_t)grt_dtype_size(p->dtype);
+    return (p->dtype == GRT_DTYPE_FLOAT16 || p->dtype == GRT_DTYPE_BFLOAT16 ||
+            (p->dtype == GRT_DTYPE_FLOAT && !p->across)) &&
            cuda_half_product_activates(p) && p->rows > 0 && p->rows < MOST && p->channels > 0 &&
-           p->channels < MOST && p->columns > 0 && p->columns < MOST && p->channels % VECTOR == 0 &&
-           p->columns % VECTOR == 0 && (double)p->rows * (double)p->columns < (double)MOST * GROUP_ROWS &&
+           p->channels < MOST && p->columns > 0 && p->columns < MOST && p->channels % vector == 0 &&
+           p->columns % vector == 0 && (double)p->rows * (double)p->columns < (double)MOST * GROUP_ROWS &&
            half_steps(p) < MOST && (!p->is_windows || half_windows_fit(p));
 }
 
@@ -120,7 +129,7 @@ static bool half_form_fits(const cuda_half_product *p, const half_size *s, int s
 {
     return (s->columns >= 64 || !p->across) &&
            (splits == 1 || (s->splits && s->columns / 8 % splits == 0 && splits <= half_steps(p) &&
-                            !half_is_gelu(p->act.kind)));
+                            half_is_bounds(p->act.kind)));
 }
 
 bool cuda_half_product_plan(cuda_half_product *p)
@@ -164,7 +173,8 @@ bool cuda_half_product_fills_better(const cuda_half_product *p)
 bool cuda_half_product_is_whole(const cuda_half_product *p)
 {
     enum { LEAST_COLUMNS = 32 };
-    const double stages = half_steps(p) * DEPTH / (half_taps(p) * (double)p->channels),
+    const double stages =
+                     half_steps(p) * LINE / half_size_of_number(p) / (half_taps(p) * (double)p->channels),
                  columns = ceil_div((double)p->columns, LEAST_COLUMNS) * LEAST_COLUMNS / (double)p->columns;
     return stages * columns <= 1.25;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A product of 16-bit matrices for half_product.h: what it is, and how it is spread over the device. */
+/* A product for half_product.h: what it is, and how it is spread over the device. */
 #ifndef GRT_BACKENDS_CUDA_HALF_PLAN_H
 #define GRT_BACKENDS_CUDA_HALF_PLAN_H
 
@@ -13,8 +13,9 @@ extern "C" {
 /* y = act(x w + bias + residual): x is [rows, channels], and y [rows, columns]; or the rows are windows of
  * images with channels last. */
 typedef struct cuda_half_product {
-    grt_dtype dtype; /* FLOAT16 or BFLOAT16; sums are float32 */
-    bool across;     /* w is [channels, columns]; else [columns, kernel[0], kernel[1], channels] */
+    grt_dtype dtype; /* FLOAT16, BFLOAT16, or FLOAT to be multiplied as TF32; sums are float32 */
+    bool across;     /* w is [channels, columns]; else [columns, kernel[0], kernel[1], channels], as always of
+                        FLOAT */
     bool is_windows; /* rows are images x out[0] x out[1] */
     int64_t rows, channels, columns;
     int32_t images, in[2], out[2], kernel[2], stride[2], dilation[2], begin[2]; /* of windows */

@@ -75,12 +75,16 @@ void cuda_half_product_bind(cuda_half_product *p)
 
 grt_status cuda_half_product_run(const cuda_half_product *p, const cuda_half_args *args, cudaStream_t stream)
 {
-    const bool is_half = p->dtype == GRT_DTYPE_FLOAT16;
-    if (((uintptr_t)args->x | (uintptr_t)args->w | (uintptr_t)args->bias | (uintptr_t)args->residual |
-         (uintptr_t)args->y) %
-            16 ||
-        !p->encode_tiled || !p->encode_im2col)
-        return is_half ? half_run_plain<__half>(p, args, stream)
-                       : half_run_plain<__nv_bfloat16>(p, args, stream);
-    return is_half ? cuda_half_run_float16(p, args, stream) : cuda_half_run_bfloat16(p, args, stream);
+    const bool is_plain = ((uintptr_t)args->x | (uintptr_t)args->w | (uintptr_t)args->bias |
+                           (uintptr_t)args->residual | (uintptr_t)args->y) %
+                              16 ||
+                          !p->encode_tiled || !p->encode_im2col;
+    switch (p->dtype) {
+    case GRT_DTYPE_FLOAT16:
+        return (is_plain ? half_run_plain<__half> : cuda_half_run_float16)(p, args, stream);
+    case GRT_DTYPE_BFLOAT16:
+        return (is_plain ? half_run_plain<__nv_bfloat16> : cuda_half_run_bfloat16)(p, args, stream);
+    default:
+        return (is_plain ? half_run_plain<float> : cuda_half_run_tf32)(p, args, stream);
+    }
 }

@@ -12,6 +12,7 @@ extern "C" {
 #endif
 
 grt_status cuda_half_run_float16(const cuda_half_product *p, const cuda_half_args *args, cudaStream_t stream);
+grt_status cuda_half_run_tf32(const cuda_half_product *p, const cuda_half_args *args, cudaStream_t stream);
 grt_status cuda_half_run_bfloat16(const cuda_half_product *p, const cuda_half_args *args,
                                   cudaStream_t stream);
 

@@ -16,7 +16,10 @@
 namespace
 {
 
-enum { HALF_DEPTH = 64 /* of a stage's sum */, HALF_ROWS = 64 /* of a warpgroup */, WARP_ROWS = 16 };
+enum { HALF_ROWS = 64 /* of a warpgroup */, WARP_ROWS = 16, PRODUCT_BYTES = 32 /* of the sum */ };
+
+/* Numbers of a stage's sum. */
+template <class T> constexpr int half_depth = PANEL_ROW / (int)sizeof(T);
 
 /* GROUPS warpgroups with 64 rows each, N columns, BLOCKS of them on a multiprocessor. */
 template <int GROUPS_OF_BLOCK, int N, int STAGES_OF_RING, int BLOCKS_OF_PROCESSOR> struct half_form {
@@ -40,11 +43,12 @@ template <int GROUPS_OF_BLOCK, int N, int STAGES_OF_RING, int BLOCKS_OF_PROCESSO
     static_assert(ROWS * N * 4 <= STAGES * (X_STAGE + W_STAGE), "");
 };
 
-template <class F> struct half_room {
+template <class T, class F> struct half_room {
+    enum { WARPS = sizeof(T) == 2 ? F::MEMBERS / 32 : 0 /* whose results go by way of `out` */ };
     char x[F::STAGES][F::X_STAGE],
         w[F::STAGES][F::W_STAGE]; /* then, of split sums, the parts that are joined */
-    char out[F::MEMBERS / 32][WARP_ROWS * PANEL_ROW];
-    char bias[F::STAGES][F::COLUMNS * 2]; /* comes with a tile's first stage */
+    char out[WARPS + 1][WARPS > 0 ? WARP_ROWS *PANEL_ROW : 16];
+    char bias[F::STAGES][F::COLUMNS * sizeof(T)]; /* comes with a tile's first stage */
     uint64_t full[F::STAGES], empty[F::STAGES];
 };
 
@@ -59,7 +63,8 @@ struct half_work {
     int stride[2], begin[2], dilation[2];
     divider by_across, by_line, by_lines;
     bool is_windows, is_constant;
-    uint32_t low, high; /* bounds, each twice */
+    uint32_t low, high; /* bounds, each twice if they have 16 bits */
+    grt_act act;
     const void *bias, *residual;
     void *y;
 };
@@ -105,16 +110,16 @@ static __device__ __forceinline__ void half_fetch_bytes(void *to, const void *fr
 }
 
 /* The steps of the sum one after the other: which tap, which channels. */
-struct half_step {
+template <class T> struct half_step {
     int tap, channel;
     __device__ __forceinline__ half_step(const half_work &work, int step)
-        : tap(step / work.per_tap), channel((step - tap * work.per_tap) * HALF_DEPTH)
+        : tap(step / work.per_tap), channel((step - tap * work.per_tap) * half_depth<T>)
     {
     }
     __device__ __forceinline__ void next(const half_work &work)
     {
-        channel += HALF_DEPTH;
-        if (channel == work.per_tap * HALF_DEPTH) {
+        channel += half_depth<T>;
+        if (channel == work.per_tap * half_depth<T>) {
             channel = 0;
             tap++;
         }
@@ -124,11 +129,11 @@ struct half_step {
 /* Weights, and a tile's bias with its first ones. */
 template <class T, class F, bool ACROSS>
 __device__ __forceinline__ void half_fetch_weights(const half_work &work, const half_maps &maps,
-                                                   half_room<F> &room, int stage, half_step at, int column,
-                                                   bool has_bias)
+                                                   half_room<T, F> &room, int stage, half_step<T> at,
+                                                   int column, bool has_bias)
 {
     uint64_t *full = &room.full[stage];
-    const uint32_t bias_bytes = has_bias ? min((int)F::COLUMNS, work.columns - column) * 2 : 0;
+    const uint32_t bias_bytes = has_bias ? min((int)F::COLUMNS, work.columns - column) * (int)sizeof(T) : 0;
     barrier_expect(full, F::X_STAGE + F::W_STAGE + bias_bytes);
     if (has_bias)
         half_fetch_bytes(room.bias[stage], (const T *)work.bias + column, bias_bytes, full);
@@ -141,14 +146,14 @@ __device__ __forceinline__ void half_fetch_weights(const half_work &work, const 
 }
 
 template <class T, class F, bool ACROSS>
-__device__ __forceinline__ void half_fetch(const half_work &work, const half_maps &maps, half_room<F> &room,
-                                           int rank, int first_tile, int tile_step)
+__device__ __forceinline__ void half_fetch(const half_work &work, const half_maps &maps,
+                                           half_room<T, F> &room, int rank, int first_tile, int tile_step)
 {
     const half_part part(work, rank);
     const bool adds_bias = work.bias && rank == 0;
     int ahead = 0;
     if (work.is_constant) { /* weights come while the kernel in front of this one still writes x */
-        half_step at(work, part.begin);
+        half_step<T> at(work, part.begin);
         ahead = min(part.end - part.begin, (int)F::STAGES);
         for (int k = 0; k < ahead; k++, at.next(work))
             half_fetch_weights<T, F, ACROSS>(work, maps, room, k, at, half_place<F>(work, first_tile).column,
@@ -161,7 +166,7 @@ __device__ __forceinline__ void half_fetch(const half_work &work, const half_map
         const int line = work.by_line(t.row), image = work.by_lines(line),
                   down = (line - image * work.lines) * work.stride[0] - work.begin[0],
                   right = (t.row - line * work.line) * work.stride[1] - work.begin[1];
-        half_step at(work, part.begin);
+        half_step<T> at(work, part.begin);
         for (int k = part.begin; k < part.end; k++, at.next(work), place.next(F::STAGES)) {
             uint64_t *full = &room.full[place.at];
             if (--ahead < 0) {
@@ -184,6 +189,7 @@ __device__ __forceinline__ void half_fetch(const half_work &work, const half_map
 /* ---- sums ---- */
 
 template <class T> struct half_pair {
+    using word_type = uint32_t;
     static __device__ __forceinline__ float2 widen(uint32_t word)
     {
         if constexpr (std::is_same<T, __half>::value)
@@ -207,6 +213,14 @@ template <class T> struct half_pair {
     }
 };
 
+template <> struct half_pair<float> {
+    using word_type = float2;
+    static __device__ __forceinline__ float2 widen(float2 word)
+    {
+        return word;
+    }
+};
+
 /* Sums begin with the bias: column i * 8 + quad * 2 and the next, of both rows of a thread. */
 template <class T, int N>
 __device__ __forceinline__ void half_begin_sums(const char *bias, float (&sum)[N / 8][4])
@@ -216,14 +230,14 @@ __device__ __forceinline__ void half_begin_sums(const char *bias, float (&sum)[N
     for (int i = 0; i < N / 8; i++) {
         float2 v = make_float2(0, 0);
         if (bias)
-            v = half_pair<T>::widen(*(const uint32_t *)(bias + i * 16 + quad * 4));
+            v = half_pair<T>::widen(((const typename half_pair<T>::word_type *)bias)[i * 4 + quad]);
         sum[i][0] = sum[i][2] = v.x;
         sum[i][1] = sum[i][3] = v.y;
     }
 }
 
 template <class T, class F, bool ACROSS>
-__device__ __forceinline__ void half_sum(half_room<F> &room, int group, int steps, bool adds_bias,
+__device__ __forceinline__ void half_sum(half_room<T, F> &room, int group, int steps, bool adds_bias,
                                          ring &place, float (&sum)[F::COLUMNS / 8][4])
 {
     const auto release = [&](int stage) {
@@ -240,10 +254,10 @@ __device__ __forceinline__ void half_sum(half_room<F> &room, int group, int step
                        w = shared_address(room.w[place.at]);
         warpgroup_begin();
 #pragma unroll
-        for (int p = 0; p < HALF_DEPTH / 16; p++)
+        for (int p = 0; p < PANEL_ROW / PRODUCT_BYTES; p++)
             half_panels<T, F::COLUMNS, ACROSS>::multiply(
-                sum, half_panel_descriptor<false>(x + p * 32),
-                half_panel_descriptor<ACROSS>(w + p * (ACROSS ? 16 * PANEL_ROW : 32)));
+                sum, half_panel_descriptor<false>(x + p * PRODUCT_BYTES),
+                half_panel_descriptor<ACROSS>(w + p * (ACROSS ? 16 * PANEL_ROW : PRODUCT_BYTES)));
         warpgroup_commit();
         warpgroup_wait<1>();
         if (k > 0)
@@ -265,6 +279,19 @@ static __device__ __forceinline__ float half_gelu(float x)
     const float u = x * fmaf(x * x, 0.0356774081f, 0.797884561f), h = 0.5f * x;
     asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(u));
     return fmaf(h, t, h);
+}
+
+/* Of float32: bounds, or any activation to a few 1e-7. */
+template <bool CURVED, int N>
+__device__ __forceinline__ void half_activate_floats(const half_work &work, float (&x)[N])
+{
+    if constexpr (CURVED) {
+        cuda_activate_all<__half>(work.act, x);
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[i] = cuda_bounded(x[i], __uint_as_float(work.low), __uint_as_float(work.high));
+    }
 }
 
 template <class T, bool GELU>
@@ -364,17 +391,73 @@ __device__ __forceinline__ void half_finish_pair(const half_work &work, int row,
         if (row + 8 * r >= work.rows || at >= work.columns)
             continue;
         if (work.residual) {
-            const float2 added = half_pair<T>::widen(*(const uint32_t *)((const T *)work.residual + to));
+            const float2 added = half_pair<T>::widen(
+                *(const typename half_pair<T>::word_type *)((const T *)work.residual + to));
             v[r][0] += added.x;
             v[r][1] += added.y;
         }
-        *(uint32_t *)((T *)work.y + to) = half_activate<T, GELU>(work, v[r][0], v[r][1]);
+        if constexpr (sizeof(T) == 4) {
+            half_activate_floats<GELU>(work, v[r]);
+            *(float2 *)((T *)work.y + to) = make_float2(v[r][0], v[r][1]);
+        } else {
+            *(uint32_t *)((T *)work.y + to) = half_activate<T, GELU>(work, v[r][0], v[r][1]);
+        }
     }
 }
 
+/* Results of 4 bytes leave as they are: lanes side by side exchange pairs, so that each has four columns of
+ * one row. */
+template <class F> struct half_float_lines {
+    enum { CHUNKS = 4 /* that a lane has residuals of at once, of 8 columns each */ };
+    const int odd = threadIdx.x & 1, line = threadIdx.x % 32 / 4 + odd * 8,
+              first = (threadIdx.x >> 1 & 1) * 4;
+
+    __device__ __forceinline__ bool find(const half_work &work, int row, int column, size_t &at) const
+    {
+        at = (size_t)(row + line) * work.columns + column + first;
+        return row + line < work.rows && column + first < work.columns;
+    }
+    __device__ __forceinline__ void read(const half_work &work, int row, int column,
+                                         float4 (&to)[CHUNKS]) const
+    {
+#pragma unroll
+        for (int i = 0; i < CHUNKS; i++) {
+            size_t at;
+            to[i] = make_float4(0, 0, 0, 0);
+            if (work.residual && find(work, row, column + i * 8, at))
+                to[i] = *(const float4 *)((const float *)work.residual + at);
+        }
+    }
+    /* By name, as the compiler makes four stores of an assignment. */
+    static __device__ __forceinline__ void store(float *to, const float (&v)[4])
+    {
+        asm volatile("st.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]),
+                     "f"(v[3])
+                     : "memory");
+    }
+    template <bool CURVED>
+    __device__ __forceinline__ void finish(const half_work &work, int row, int column, const float (*sum)[4],
+                                           const float4 (&residual)[CHUNKS]) const
+    {
+#pragma unroll
+        for (int i = 0; i < CHUNKS; i++) {
+            const float *s = sum[i];
+            const float x = __shfl_xor_sync(0xffffffffu, odd ? s[0] : s[2], 1),
+                        y = __shfl_xor_sync(0xffffffffu, odd ? s[1] : s[3], 1);
+            const float4 more = residual[i];
+            float v[4] = {(odd ? x : s[0]) + more.x, (odd ? y : s[1]) + more.y, (odd ? s[2] : x) + more.z,
+                          (odd ? s[3] : y) + more.w};
+            size_t at;
+            half_activate_floats<CURVED>(work, v);
+            if (find(work, row, column + i * 8, at))
+                store((float *)work.y + at, v);
+        }
+    }
+};
+
 /* The cluster's blocks each get the sums of some columns from all. */
 template <class T, class F, bool GELU>
-__device__ __forceinline__ void half_join(const half_work &work, half_room<F> &room, int rank, int row,
+__device__ __forceinline__ void half_join(const half_work &work, half_room<T, F> &room, int rank, int row,
                                           int column, float (&sum)[F::COLUMNS / 8][4])
 {
     enum { EIGHTS = F::COLUMNS / 8 };
@@ -409,41 +492,76 @@ __device__ __forceinline__ void half_join(const half_work &work, half_room<F> &r
     }
 }
 
+/* A tile's results, whose residuals of the first panel were read before the sum. */
+template <class T, class F, bool GELU> struct half_out {
+    const half_lines<F> lines;
+    uint4 residual[F::READS];
+
+    __device__ __forceinline__ void begin(const half_work &work, int row, int column)
+    {
+        lines.template read<T>(work, row, column, residual);
+    }
+    __device__ __forceinline__ void finish(const half_work &work, char *out, int row, int column,
+                                           float (*sum)[4], bool is_last)
+    {
+        if (work.residual) {
+            lines.put(out, residual);
+            if (!is_last)
+                begin(work, row, column + F::PANEL_COLUMNS);
+            __syncwarp();
+        }
+        half_finish<T, F, GELU>(work, out, sum);
+        __syncwarp();
+        lines.template write<T>(work, row, column, out);
+        __syncwarp();
+    }
+};
+template <class F, bool CURVED> struct half_out<float, F, CURVED> {
+    using float_lines = half_float_lines<F>;
+    const float_lines lines;
+    float4 residual[float_lines::CHUNKS];
+
+    __device__ __forceinline__ void begin(const half_work &work, int row, int column)
+    {
+        lines.read(work, row, column, residual);
+    }
+    __device__ __forceinline__ void finish(const half_work &work, char *, int row, int column,
+                                           float (*sum)[4], bool is_last)
+    {
+#pragma unroll
+        for (int i = 0; i < F::PANEL_CHUNKS; i += float_lines::CHUNKS) {
+            const int next = i + float_lines::CHUNKS;
+            lines.template finish<CURVED>(work, row, column + i * 8, sum + i, residual);
+            if (work.residual && (next < F::PANEL_CHUNKS || !is_last))
+                begin(work, row, column + next * 8);
+        }
+    }
+};
+
 template <class T, class F, bool ACROSS, bool GELU, bool SPLIT>
-__device__ __forceinline__ void half_multiply(const half_work &work, half_room<F> &room, int rank,
+__device__ __forceinline__ void half_multiply(const half_work &work, half_room<T, F> &room, int rank,
                                               int first_tile, int tile_step)
 {
-    const int group = threadIdx.x / 128, lane = threadIdx.x % 32;
+    const int group = threadIdx.x / 128, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const half_part part(work, rank);
-    const half_lines<F> lines;
-    char *out = room.out[threadIdx.x / 32];
+    char *out = room.out[sizeof(T) == 2 ? warp : 0];
     ring place = {0, 0};
     overlap_wait();
     for (int tile = first_tile; tile < work.tiles; tile += tile_step) {
         const half_place<F> t(work, tile);
-        const int row = t.row + threadIdx.x / 32 * WARP_ROWS;
+        const int row = t.row + warp * WARP_ROWS;
         float sum[F::COLUMNS / 8][4];
-        uint4 residual[F::READS];
+        half_out<T, F, GELU> results;
         if constexpr (!SPLIT)
-            lines.template read<T>(work, row, t.column, residual);
+            results.begin(work, row, t.column);
         half_sum<T, F, ACROSS>(room, group, part.end - part.begin, work.bias && rank == 0, place, sum);
         if constexpr (SPLIT) {
             half_join<T, F, GELU>(work, room, rank, row + lane / 4, t.column, sum);
         } else {
 #pragma unroll
-            for (int p = 0; p < F::PANELS; p++) {
-                const int column = t.column + p * F::PANEL_COLUMNS;
-                if (work.residual) {
-                    lines.put(out, residual);
-                    if (p + 1 < F::PANELS)
-                        lines.template read<T>(work, row, column + F::PANEL_COLUMNS, residual);
-                    __syncwarp();
-                }
-                half_finish<T, F, GELU>(work, out, sum + p * F::PANEL_CHUNKS);
-                __syncwarp();
-                lines.template write<T>(work, row, column, out);
-                __syncwarp();
-            }
+            for (int p = 0; p < F::PANELS; p++)
+                results.finish(work, out, row, t.column + p * F::PANEL_COLUMNS, sum + p * F::PANEL_CHUNKS,
+                               p + 1 == F::PANELS);
         }
     }
 }
@@ -453,7 +571,7 @@ __global__ void __launch_bounds__(F::THREADS, F::BLOCKS)
     half_kernel(const __grid_constant__ half_work work, const __grid_constant__ half_maps maps)
 {
     extern __shared__ __align__(PANEL_ALIGNMENT) char half_raw[];
-    half_room<F> &room = *(half_room<F> *)half_raw;
+    half_room<T, F> &room = *(half_room<T, F> *)half_raw;
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0), rank = SPLIT ? (int)cluster_rank() : 0,
               first_tile = SPLIT ? blockIdx.x / work.splits : blockIdx.x,
               tile_step = SPLIT ? work.tiles : gridDim.x;

@@ -10,9 +10,10 @@
 extern "C" {
 #endif
 
-/* Of 16-bit numbers with channels last. A row has the channels of its taps, then zeros up to `length`, a
- * multiple of 8. */
+/* Of numbers of 2 or 4 bytes with channels last. A row has the channels of its taps, then zeros up to
+ * `length`, whole vectors of 16 bytes. */
 typedef struct cuda_window_rows {
+    grt_dtype dtype;
     int32_t images, channels, in[2], out[2], kernel[2], stride[2], dilation[2], begin[2], length;
     bool overlaps; /* the kernel may begin before the one in front of it ends */
 } cuda_window_rows;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forms and splits of 16-bit products on Hopper. */
+/* Forms and splits of products of 16 bits and of TF32 on Hopper. */
 #include "backends/cuda/half_forms.h"
 #include "backends/cuda/half_plan.h"
 #include "tests/unit/suite.h"
@@ -62,6 +62,27 @@ START_TEST(sums_are_split)
 }
 END_TEST
 
+/* A stage has half as many numbers of the sum, weights lie along it, vectors are shorter. */
+START_TEST(tf32_fits)
+{
+    cuda_half_product p = product(512, 96, 36);
+    p.dtype = GRT_DTYPE_FLOAT;
+    ck_assert(!cuda_half_product_plan(&p)); /* across */
+    p.across = false;
+    p.act.kind = GRT_ACT_SILU;
+    ck_assert(cuda_half_product_plan(&p));
+    ck_assert(cuda_half_product_activates(&p));
+    ck_assert_int_eq(p.splits, 1); /* parts of a sum are not activated */
+    p.channels = 98;
+    ck_assert(!cuda_half_product_plan(&p)); /* no whole vectors of 16 bytes */
+    cuda_half_product narrow = product(4096, 1024, 1024), wide = product(4096, 1024, 1024);
+    narrow.across = wide.across = false;
+    wide.dtype = GRT_DTYPE_FLOAT;
+    ck_assert(cuda_half_product_plan(&narrow) && cuda_half_product_plan(&wide));
+    ck_assert(wide.time > 1.5 * narrow.time);
+}
+END_TEST
+
 /* Whatever the sizes, the form can do what is asked. */
 START_TEST(forms_fit)
 {
@@ -116,5 +137,5 @@ START_TEST(others_are_refused)
 }
 END_TEST
 
-UNIT_SUITE(test_half_plan, NULL, NULL, waves_are_full, sums_are_split, forms_fit, tiles_are_compared,
-           few_channels_leave_tiles_empty, others_are_refused)
+UNIT_SUITE(test_half_plan, NULL, NULL, waves_are_full, sums_are_split, tf32_fits, forms_fit,
+           tiles_are_compared, few_channels_leave_tiles_empty, others_are_refused)

@@ -58,7 +58,7 @@ typedef struct conv_shape {
     bool is_few_pixels, is_product; /* 1 x 1, by our own kernels */
     cuda_few_pixels few_pixels;
     cuda_pixel_product product;
-    bool is_half; /* 16-bit numbers on Hopper: by our own kernel, too */
+    bool is_half; /* 16-bit numbers and TF32 on Hopper: by our own kernel, too */
     cuda_half_conv half;
     cuda_dnn_plan *plan; /* NULL: plain kernel */
     bool patches;        /* windows that tile the image: a copy makes them pixels of a 1 x 1 convolution */
