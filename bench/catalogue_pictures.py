@@ -562,7 +562,7 @@ def intermediate_frame(torch, nn):
     def moved(x, flow):
         n, _, h, w = x.shape
         ys, xs = torch.meshgrid(torch.linspace(-1, 1, h, dtype=x.dtype, device=x.device), torch.linspace(-1, 1, w, dtype=x.dtype, device=x.device), indexing="ij")
-        at = torch.stack([xs, ys], -1)[None] + flow.permute(0, 2, 3, 1) / torch.tensor([(w - 1) / 2, (h - 1) / 2], dtype=x.dtype, device=x.device)
+        at = torch.stack([xs[None] + flow[:, 0] * (2 / (w - 1)), ys[None] + flow[:, 1] * (2 / (h - 1))], -1)
         return nn.functional.grid_sample(x, at, mode="bilinear", padding_mode="border", align_corners=True)
 
     class Net(nn.Module):
