@@ -132,8 +132,8 @@ template <class T>
 void launch_fold(const cuda_conv_products *c, const void *columns, void *y, cudaStream_t stream)
 {
     const unfold_sizes s = unfold_sizes_of(c, c->together * c->out_group * c->out[0] * c->out[1]);
-    fold_columns<T><<<cuda_blocks(s.n, UNFOLD_THREADS), UNFOLD_THREADS, 0, stream>>>(s, (const T *)columns,
-                                                                                    (T *)y);
+    fold_columns<T>
+        <<<cuda_blocks(s.n, UNFOLD_THREADS), UNFOLD_THREADS, 0, stream>>>(s, (const T *)columns, (T *)y);
 }
 
 grt_status products_fold(const cuda_conv_products *c, const void *columns, void *y, cudaStream_t stream)
@@ -205,8 +205,8 @@ grt_status cuda_conv_products_plan(cuda_device *device, const grt_op_desc *desc,
     m.batch = c->together;
     m.stride_a = group.w;
     m.stride_b = c->transposed ? group.x : column_numbers(c);
-    const int64_t bits =
-        16 | (group.w | (c->transposed ? group.x : group.y)) * c->together * (int64_t)grt_dtype_size(c->dtype);
+    const int64_t bits = 16 | (group.w | (c->transposed ? group.x : group.y)) * c->together *
+                                  (int64_t)grt_dtype_size(c->dtype);
     m.alignment = bits & -bits;
     m.workspace_cap = (size_t)(device->prop.major >= 9 ? 32 : 4) << 20;
     return cuda_lt_plan_create(device, desc, &m, trial, &c->plan);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of one image in many groups whose filters are computed in the run, as where each picture of a batch
- * has filters of its own: windows unfolded into columns, then a product for each group. Channels first. */
+/* Convolutions of one image in many groups whose filters are computed in the run, as where each picture of a
+ * batch has filters of its own: windows unfolded into columns, then a product for each group. Channels first.
+ */
 #ifndef GRT_BACKENDS_CUDA_CONV_PRODUCTS_H
 #define GRT_BACKENDS_CUDA_CONV_PRODUCTS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See fourier.h. A block has a few lines in shared memory, as Stockham's form of the fast transform has them:
- * each pass reads one copy and writes another, sorted, with one factor of the length. Roots of unity are computed
- * once a block, in double precision. */
+ * each pass reads one copy and writes another, sorted, with one factor of the length. Roots of unity are
+ * computed once a block, in double precision. */
 #include "backends/cuda/fourier.h"
 
 #include "backends/cuda/number.cuh"
@@ -22,9 +22,11 @@ __device__ __forceinline__ void add_times(float2 *sum, float2 a, float2 b)
     sum->y += a.x * b.y + a.y * b.x;
 }
 
-/* One pass with factor R over `numbers` numbers, lines of n; `before` is the product of the factors before. */
+/* One pass with factor R over `numbers` numbers, lines of n; `before` is the product of the factors before.
+ */
 template <int R>
-__device__ void fourier_pass(const float2 *from, float2 *to, const float2 *roots, int n, int numbers, int before)
+__device__ void fourier_pass(const float2 *from, float2 *to, const float2 *roots, int n, int numbers,
+                             int before)
 {
     const int part = n / R, turn = part / before;
     for (int i = (int)threadIdx.x; i < numbers / R; i += FOURIER_THREADS) {
@@ -40,7 +42,8 @@ __device__ void fourier_pass(const float2 *from, float2 *to, const float2 *roots
             y[0] = make_float2(v[0].x + v[1].x, v[0].y + v[1].y);
             y[before] = make_float2(v[0].x - v[1].x, v[0].y - v[1].y);
         } else if constexpr (R == 4) {
-            const float2 a = make_float2(v[0].x + v[2].x, v[0].y + v[2].y), b = make_float2(v[0].x - v[2].x, v[0].y - v[2].y),
+            const float2 a = make_float2(v[0].x + v[2].x, v[0].y + v[2].y),
+                         b = make_float2(v[0].x - v[2].x, v[0].y - v[2].y),
                          c = make_float2(v[1].x + v[3].x, v[1].y + v[3].y),
                          d = times(make_float2(v[1].x - v[3].x, v[1].y - v[3].y), roots[part]);
             y[0] = make_float2(a.x + c.x, a.y + c.y);
@@ -57,7 +60,7 @@ __device__ void fourier_pass(const float2 *from, float2 *to, const float2 *roots
                 y[q * before] = sum;
             }
         }
-        }
+    }
 }
 
 __device__ void fourier_pass_of(int factor, const float2 *from, float2 *to, const float2 *roots, int n,
@@ -89,8 +92,8 @@ __device__ __forceinline__ int64_t begin_of(const cuda_fourier_lines &a, int64_t
 
 /* Number k of a line's input; what is mirrored has no imaginary part where it is its own mirror. */
 template <typename S>
-__device__ __forceinline__ float2 fourier_input(const cuda_fourier &f, const S *x, const S *window, int64_t begin,
-                                                int k)
+__device__ __forceinline__ float2 fourier_input(const cuda_fourier &f, const S *x, const S *window,
+                                                int64_t begin, int k)
 {
     const bool mirror = f.mirrored && k > f.n / 2;
     const int64_t from = mirror ? f.n - k : k;
@@ -108,8 +111,8 @@ __device__ __forceinline__ float2 fourier_input(const cuda_fourier &f, const S *
 }
 
 /* Which of a block's lines and which number of it thread item i moves: neighbours in memory side by side. */
-__device__ __forceinline__ void fourier_item(const cuda_fourier_lines &a, int i, int size, int lines, int *line,
-                                             int *k)
+__device__ __forceinline__ void fourier_item(const cuda_fourier_lines &a, int i, int size, int lines,
+                                             int *line, int *k)
 {
     *line = a.step == 1 ? i / size : i % lines;
     *k = a.step == 1 ? i - *line * size : i / lines;
@@ -159,15 +162,16 @@ size_t fourier_bytes(const cuda_fourier *f)
 }
 
 template <typename S>
-grt_status fourier_launch(const cuda_fourier *f, const void *x, const void *window, void *y, cudaStream_t stream)
+grt_status fourier_launch(const cuda_fourier *f, const void *x, const void *window, void *y,
+                          cudaStream_t stream)
 {
     const size_t bytes = fourier_bytes(f);
     const int64_t blocks = (f->lines + f->together - 1) / f->together;
     if (bytes > 48 << 10)
         CUDA_TRY(cudaFuncSetAttribute((const void *)fourier_kernel<S>,
                                       cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    fourier_kernel<S><<<(unsigned)blocks, FOURIER_THREADS, bytes, stream>>>(*f, (const S *)x, (const S *)window,
-                                                                           (S *)y);
+    fourier_kernel<S>
+        <<<(unsigned)blocks, FOURIER_THREADS, bytes, stream>>>(*f, (const S *)x, (const S *)window, (S *)y);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -191,8 +195,8 @@ bool cuda_fourier_plan(cuda_fourier *f, grt_dtype dtype)
     return rest == 1;
 }
 
-grt_status cuda_fourier_run(const cuda_fourier *f, grt_dtype dtype, const void *x, const void *window, void *y,
-                            cudaStream_t stream)
+grt_status cuda_fourier_run(const cuda_fourier *f, grt_dtype dtype, const void *x, const void *window,
+                            void *y, cudaStream_t stream)
 {
     if (dtype == GRT_DTYPE_FLOAT)
         return fourier_launch<float>(f, x, window, y, stream);

@@ -12,8 +12,8 @@ extern "C" {
 
 enum { CUDA_FOURIER_FACTORS = 16 };
 
-/* Line l begins at element l / each * outer + l % each * inner, and its numbers are `step` apart; a number has
- * one or two components, the real and the imaginary part. */
+/* Line l begins at element l / each * outer + l % each * inner, and its numbers are `step` apart; a number
+ * has one or two components, the real and the imaginary part. */
 typedef struct cuda_fourier_lines {
     int64_t outer, inner, step, size; /* size: numbers of a line that there are */
     int32_t components;
@@ -31,8 +31,8 @@ typedef struct cuda_fourier {
 /* False: such transforms are not for this kernel. FLOAT, FLOAT16, BFLOAT16; sums are float32. */
 bool cuda_fourier_plan(cuda_fourier *f, grt_dtype dtype);
 /* window: n numbers of the same type that inputs are multiplied with, or NULL. */
-grt_status cuda_fourier_run(const cuda_fourier *f, grt_dtype dtype, const void *x, const void *window, void *y,
-                            cudaStream_t stream);
+grt_status cuda_fourier_run(const cuda_fourier *f, grt_dtype dtype, const void *x, const void *window,
+                            void *y, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -29,7 +29,8 @@ static bool gains(const layout *l, const ir_node *node)
     int64_t per_group, filters, group = grt_attr_int(&node->desc, "group", 1);
     const ir_value *w = ir_in(node, 1);
     const grt_dims *dims = node->graph->module->dims;
-    if (!has_constant_filters(node) || w->type.rank < 3 || !grt_dim_is_const(dims, w->type.dims[1], &per_group) ||
+    if (!has_constant_filters(node) || w->type.rank < 3 ||
+        !grt_dim_is_const(dims, w->type.dims[1], &per_group) ||
         !grt_dim_is_const(dims, w->type.dims[0], &filters))
         return false;
     if (group > 1 && per_group <= SMALL && filters / group <= SMALL)

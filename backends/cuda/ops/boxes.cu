@@ -304,8 +304,9 @@ grt_status run_plane_fold(const grt_run *r, const fold &f)
 {
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
     const int height = (int)r->out[0]->dims[2], width = (int)r->out[0]->dims[3];
-    const int kernel[2] = {(int)f.kernel[0], (int)f.kernel[1]}, stride[2] = {(int)f.strides[0], (int)f.strides[1]},
-              pad[2] = {(int)f.pads[0], (int)f.pads[1]}, steps[2] = {(int)f.steps[0], (int)f.steps[1]};
+    const int kernel[2] = {(int)f.kernel[0], (int)f.kernel[1]},
+              stride[2] = {(int)f.strides[0], (int)f.strides[1]}, pad[2] = {(int)f.pads[0], (int)f.pads[1]},
+              steps[2] = {(int)f.steps[0], (int)f.steps[1]};
     const int64_t volume = f.volume, places = f.places;
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
         const int64_t channel = i / (height * width);
@@ -316,7 +317,8 @@ grt_status run_plane_fold(const grt_run *r, const fold &f)
             for (int right = x % stride[1]; right < kernel[1] && right <= x; right += stride[1]) {
                 const int row = (y - down) / stride[0], column = (x - right) / stride[1];
                 if (row < steps[0] && column < steps[1])
-                    sum += in.get((channel * volume + down * kernel[1] + right) * places + row * steps[1] + column);
+                    sum += in.get((channel * volume + down * kernel[1] + right) * places + row * steps[1] +
+                                  column);
             }
         out.put(i, sum);
     });

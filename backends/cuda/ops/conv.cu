@@ -64,8 +64,8 @@ typedef struct conv_shape {
     cuda_half_conv half;
     cuda_conv_products products; /* of computed filters; products.plan is NULL: not so */
     cuda_dnn_plan *plan;         /* NULL: plain kernel */
-    bool patches;        /* windows that tile the image: a copy makes them pixels of a 1 x 1 convolution */
-    cuda_copy cut;       /* that copy */
+    bool patches;  /* windows that tile the image: a copy makes them pixels of a 1 x 1 convolution */
+    cuda_copy cut; /* that copy */
     bool bias, residual, act; /* what the plan includes */
     bool copy;                /* the input is padded into the workspace */
     int64_t padded[SPATIAL], n_padded;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GroupNormalization and InstanceNormalization: a group of channels of one image, over many blocks
- * (group_norm.h), a block each, or a warp each where there are many short ones. In domain graphrt, channels may be last, and an activation may follow. */
+ * (group_norm.h), a block each, or a warp each where there are many short ones. In domain graphrt, channels
+ * may be last, and an activation may follow. */
 #include "backends/cuda/activate.cuh"
 #include "backends/cuda/group_norm.h"
 #include "backends/cuda/number.cuh"
@@ -86,8 +87,8 @@ template <class T> static void launch_group(const grt_run *r, const group_shape 
 {
     enum { WARP = 32, SHORT = 512, MANY = 1024 };
     const bool by_warp = s->norm.channels * s->norm.pixels <= SHORT && s->norm.rows >= MANY;
-    auto kernel = by_warp ? s->norm.last ? group_rows<T, true, WARP> : group_rows<T, false, WARP>
-                  : s->norm.last ? group_rows<T, true, THREADS>
+    auto kernel = by_warp        ? s->norm.last ? group_rows<T, true, WARP> : group_rows<T, false, WARP>
+                         : s->norm.last ? group_rows<T, true, THREADS>
                                  : group_rows<T, false, THREADS>;
     kernel<<<cuda_blocks(s->norm.rows, by_warp ? THREADS / WARP : 1), THREADS, 0, (cudaStream_t)r->stream>>>(
         *s, (const T *)r->in[0]->data, r->in[GRT_NORM_SCALE]->data, r->in[GRT_NORM_BIAS]->data,

@@ -6,9 +6,9 @@ namespace
 {
 
 /* ---- TopK ----
- * Lines of up to 1,024 numbers of 32 bits or fewer lie in a warp's registers (warp_top_kernel). Else a block per
- * line finds the best element k times, each time among those that come after the one before.
- * Where k is large, or long lines are too few to fill the device so, lines are sorted. */
+ * Lines of up to 1,024 numbers of 32 bits or fewer lie in a warp's registers (warp_top_kernel). Else a block
+ * per line finds the best element k times, each time among those that come after the one before. Where k is
+ * large, or long lines are too few to fill the device so, lines are sorted. */
 
 enum { WARP_LINE = 1024, WARPS = CUDA_BLOCK / 32 };
 
@@ -166,8 +166,8 @@ grt_status top_by_sorting(const grt_run *r, const top_shape *s, bool least, cons
 template <typename S, int E>
 void launch_warps(const grt_run *r, const top_shape *s, bool least, const S *in, S *values, int64_t *places)
 {
-    warp_top_kernel<S, E><<<cuda_grid(s->in.n_lines, WARPS), CUDA_BLOCK, 0, cuda_stream(r)>>>(*s, least, in,
-                                                                                             values, places);
+    warp_top_kernel<S, E>
+        <<<cuda_grid(s->in.n_lines, WARPS), CUDA_BLOCK, 0, cuda_stream(r)>>>(*s, least, in, values, places);
 }
 
 template <typename S>
