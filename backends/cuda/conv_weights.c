@@ -42,7 +42,7 @@ static bool reads_turned(const grt_kernel_node *node)
 
 static bool has_filter_for_each_channel(const grt_tensor *w, bool transposed, int64_t groups)
 {
-    return !transposed && groups == w->dims[0] && w->dims[1] == 1;
+    return !transposed && groups == w->dims[0] && w->dims[1] == 1 && w->rank <= 4;
 }
 
 static grt_status conv_weights_take_packed(const grt_kernel_node *node, bool filters, cuda_conv_weights *out)

@@ -10,7 +10,6 @@
 #include "backends/cuda/conv_weights.h"
 #include "backends/cuda/copy.h"
 #include "backends/cuda/depthwise.h"
-#include "backends/cuda/depthwise_volume.h"
 #include "backends/cuda/dnn_conv.h"
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/few_channels.h"
@@ -52,8 +51,6 @@ typedef struct conv_shape {
     conv_geometry g;
     bool is_depthwise; /* by our own kernel */
     cuda_depthwise depthwise;
-    bool is_volume; /* that of three spatial dims */
-    cuda_depthwise_volume volume;
     bool is_few; /* few input channels: by our own kernel, too */
     cuda_few_channels few;
     bool is_grouped; /* with many taps: by our own kernel, too */
@@ -230,29 +227,6 @@ static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_sh
         d->begin[k] = g->begin[k + 1];
     }
     return cuda_depthwise_fits(d);
-}
-
-static bool describe_volume(const conv_state *state, grt_dtype dtype, conv_shape *s)
-{
-    const conv_geometry *g = &s->g;
-    cuda_depthwise_volume *d = &s->volume;
-    if (!state->weights.depthwise || g->in_channels != g->groups || g->out_channels != g->groups ||
-        is_plane(g))
-        return false;
-    *d = {};
-    d->dtype = dtype;
-    d->batch = g->batch;
-    d->channels = g->in_channels;
-    d->act = state->act;
-    for (int k = 0; k < SPATIAL; k++) {
-        d->in[k] = g->in[k];
-        d->out[k] = g->out[k];
-        d->kernel[k] = g->kernel[k];
-        d->stride[k] = g->stride[k];
-        d->dilation[k] = g->dilation[k];
-        d->begin[k] = g->begin[k];
-    }
-    return cuda_depthwise_volume_fits(d);
 }
 
 static bool describe_grouped(const conv_state *state, grt_dtype dtype, int multiprocessors, conv_shape *s)
@@ -536,9 +510,8 @@ static bool has_own_kernel(const grt_reshape *r, conv_shape *s)
     const grt_dtype dtype = r->in[0]->dtype;
     const int multiprocessors = ((const cuda_device *)r->device)->prop.multiProcessorCount;
     s->is_depthwise = describe_depthwise(state, dtype, s);
-    s->is_volume = !s->is_depthwise && describe_volume(state, dtype, s);
     s->is_few_pixels = !s->is_depthwise && describe_few_pixels(state, dtype, s);
-    if (s->is_depthwise || s->is_volume || s->is_few_pixels)
+    if (s->is_depthwise || s->is_few_pixels)
         return true;
     s->is_few = describe_few(r, s);
     s->is_half = !s->is_few && describe_half(r, s);
@@ -740,8 +713,6 @@ static bool run_own(const grt_run *r, const conv_shape *s)
     cudaStream_t stream = (cudaStream_t)r->stream;
     if (s->is_depthwise)
         return cuda_depthwise_run(&s->depthwise, x, state->weights.filters, bias, residual, y, stream);
-    if (s->is_volume)
-        return cuda_depthwise_volume_run(&s->volume, x, state->weights.filters, bias, residual, y, stream);
     if (s->is_windows)
         return cuda_grouped_windows_run(&s->windows, x, conv_weights_in(r), bias, residual, y, stream);
     if (s->is_few)
