@@ -19,14 +19,14 @@ int64_t taps_of(const cuda_conv_products *c)
 }
 
 /* Windows are where the result is; of transposed convolutions, where the input is. */
-const int64_t *positions(const cuda_conv_products *c)
+const int64_t *conv_positions(const cuda_conv_products *c)
 {
     return c->transposed ? c->in : c->out;
 }
 
 int64_t n_positions(const cuda_conv_products *c)
 {
-    return positions(c)[0] * positions(c)[1];
+    return conv_positions(c)[0] * conv_positions(c)[1];
 }
 
 /* Numbers in the columns of one group. */
@@ -129,7 +129,7 @@ grt_status products_unfold(const cuda_conv_products *c, const void *x, void *col
 }
 
 template <class T>
-void launch_fold(const cuda_conv_products *c, const void *columns, void *y, cudaStream_t stream)
+void products_launch_fold(const cuda_conv_products *c, const void *columns, void *y, cudaStream_t stream)
 {
     const unfold_sizes s = unfold_sizes_of(c, c->together * c->out_group * c->out[0] * c->out[1]);
     fold_columns<T>
@@ -139,11 +139,11 @@ void launch_fold(const cuda_conv_products *c, const void *columns, void *y, cuda
 grt_status products_fold(const cuda_conv_products *c, const void *columns, void *y, cudaStream_t stream)
 {
     if (c->dtype == GRT_DTYPE_FLOAT)
-        launch_fold<float>(c, columns, y, stream);
+        products_launch_fold<float>(c, columns, y, stream);
     else if (c->dtype == GRT_DTYPE_FLOAT16)
-        launch_fold<__half>(c, columns, y, stream);
+        products_launch_fold<__half>(c, columns, y, stream);
     else
-        launch_fold<__nv_bfloat16>(c, columns, y, stream);
+        products_launch_fold<__nv_bfloat16>(c, columns, y, stream);
     CUDA_LAUNCHED();
     return GRT_OK;
 }

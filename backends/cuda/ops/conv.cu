@@ -527,7 +527,10 @@ static bool has_own_kernel(const grt_reshape *r, conv_shape *s)
 static grt_status plan_by_library(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
-    if (describe_products(state, r->in[0]->dtype, s))
+    const bool is_products = describe_products(state, r->in[0]->dtype, s);
+    if (is_products && cuda_is_described(r->device))
+        return GRT_OK; /* cuBLASLt is asked on the GPU itself */
+    if (is_products)
         GRT_TRY(cuda_conv_products_plan((cuda_device *)r->device, r->desc, r->trial, &s->products));
     return s->products.plan ? GRT_OK : cuda_conv_plan(r, s);
 }
