@@ -329,6 +329,8 @@ cuda_files += backends/cuda/attention_keys_lane.cuh
 cuda_files += backends/cuda/attention_keys_join.cuh
 cuda_files += backends/cuda/attention_keys.cu
 cuda_files += backends/cuda/cluster.cuh
+cuda_files += backends/cuda/conv_products.h backends/cuda/conv_products.cu
+cuda_files += backends/cuda/fourier.h backends/cuda/fourier.cu
 # Files with wgmma, which sm_90a alone has; their kernels are chosen on such devices only.
 cuda_warpgroup_files = backends/cuda/warpgroup.cuh
 cuda_warpgroup_files += backends/cuda/bulk_copy.cuh

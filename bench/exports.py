@@ -30,6 +30,9 @@ import catalogue_more  # noqa: F401
 import catalogue_further  # noqa: F401
 import catalogue_papers  # noqa: F401
 import catalogue_steps  # noqa: F401
+import catalogue_pictures  # noqa: F401
+import catalogue_signals  # noqa: F401
+import catalogue_multimodal  # noqa: F401
 from catalogue import CATALOGUE, installed, names
 
 EXPORTERS = {"dynamo": {"dynamo": True, "external_data": False, "verbose": False}, "script": {"dynamo": False, "opset_version": 18}}

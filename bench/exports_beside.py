@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many exports on one GPU beside PyTorch's CUDA graph, in minutes: processes make models side by side and have the GPU in turns.
 
-    exports_beside.py --bundle DIR --models NAME[:BATCH,BATCH[:EXPORTER]] ... [--minutes M] [--save FILE]
+    exports_beside.py --bundle DIR --models NAME[:BATCH,BATCH[:EXPORTER]] ... [--without PASS ...] [--minutes M] [--save FILE]
 
 For each model, in a process of its own that is forked when all packages are imported: the export (bench/exports.py), plans in fp16 and TF32, then our device time (device_run.py) and that of
 PyTorch's CUDA graph (fused attention, channels last, cudnn.benchmark) right behind it, both while nobody else computes on the GPU; copies of weights and CUDA's start of others go on meanwhile.
 fp16 is the float32 export, narrowed by graphc; of steps of decoding, whose caches are inputs, the export in half.
 difference is the largest from PyTorch's float32 results on the CPU, relative to the largest of these, peer_difference that of PyTorch on the GPU. Plans that take more than --profile of the peer's
-time leave their steps' times in --work. A row a line; a table sorted by ratio at the end. --bundle names what `make bundle` made.
+time leave their steps' times in --work. --without PASS also measures plans that graphc made with --disable-pass PASS, where these are others: with, without, with, without, the least of both.
+A row a line; a table sorted by ratio at the end. --bundle names what `make bundle` made.
 """
 import argparse
 import datetime
@@ -53,9 +54,9 @@ def environment(args):
             "LD_LIBRARY_PATH": f"{args.bundle / 'lib'}:{args.cuda}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
 
 
-def compiled(args, path, precision, half=False):
-    plan = path.with_suffix(f".{precision}.grt")
-    run([args.bundle / "bin/graphc", "optimize", "--target", args.target, *([] if half else ["--precision", precision]), path, "-o", plan])
+def compiled(args, path, precision, half=False, without=None):
+    plan = path.with_suffix(f".{precision}{f'.{without}' if without else ''}.grt")
+    run([args.bundle / "bin/graphc", "optimize", "--target", args.target, *([] if half else ["--precision", precision]), *(["--disable-pass", without] if without else []), path, "-o", plan])
     return plan
 
 
@@ -65,11 +66,26 @@ def in_half(path):
         np.savez(path, **{k: a.astype(np.float16) if k.startswith("in") and a.dtype == np.float32 else a for k, a in arrays.items()})
 
 
+def timed(args, path, plan, *options):
+    return json.loads(run([sys.executable, HERE / "device_run.py", args.bundle / "lib/libgraphrt.so.1", plan, path.with_suffix(".npz"), "--seconds", args.seconds,
+                           "--lock", args.work / "turn", *options], env=environment(args)))
+
+
 def ours(args, path, plan):
     saved = plan.with_suffix(".npz")
-    report = json.loads(run([sys.executable, HERE / "device_run.py", args.bundle / "lib/libgraphrt.so.1", plan, path.with_suffix(".npz"), "--seconds", args.seconds, "--save", saved,
-                             "--lock", args.work / "turn"], env=environment(args)))
+    report = timed(args, path, plan, "--save", saved)
     return {**report, **counts(args, plan), "difference": difference(path.with_suffix(".npz"), saved)}
+
+
+def in_turns(args, path, plan, precision, half):
+    """Pass -> [with, without]: milliseconds of two turns each; nothing of passes that the plan does not owe anything to."""
+    found = {}
+    for name in args.without:
+        other = compiled(args, path, precision, half, name)
+        if counts(args, other) != counts(args, plan) or other.stat().st_size != plan.stat().st_size:
+            turns = [timed(args, path, p)["device_ms"] for p in (plan, other, plan, other)]
+            found[name] = [min(turns[::2]), min(turns[1::2])]
+    return found
 
 
 def theirs(args, path, module, inputs, channels_last):
@@ -99,12 +115,13 @@ def profile(args, path, plan):
     plan.with_suffix(".profile.json").write_text(text)
 
 
-def row_of(args, path, plan, row, module, inputs, channels_last):
+def row_of(args, path, plan, row, module, inputs, channels_last, half):
     try:
         row |= ours(args, path, plan)
     except RuntimeError as error:
         row["problem"] = str(error)[-300:]
     try:
+        row["without"] = in_turns(args, path, plan, row["precision"], half) if args.without else {}
         row |= theirs(args, path, module, inputs, channels_last)
     except Exception as error:
         row["peer_problem"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
@@ -125,16 +142,16 @@ def family(args, name, batches, exporter, give):
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     begin = time.monotonic()
-    made = []
+    made, half = [], name in HALF
     for batch in batches:
         common = {"model": name, "batch": batch, "exporter": exporter}
         try:
             path = exports.export(args.work, name, "full", batch, exporter, False)
             plans = {"tf32": (path, compiled(args, path, "tf32"))}
-            if name in HALF:
+            if half:
                 path = exports.export(args.work, name, "full", batch, exporter, True)
                 in_half(path.with_suffix(".npz"))
-            plans["fp16"] = path, compiled(args, path, "fp16", name in HALF)
+            plans["fp16"] = path, compiled(args, path, "fp16", half)
             made.append((common | {"export_s": round(time.monotonic() - begin, 1)}, plans))
         except Exception as error:
             give.put({**common, "problem": f"{type(error).__name__}: {' '.join(str(error).split())[-300:]}"})
@@ -145,7 +162,7 @@ def family(args, name, batches, exporter, give):
         for precision, (path, plan) in plans.items():
             if precision == "fp16":
                 module, inputs = module.half(), tuple(x.half() if x.is_floating_point() else x for x in inputs)
-            give.put(row_of(args, path, plan, {**common, "precision": precision}, module, inputs, channels_last))
+            give.put(row_of(args, path, plan, {**common, "precision": precision}, module, inputs, channels_last, half and precision == "fp16"))
 
 
 def parsed(text):
@@ -191,6 +208,8 @@ def show(rows):
         if "device_ms" in row:
             print(f"{row['model'][:30]:30} {row['exporter']:8} {row['precision']:4} {row['batch']:5} {row['device_ms']:9.4f} {row.get('pytorch_ms', nan):9.4f} {row.get('ratio', nan):6.2f} "
                   f"{row['steps']:5} {row.get('Attention', 0):4} {row.get('Transpose', 0):5} {nan if row['difference'] is None else row['difference']:8.1e} {row.get('peer_difference') or nan:8.1e}")
+        for name, (ours_ms, other_ms) in row.get("without", {}).items():
+            print(f"    with {name} {ours_ms:.4f}, without {other_ms:.4f}: {ours_ms / other_ms:.3f}")
         for problem in ("problem", "peer_problem"):
             if problem in row:
                 print(f"{row['model'][:30]:30} {row.get('precision', '')} {row['batch']}: {problem}: {row[problem][-160:]}")
@@ -209,6 +228,7 @@ def main():
     p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 2), help="processes at a time")
     p.add_argument("--seconds", default="0.1", help="to measure each for")
     p.add_argument("--profile", type=float, default=0.9, help="profile plans that take more than this of the peer's time")
+    p.add_argument("--without", nargs="+", default=[], metavar="PASS", help="passes to measure plans without")
     p.add_argument("--limit", type=float, default=120, help="seconds that a model may take")
     p.add_argument("--minutes", type=float, default=8, help="for all")
     p.add_argument("--save", type=Path)

@@ -59,13 +59,16 @@ bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt
     if (n <= 0 || n >= most || n_in > CUDA_POINTWISE_INPUTS)
         return false;
     const int32_t joined = join_dims(in, n_in, out, dims, bits);
-    if (joined < 0 || dims[0] % V)
+    if (joined < 0)
         return false;
+    const bool uneven = dims[0] % V != 0;
     *form = (cuda_pointwise_form){.n_in = n_in,
                                   .out_dtype = out->dtype,
                                   .dims = joined < 3 ? 3 : joined,
-                                  .n = (uint32_t)(n / V),
-                                  .inner = (uint32_t)(dims[0] / V),
+                                  .uneven = uneven,
+                                  .n = (uint32_t)((n + V - 1) / V),
+                                  .inner = (uint32_t)(uneven ? dims[0] : dims[0] / V),
+                                  .elements = (uint32_t)n,
                                   .middle = (uint32_t)dims[1],
                                   .further = {(uint32_t)dims[2], (uint32_t)dims[3]}};
     for (int32_t i = 0; i < n_in; i++) {
@@ -80,11 +83,22 @@ bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt
     return true;
 }
 
+static bool is_own(const cuda_pointwise_form *form, int32_t i)
+{
+    return form->place[i] == (1 << form->dims) - 1;
+}
+
+bool cuda_pointwise_reads_vectors(const cuda_pointwise_form *form, int32_t i)
+{
+    return form->uneven ? is_own(form, i) : form->place[i] & CUDA_PLACE_INNER;
+}
+
 void cuda_pointwise_sizes(const cuda_pointwise_form *form, cuda_pointwise_args *args)
 {
     args->n = form->n;
     args->inner = form->inner;
     args->middle = form->middle;
+    args->elements = form->elements;
     memcpy(args->further, form->further, sizeof args->further);
 }
 
@@ -115,7 +129,7 @@ void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form
         grt_text_add(key, "%s%s ", i ? "," : "", grt_dtype_name(form->in_dtype[i]));
         add_place(form, i, key);
     }
-    grt_text_add(key, ";out=%s;program=", grt_dtype_name(form->out_dtype));
+    grt_text_add(key, "%s;out=%s;program=", form->uneven ? ";uneven" : "", grt_dtype_name(form->out_dtype));
     for (size_t i = 0; i < n; i += 4)
         grt_text_add(key, "%s%s %lld %lld %lld", i ? "," : "", grt_pointwise_info((int32_t)program[i])->name,
                      (long long)program[i + 1], (long long)program[i + 2], (long long)program[i + 3]);
@@ -156,20 +170,21 @@ static const char *place_of_three(uint8_t place)
 
 static const char *const size_of_dim[] = {"a.inner", "a.middle", "a.further[0]", "a.further[1]"};
 
-/* With more dims: x0, x1, ... are where vector i lies in each. */
+/* With more dims: x0, x1, ... are where vector i lies in each; uneven: its first element. */
 static void add_coordinates(const cuda_pointwise_form *form, grt_text *s)
 {
-    if (form->dims <= 3)
+    if (form->dims <= 3 && !form->uneven)
         return;
-    grt_text_add(s, "    unsigned x%d = i;\n", form->dims - 1);
+    grt_text_add(s, form->uneven ? "    unsigned x%d = i * %d;\n" : "    unsigned x%d = i;\n", form->dims - 1,
+                 CUDA_POINTWISE_VECTOR);
     for (int32_t k = 0; k < form->dims - 1; k++)
-        grt_text_add(s, "    const unsigned x%d = x%d %% %s;\n    x%d /= %s;\n", k, form->dims - 1,
-                     size_of_dim[k], form->dims - 1, size_of_dim[k]);
+        grt_text_add(s, "    unsigned x%d = x%d %% %s;\n    x%d /= %s;\n", k, form->dims - 1, size_of_dim[k],
+                     form->dims - 1, size_of_dim[k]);
 }
 
 static void add_index(const cuda_pointwise_form *form, uint8_t place, grt_text *s)
 {
-    if (form->dims <= 3 || place == (1 << form->dims) - 1) {
+    if ((form->dims <= 3 && !form->uneven) || place == (1 << form->dims) - 1) {
         grt_text_add(s, "%s", form->dims <= 3 ? place_of_three(place) : "i");
         return;
     }
@@ -194,13 +209,69 @@ static void add_loads(const cuda_pointwise_form *form, grt_text *s)
     }
 }
 
+/* Uneven: the vector, or the elements that are left at the end. */
+static void add_own_load(const cuda_pointwise_form *form, int32_t i, grt_text *s)
+{
+    const char *pack = pack_of(form->in_dtype[i]),
+               *element = cuda_pointwise_source_element_of(form->in_dtype[i]);
+    grt_text_add(s, "    %s in%d;\n    if (whole)\n        in%d = ((const %s *)a.in[%d])[i];\n", pack, i, i,
+                 pack, i);
+    grt_text_add(s,
+                 "    for (unsigned j = 0; !whole && j < %du; j++)\n        in%d.v[j] = j < left ? ((const "
+                 "%s *)a.in[%d])[i * %d + j] : (%s)0;\n",
+                 CUDA_POINTWISE_VECTOR, i, element, i, CUDA_POINTWISE_VECTOR, element);
+}
+
+/* Uneven: x0, x1, ... become those of the next element. */
+static void add_next_coordinates(const cuda_pointwise_form *form, grt_text *s)
+{
+    for (int32_t k = 0; k < form->dims - 1; k++)
+        grt_text_add(s, "        if (++x%d == %s) {\n        x%d = 0;\n", k, size_of_dim[k], k);
+    grt_text_add(s, "        x%d++;\n", form->dims - 1);
+    for (int32_t k = 0; k < form->dims - 1; k++)
+        grt_text_add(s, "        }\n");
+}
+
+/* Uneven: element by element what is no vector and not one for all. */
+static void add_uneven_loads(const cuda_pointwise_form *form, grt_text *s)
+{
+    bool each = false;
+    for (int32_t i = 0; i < form->n_in; i++) {
+        const char *element = cuda_pointwise_source_element_of(form->in_dtype[i]);
+        if (is_own(form, i))
+            add_own_load(form, i, s);
+        else if (!form->place[i])
+            grt_text_add(s, "    const %s in%d = ((const %s *)a.in[%d])[0];\n", element, i, element, i);
+        else
+            grt_text_add(s, "    %s in%d;\n", pack_of(form->in_dtype[i]), i);
+        each |= form->place[i] && !is_own(form, i);
+    }
+    if (!each)
+        return;
+    grt_text_add(s, "#pragma unroll\n    for (unsigned j = 0; j < %du; j++) {\n", CUDA_POINTWISE_VECTOR);
+    for (int32_t i = 0; i < form->n_in; i++) {
+        const char *element = cuda_pointwise_source_element_of(form->in_dtype[i]);
+        if (!form->place[i] || is_own(form, i))
+            continue;
+        grt_text_add(s, "        in%d.v[j] = j < left ? ((const %s *)a.in[%d])[", i, element, i);
+        add_index(form, form->place[i], s);
+        grt_text_add(s, "] : (%s)0;\n", element);
+    }
+    add_next_coordinates(form, s);
+    grt_text_add(s, "    }\n");
+}
+
 /* An operand: an input, a constant, or the result of an instruction. */
 static void add_operand(const cuda_pointwise_form *form, const float *constants, int64_t n_constants,
                         int64_t operand, grt_text *s)
 {
     if (operand < form->n_in)
-        grt_text_add(s, form->place[operand] & CUDA_PLACE_INNER ? "of_%s(in%lld.v[j])" : "of_%s(in%lld)",
-                     grt_dtype_name(form->in_dtype[operand]), (long long)operand);
+        grt_text_add(
+            s,
+            (form->uneven ? form->place[operand] != CUDA_PLACE_ONE : form->place[operand] & CUDA_PLACE_INNER)
+                ? "of_%s(in%lld.v[j])"
+                : "of_%s(in%lld)",
+            grt_dtype_name(form->in_dtype[operand]), (long long)operand);
     else if (operand < form->n_in + n_constants)
         grt_text_add(s, "__int_as_float(0x%08x)", cuda_bits_of(constants[operand - form->n_in]));
     else
@@ -230,7 +301,10 @@ void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *f
     const int64_t *program = grt_attr_ints(desc, "program", &n);
     const float *constants = grt_attr_floats(desc, "constants", &n_constants);
     grt_text_add(s, "%s", cuda_generated_beginning);
-    grt_text_add(s, arguments, form->dims > 3 ? ", further[2]" : "");
+    grt_text_add(s, arguments,
+                 form->uneven     ? ", further[2], elements"
+                 : form->dims > 3 ? ", further[2]"
+                                  : "");
     grt_text_add(s,
                  "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_POINTWISE_KERNEL
                  "(const __grid_constant__ arguments a)\n{\n",
@@ -240,13 +314,27 @@ void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *f
     grt_text_add(
         s, "    const unsigned i = blockIdx.x * %du + threadIdx.x;\n    if (i >= a.n)\n        return;\n",
         CUDA_POINTWISE_BLOCK);
+    if (form->uneven)
+        grt_text_add(s,
+                     "    const unsigned left = a.elements - i * %d;\n    const bool whole = left >= %du;\n",
+                     CUDA_POINTWISE_VECTOR, CUDA_POINTWISE_VECTOR);
     add_coordinates(form, s);
-    add_loads(form, s);
+    if (form->uneven)
+        add_uneven_loads(form, s);
+    else
+        add_loads(form, s);
     grt_text_add(s, "    %s out;\n#pragma unroll\n    for (int j = 0; j < %d; j++) {\n",
                  pack_of(form->out_dtype), CUDA_POINTWISE_VECTOR);
     for (size_t i = 0; i + 4 <= n; i += 4)
         cuda_pointwise_source_add_instruction(form, program + i, (int64_t)(i / 4), constants,
                                               (int64_t)n_constants, s);
-    grt_text_add(s, "        out.v[j] = to_%s(r%zu);\n    }\n    ((%s *)a.out)[i] = out;\n}\n",
-                 grt_dtype_name(form->out_dtype), n / 4 - 1, pack_of(form->out_dtype));
+    grt_text_add(s, "        out.v[j] = to_%s(r%zu);\n    }\n%s    ((%s *)a.out)[i] = out;\n",
+                 grt_dtype_name(form->out_dtype), n / 4 - 1, form->uneven ? "    if (whole)\n    " : "",
+                 pack_of(form->out_dtype));
+    if (form->uneven)
+        grt_text_add(s,
+                     "    for (unsigned j = 0; !whole && j < left; j++)\n        ((%s *)a.out)[i * %d + j] = "
+                     "out.v[j];\n",
+                     cuda_pointwise_source_element_of(form->out_dtype), CUDA_POINTWISE_VECTOR);
+    grt_text_add(s, "}\n");
 }

@@ -3,7 +3,8 @@
  * keys, their source. Needs no GPU.
  *
  * A thread computes CUDA_POINTWISE_VECTOR neighbouring elements of the result. How inputs are read is part of
- * the code; sizes are arguments, so one kernel serves all shapes of a form. */
+ * the code; sizes are arguments, so one kernel serves all shapes of a form. Where the inner dim is no
+ * multiple of the vector, these elements may lie in several of its lines: such a form is uneven. */
 #ifndef GRT_BACKENDS_CUDA_POINTWISE_SOURCE_H
 #define GRT_BACKENDS_CUDA_POINTWISE_SOURCE_H
 
@@ -37,8 +38,11 @@ typedef struct cuda_pointwise_form {
     int32_t n_in;
     grt_dtype in_dtype[CUDA_POINTWISE_INPUTS], out_dtype;
     uint8_t place[CUDA_POINTWISE_INPUTS];
-    int32_t dims;              /* 3 or more */
-    uint32_t n, inner, middle; /* vectors in the result and in its inner dim; the middle dim */
+    int32_t dims; /* 3 or more */
+    bool uneven;
+    uint32_t n, inner,
+        middle;        /* vectors in the result and in its inner dim (uneven: elements); the middle dim */
+    uint32_t elements; /* of the result */
     uint32_t further[CUDA_POINTWISE_DIMS - 3]; /* dims behind the middle one, but the outermost */
 } cuda_pointwise_form;
 
@@ -46,12 +50,14 @@ typedef struct cuda_pointwise_form {
 typedef struct cuda_pointwise_args {
     const void *in[CUDA_POINTWISE_INPUTS];
     void *out;
-    uint32_t n, inner, middle, further[CUDA_POINTWISE_DIMS - 3];
+    uint32_t n, inner, middle, further[CUDA_POINTWISE_DIMS - 3], elements;
 } cuda_pointwise_args;
 
 /* False: no kernel is generated for such shapes. */
 bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt_tensor *out,
                             cuda_pointwise_form *form);
+/* True if input i is read by whole vectors, so that it must be aligned to one. */
+bool cuda_pointwise_reads_vectors(const cuda_pointwise_form *form, int32_t i);
 /* Sizes for a call; the caller adds the data. */
 void cuda_pointwise_sizes(const cuda_pointwise_form *form, cuda_pointwise_args *args);
 /* The parts of a key that tell the kernel from others; behind grt_device_algo_key. */

@@ -12,6 +12,13 @@ static bool all_ones(const grt_op_desc *desc, const char *name)
     return true;
 }
 
+/* Computed ones would have to be turned in each run. */
+static bool has_constant_filters(const ir_node *node)
+{
+    const ir_value *w = ir_in(node, 1);
+    return w && w->type.data;
+}
+
 /* Measured (docs/measurements/cpu-math.md): one-dimensional convolutions that are dilated or have large
  * groups, and groups that are small on one side only, are faster as they are; not so large groups with many
  * taps, and dilation with enough channels, where the target has kernels for them. */
@@ -22,7 +29,8 @@ static bool gains(const layout *l, const ir_node *node)
     int64_t per_group, filters, group = grt_attr_int(&node->desc, "group", 1);
     const ir_value *w = ir_in(node, 1);
     const grt_dims *dims = node->graph->module->dims;
-    if (!w || w->type.rank < 3 || !grt_dim_is_const(dims, w->type.dims[1], &per_group) ||
+    if (!has_constant_filters(node) || w->type.rank < 3 ||
+        !grt_dim_is_const(dims, w->type.dims[1], &per_group) ||
         !grt_dim_is_const(dims, w->type.dims[0], &filters))
         return false;
     if (group > 1 && per_group <= SMALL && filters / group <= SMALL)
@@ -96,6 +104,8 @@ bool layout_switch_form(layout *l, ir_node *node)
 {
     enum { MOST = 5 };
     ir_value *in[MOST] = {NULL};
+    if ((node->row->flags & OP_FILTERS) && !has_constant_filters(node))
+        return false;
     if ((node->row->flags & OP_FILTERS) && l->context->target->traits->transposed_last && sums_much(node) &&
         layout_switch_conv(l, node))
         return true;

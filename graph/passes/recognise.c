@@ -191,10 +191,12 @@ static bool find_gelu(pass_context *context, ir_node *node, const product *p)
     return false;
 }
 
-/* ---- normalisation over the last dim ---- */
+/* ---- normalisation over the last dim, or over channels ---- */
 
-/* Input of a mean over the last dim, with that dim kept. */
-static ir_value *mean_of(const ir_value *value)
+enum { CHANNELS = 1 };
+
+/* Input of a mean over one dim, with that dim kept. */
+static ir_value *mean_over(const ir_value *value, int32_t *out_axis)
 {
     ir_node *mean = rewrite_producer(value, "ReduceMean");
     const int64_t *axes;
@@ -203,18 +205,20 @@ static ir_value *mean_of(const ir_value *value)
         n != 1)
         return NULL;
     ir_value *x = ir_in(mean, 0);
-    return x->type.rank >= 1 && grt_axis(axes[0], x->type.rank) == x->type.rank - 1 ? x : NULL;
+    *out_axis = x->type.rank >= 1 ? (int32_t)grt_axis(axes[0], x->type.rank) : -1;
+    return *out_axis >= 0 ? x : NULL;
 }
 
-/* x, if the value is sqrt(mean(x * x) + epsilon). */
-static ir_value *root_mean_square(ir_value *value, double *out_epsilon)
+/* x, if the value is sqrt(mean(x * x) + epsilon), the mean being over one dim. */
+static ir_value *root_mean_square(ir_value *value, double *out_epsilon, int32_t *out_axis)
 {
     ir_value *sum = value ? recognise_input_of(value, "Sqrt") : NULL;
     ir_node *add = sum && ir_is_inner(sum) ? rewrite_producer(sum, "Add") : NULL;
     for (int32_t i = 0; add && i < 2; i++) {
         const ir_value *mean = ir_in(add, 1 - i);
-        ir_value *square =
-            ir_const_float(ir_in(add, i), out_epsilon) && ir_is_inner(mean) ? mean_of(mean) : NULL;
+        ir_value *square = ir_const_float(ir_in(add, i), out_epsilon) && ir_is_inner(mean)
+                               ? mean_over(mean, out_axis)
+                               : NULL;
         ir_node *mul = ir_is_inner(square) ? rewrite_producer(square, "Mul") : NULL;
         if (mul && ir_in(mul, 0) == ir_in(mul, 1))
             return ir_in(mul, 0);
@@ -223,17 +227,26 @@ static ir_value *root_mean_square(ir_value *value, double *out_epsilon)
 }
 
 /* x, if the node is x / rms(x), by division or by the reciprocal. */
-static ir_value *normalised(const ir_node *node, double *out_epsilon)
+static ir_value *normalised_over(const ir_node *node, double *out_epsilon, int32_t *out_axis)
 {
     if (rewrite_is(node, "Div") && ir_in(node, 0))
-        return root_mean_square(ir_in(node, 1), out_epsilon) == ir_in(node, 0) ? ir_in(node, 0) : NULL;
+        return root_mean_square(ir_in(node, 1), out_epsilon, out_axis) == ir_in(node, 0) ? ir_in(node, 0)
+                                                                                         : NULL;
     for (int32_t i = 0; i < 2 && rewrite_is(node, "Mul"); i++) {
         ir_value *root =
             ir_is_inner(ir_in(node, i)) ? recognise_input_of(ir_in(node, i), "Reciprocal") : NULL;
-        if (root && root_mean_square(root, out_epsilon) == ir_in(node, 1 - i))
+        if (root && root_mean_square(root, out_epsilon, out_axis) == ir_in(node, 1 - i))
             return ir_in(node, 1 - i);
     }
     return NULL;
+}
+
+/* The same over the last dim. */
+static ir_value *normalised(const ir_node *node, double *out_epsilon)
+{
+    int32_t axis;
+    ir_value *x = normalised_over(node, out_epsilon, &axis);
+    return x && axis == x->type.rank - 1 ? x : NULL;
 }
 
 static bool is_last_dim_vector(const ir_value *value, const ir_type *of)
@@ -241,12 +254,62 @@ static bool is_last_dim_vector(const ir_value *value, const ir_type *of)
     return value && value->type.rank == 1 && of->rank >= 1 && value->type.dims[0] == of->dims[of->rank - 1];
 }
 
-/* Where d is x - mean(x): x. */
-static ir_value *centred(const ir_value *d)
+/* Where d is x - mean(x), over that dim: x. */
+static ir_value *centred(const ir_value *d, int32_t axis)
 {
+    int32_t found;
     ir_node *sub = rewrite_producer(d, "Sub");
     ir_value *x = sub ? ir_in(sub, 0) : NULL;
-    return x && ir_in(sub, 1) && ir_in(sub, 1)->n_uses == 1 && mean_of(ir_in(sub, 1)) == x ? x : NULL;
+    return x && ir_in(sub, 1) && ir_in(sub, 1)->n_uses == 1 && mean_over(ir_in(sub, 1), &found) == x &&
+                   found == axis
+               ? x
+               : NULL;
+}
+
+/* A constant of one number for each channel of `of`, as a vector; NULL if the value is none. */
+static ir_value *channel_vector(const ir_value *value, const ir_type *of)
+{
+    const grt_tensor *t = value ? value->type.data : NULL;
+    const int32_t at = t ? CHANNELS - (of->rank - t->rank) : -1;
+    if (!t || at < 0 || t->dims[at] != grt_tensor_elements(t) || value->type.dims[at] != of->dims[CHANNELS])
+        return NULL;
+    grt_tensor *vector = ir_constant_create(value->graph->module, t->dtype, 1, &t->dims[at]);
+    if (!vector)
+        return NULL;
+    memcpy(vector->data, t->data, grt_tensor_bytes(t));
+    return ir_constant(value->graph, NULL, vector);
+}
+
+/* Channels become the last dim, or come back. */
+static ir_value *channels_moved(ir_node *before, ir_value *x, bool last)
+{
+    int64_t order[GRT_MAX_RANK];
+    const int32_t rank = x->type.rank;
+    for (int32_t k = 0; k < rank; k++)
+        order[k] = k == 0 ? 0 : last ? (k == rank - 1 ? CHANNELS : k + 1) : k == CHANNELS ? rank - 1 : k - 1;
+    ir_node *node = ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &x, 1);
+    if (!node)
+        return NULL;
+    ir_attr_set_ints(node, "perm", order, (size_t)rank);
+    return op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
+}
+
+/* Over the channels of images, as of models of pictures that write it out: between transposes, which `layout`
+ * and `moves` take away where convolutions have channels last, too. */
+static bool put_channel_norm(pass_context *context, ir_node *node, ir_value *x, const ir_value *scale,
+                             const ir_value *bias, double epsilon)
+{
+    ir_value *in[3] = {NULL, channel_vector(scale, &x->type), channel_vector(bias, &x->type)};
+    if (!in[1] || !in[2] || !(in[0] = channels_moved(node, x, true)))
+        return false;
+    ir_node *made = ir_node_create(node->graph, node, "", "LayerNormalization", node->desc.name, 3, in, 1);
+    if (!made)
+        return false;
+    ir_attr_set_float(made, "epsilon", (float)epsilon);
+    ir_value *back = op_infer_node(made) == GRT_OK && rewrite_supported(context, made, NULL)
+                         ? channels_moved(node, made->out[0], false)
+                         : NULL;
+    return back && recognise_put(context, node, back->producer);
 }
 
 /* (x - mean) / sqrt(var + eps) * w + b, from its Add */
@@ -259,10 +322,15 @@ static bool find_layer_norm(pass_context *context, ir_node *node)
         ir_value *bias = ir_in(node, 1 - i);
         for (int32_t k = 0; mul && k < 2; k++) {
             double epsilon;
+            int32_t axis;
             ir_value *scale = ir_in(mul, 1 - k), *unit = ir_in(mul, k);
-            ir_value *d = ir_is_inner(unit) ? normalised(unit->producer, &epsilon) : NULL;
-            ir_value *x = d && d->n_uses == 3 ? centred(d) : NULL; /* twice in its square, once divided */
-            if (!x || !is_last_dim_vector(scale, &x->type) || !is_last_dim_vector(bias, &x->type))
+            ir_value *d = ir_is_inner(unit) ? normalised_over(unit->producer, &epsilon, &axis) : NULL;
+            ir_value *x =
+                d && d->n_uses == 3 ? centred(d, axis) : NULL; /* twice in its square, once divided */
+            if (x && axis == CHANNELS && x->type.rank > 2)
+                return put_channel_norm(context, node, x, scale, bias, epsilon);
+            if (!x || axis != x->type.rank - 1 || !is_last_dim_vector(scale, &x->type) ||
+                !is_last_dim_vector(bias, &x->type))
                 continue;
             ir_node *made = ir_node_create(node->graph, node, "", "LayerNormalization", node->desc.name, 3,
                                            (ir_value *[]){x, scale, bias}, 1);
@@ -314,8 +382,8 @@ static bool find_rms_norm(pass_context *context, ir_node *node)
         if (!x || !is_last_dim_vector(scale, &x->type) ||
             scale->type.dtype != (narrows ? unit->type.dtype : x->type.dtype))
             continue;
-        ir_value *whole =
-            x->n_uses == 3 && !narrows ? centred(x) : NULL; /* twice in its square, once divided */
+        ir_value *whole = x->n_uses == 3 && !narrows ? centred(x, x->type.rank - 1)
+                                                     : NULL; /* twice in its square, once divided */
         ir_value *read = narrows ? recognise_narrowed(node, x, unit->type.dtype) : whole ? whole : x;
         ir_node *made =
             read ? ir_node_create(node->graph, node, "", whole ? "LayerNormalization" : "RMSNormalization",

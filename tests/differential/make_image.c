@@ -163,6 +163,88 @@ void make_groups(node *n)
     set_ints(n, "dilations", (int64_t[]){dilation, draw(0, 1) ? dilation : 1}, 2);
 }
 
+/* Filters that the run computes, in groups, as where each image of a batch has its own. */
+void make_computed_filters(node *n)
+{
+    n->op = draw_op();
+    const bool transposed = !strcmp(n->op, "ConvTranspose");
+    const int64_t groups = draw(1, 6), in = draw(6, 40), out = draw(1, 40), side = draw(1, 4),
+                  other = draw(1, 4), dilation = draw(1, 2), images = draw(0, 3) ? 1 : 2;
+    const int64_t w[4] = {(transposed ? in : out) * groups, transposed ? out : in, side, other};
+    n->out = draw(0, 2) ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
+    n->wide = true;
+    add_input(
+        n, n->out, 4,
+        (int64_t[]){images, in * groups, dilation * side + draw(0, 20), dilation * other + draw(0, 20)});
+    add_weights(n, w, in * side * other);
+    n->constant[1] = n->constant[2] = false;
+    set_int(n, "group", groups);
+    set_ints(n, "strides", (int64_t[]){draw(1, 3), draw(1, 3)}, 2);
+    set_ints(n, "pads",
+             (int64_t[]){draw(0, side - 1), draw(0, other - 1), draw(0, side - 1), draw(0, other - 1)}, 4);
+    set_ints(n, "dilations", (int64_t[]){dilation, draw(1, dilation)}, 2);
+}
+
+/* Three spatial dims, channels in vectors of each width: a filter a channel, or a pool. */
+void make_volumes(node *n)
+{
+    static const int64_t units[] = {8, 4, 2, 1};
+    n->op = draw_op();
+    const bool conv = !strcmp(n->op, "Conv");
+    const int64_t channels = conv ? units[draw(0, 3)] * draw(1, 9) : 8 * draw(1, 4), stride = draw(1, 2),
+                  dilation = draw(0, 2) ? 1 : 2;
+    int64_t w[5] = {channels, 1, draw(1, 3), draw(1, 3), draw(0, 1) ? 3 : draw(1, 4)},
+            x[5] = {draw(1, 2), channels};
+    n->out = draw(0, 1) ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
+    n->wide = true;
+    for (int k = 2; k < 5; k++)
+        x[k] = dilation * w[k] + draw(0, 9);
+    add_input(n, n->out, 5, x);
+    if (conv) {
+        add_input(n, n->out, 5, w);
+        n->constant[1] = true;
+        if (draw(0, 1))
+            add_input(n, n->out, 1, w);
+        n->constant[2] = true;
+        set_int(n, "group", channels);
+        n->then = draw(0, 1) ? PICK("Relu", "Sigmoid", "HardSwish", "Softplus") : NULL;
+    } else {
+        set_ints(n, "kernel_shape", w + 2, 3);
+    }
+    set_ints(n, "strides", (int64_t[]){draw(1, 2), stride, draw(0, 3) ? 1 : stride}, 3);
+    set_ints(n, "pads",
+             (int64_t[]){w[2] - 1, draw(0, w[3] - 1), draw(0, w[4] - 1), draw(0, w[2] - 1), 0, w[4] - 1}, 6);
+    set_ints(n, "dilations", (int64_t[]){1, draw(1, dilation), draw(0, 1) ? 1 : dilation}, 3);
+}
+
+/* Overlapping windows added up again. */
+void make_fold(node *n)
+{
+    const bool plane = draw(0, 3) != 0;
+    const int32_t spatial = plane ? 2 : (int32_t)draw(1, 3);
+    int64_t image[3], block[3], strides[3], dilations[3], pads[6], places = 1, volume = 1;
+    for (int32_t k = 0; k < spatial; k++) {
+        block[k] = draw(1, 4);
+        strides[k] = draw(1, 4);
+        dilations[k] = draw(0, 3) ? 1 : 2;
+        pads[k] = draw(0, 2);
+        pads[spatial + k] = draw(0, 2);
+        image[k] = dilations[k] * (block[k] - 1) + draw(1, 12);
+        places *=
+            (image[k] + pads[k] + pads[spatial + k] - dilations[k] * (block[k] - 1) - 1) / strides[k] + 1;
+        volume *= block[k];
+    }
+    n->out = draw_float();
+    add_input(n, n->out, 3, (int64_t[]){draw(1, 3), draw(1, 5) * volume, places});
+    add_list(n, image, spatial);
+    add_list(n, block, spatial);
+    set_ints(n, "strides", strides, spatial);
+    set_ints(n, "dilations", dilations, spatial);
+    set_ints(n, "pads", pads, spatial);
+    memcpy(n->attributes[n->n_attributes - 1].ints, pads, (size_t)spatial * 2 * sizeof *pads);
+    n->attributes[n->n_attributes - 1].n = 2 * spatial;
+}
+
 /* 1 x 1: of one pixel and of many, channels in whole vectors and odd ones, with what may follow inside. */
 void make_pixels(node *n)
 {

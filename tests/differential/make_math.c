@@ -157,3 +157,14 @@ void make_norm(node *n)
     add_input(n, n->out, rank - (int32_t)axis, dims + axis);
     set_int(n, "axis", axis);
 }
+
+/* Long lines, short ones, and lines whose numbers are apart. */
+void make_lp_norm(node *n)
+{
+    const int64_t dims[3] = {draw(1, 6), draw(0, 1) ? draw(1, 70) : draw(900, 2100),
+                             draw(0, 1) ? 1 : draw(1, 40)};
+    n->out = draw_float();
+    add_input(n, n->out, dims[2] == 1 ? 2 : 3, dims);
+    set_int(n, "axis", 1);
+    set_int(n, "p", draw(1, 2));
+}

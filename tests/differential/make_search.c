@@ -23,6 +23,20 @@ void make_top_k(node *n)
     n->out = n->which ? GRT_DTYPE_INT64 : n->out;
 }
 
+/* Lines that lie in registers, with numbers that are equal. */
+void make_short_top_k(node *n)
+{
+    const int64_t dims[2] = {draw(1, 40), draw(1, 1100)}, k = draw(1, dims[1] < 130 ? dims[1] : 130);
+    n->out = draw(0, 1) ? draw_float() : draw_whole();
+    add_input(n, n->out, 2, dims);
+    add_list(n, &k, 1);
+    set_int(n, "axis", -1);
+    set_int(n, "largest", draw(0, 1));
+    n->n_more = 1;
+    n->which = (int)draw(0, 1);
+    n->out = n->which ? GRT_DTYPE_INT64 : n->out;
+}
+
 void make_nms(node *n)
 {
     const int64_t batch = draw(1, 2), classes = draw(1, 4), boxes = draw(0, 5) ? draw(1, 300) : 0;

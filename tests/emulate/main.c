@@ -222,6 +222,33 @@ static void pointwise_further(void)
     }
 }
 
+/* Inner dims that are no whole vectors: an input of each place, more than three dims, a last vector that is
+ * cut. */
+static void pointwise_uneven(void)
+{
+    static const struct {
+        int32_t rank;
+        int64_t dims[3][5];
+    } cases[] = {
+        {4, {{2, 3, 5, 7}, {1, 1, 1, 7}, {2, 1, 1, 1}}},
+        {4, {{2, 3, 5, 7}, {1, 3, 1, 1}, {2, 3, 5, 1}}},
+        {4, {{2, 3, 5, 7}, {2, 1, 1, 7}, {1, 3, 5, 7}}},
+        {4, {{2, 3, 5, 7}, {1, 3, 1, 7}, {1, 1, 1, 1}}},
+        {4, {{2, 3, 5, 3}, {2, 1, 5, 1}, {1, 3, 1, 3}}},
+        {1, {{13}, {1}, {13}}},
+        {5, {{2, 1, 2, 1, 9}, {1, 3, 1, 7, 1}, {2, 3, 2, 7, 9}}},
+        {2, {{40, 25}, {40, 1}, {40, 1}}},
+    };
+    static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16};
+    const int64_t code[] = {PW_Sub, 0, 1, -1, PW_Mul, 3, 2, -1};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kernel *k = begin("uneven");
+        for (int j = 0; j < 3; j++)
+            (void)add_in(k, dtypes[i % 3], cases[i].rank, cases[i].dims[j]);
+        add_pointwise("uneven", code, 8, NULL, 0, k);
+    }
+}
+
 /* ---- rows ---- */
 
 typedef struct rows_case {
@@ -420,6 +447,7 @@ static void add_all(void)
             pointwise_function(opcode, dtypes[opcode % 3]);
     pointwise_places();
     pointwise_further();
+    pointwise_uneven();
     int turn = 0;
     for (size_t c = 0; c < sizeof rows_cases / sizeof *rows_cases; c++)
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)

@@ -16,6 +16,23 @@ START_TEST(a_conv_alone)
 }
 END_TEST
 
+/* Weights that a run computes would have to be turned in each. */
+START_TEST(computed_filters_stay)
+{
+    ir_text_check("in x f32 2,128,6\n"
+                  "in w f32 128,128,3\n"
+                  "in v f32 128,8,8\n"
+                  "const c f32 128,128,3\n"
+                  "a = graphrt::Conv x w\n"
+                  "b = ConvTranspose a v strides=2\n"
+                  "d = graphrt::Conv x c\n"
+                  "e = ConvTranspose d v strides=1\n"
+                  "out b\n"
+                  "out e\n",
+                  "layout", "Transpose graphrt::Conv ConvTranspose graphrt::Conv Transpose ConvTranspose");
+}
+END_TEST
+
 START_TEST(volumes)
 {
     ir_text_check("in x f32 1,8,6,6,6\n"
@@ -236,6 +253,7 @@ Suite *suite_test_pass_layout(void)
     Suite *suite = suite_create("pass_layout");
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, a_conv_alone);
+    tcase_add_test(tc, computed_filters_stay);
     tcase_add_test(tc, a_region);
     tcase_add_test(tc, volumes);
     tcase_add_test(tc, a_transposed_conv_alone);

@@ -4,6 +4,7 @@
 #include "tests/unit/ir_text.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 /* As ONNX Runtime saves a product with bias, and the residual behind it. */
@@ -128,6 +129,41 @@ START_TEST(layer_norm)
                   "y = Add t b\n"
                   "out y\n",
                   "recognise", "ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul LayerNormalization");
+}
+END_TEST
+
+/* Over the channels of images, with a factor and a term for each; not over rows, and not with factors of
+ * pixels. */
+START_TEST(layer_norm_of_channels)
+{
+    static const char
+        form[] = "in x f32 2,3,4,5\n"
+                 "const ax i64 1 %s\n"
+                 "const e f32 - 0.01\n"
+                 "const w f32 %s\n"
+                 "const b f32 %s\n"
+                 "m = ReduceMean x ax\n"
+                 "d = Sub x m\n"
+                 "q = Mul d d\n"
+                 "v = ReduceMean q ax\n"
+                 "a = Add v e\n"
+                 "s = Sqrt a\n"
+                 "u = Div d s\n"
+                 "t = Mul u w\n"
+                 "y = Add t b\n"
+                 "out y\n",
+        whole[] = "ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Transpose LayerNormalization Transpose",
+        none[] = "ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add";
+    const char *const cases[][4] = {{"1", "1,3,1,1", "3,1,1", whole},
+                                    {"-3", "3,1,1", "3,1,1", whole},
+                                    {"2", "1,3,1,1", "3,1,1", none},
+                                    {"1", "3,4,5", "3,1,1", none},
+                                    {"1", "3,1,1", "5", none}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, form, cases[i][0], cases[i][1], cases[i][2]);
+        ir_text_check(text, "recognise", cases[i][3]);
+    }
 }
 END_TEST
 
@@ -320,6 +356,7 @@ Suite *suite_test_pass_recognise(void)
     tcase_add_test(tc, gelu_by_tanh);
     tcase_add_test(tc, rms_norm);
     tcase_add_test(tc, layer_norm);
+    tcase_add_test(tc, layer_norm_of_channels);
     tcase_add_test(tc, layer_norm_without_bias);
     tcase_add_test(tc, group_norm);
     tcase_add_test(tc, a_factor_along_another_dim_stays);

@@ -241,7 +241,19 @@ grt_status cuda_run_roi(const grt_run *r)
 struct fold {
     int64_t dilations[GRT_MAX_RANK], strides[GRT_MAX_RANK], pads[2 * GRT_MAX_RANK];
     int64_t kernel[GRT_MAX_RANK], steps[GRT_MAX_RANK], volume, places;
+    bool is_plane; /* two dims, no dilation, sizes and pads that are small and not negative */
 };
+
+bool is_plane_fold(const fold &f, const grt_tensor *out)
+{
+    enum { MOST = 1 << 20 };
+    bool plane = out->rank == 4 && out->dims[2] * out->dims[3] <= INT32_MAX / 2;
+    for (int32_t k = 0; k < 2; k++)
+        plane = plane && f.dilations[k] == 1 && f.pads[k] >= 0 && f.pads[k] <= MOST && f.kernel[k] <= MOST &&
+                f.strides[k] >= 1 && f.strides[k] <= MOST && f.steps[k] <= INT32_MAX / 2 &&
+                out->dims[k + 2] <= INT32_MAX / 2;
+    return plane;
+}
 
 void read_list(const grt_op_desc *desc, const char *name, int64_t fallback, int64_t *out, size_t room)
 {
@@ -279,6 +291,7 @@ grt_status reshape_fold(grt_reshape *r)
                            "the input is %lldx%lld where image and block ask for %lldx%lld",
                            (long long)in->dims[1], (long long)in->dims[2], (long long)rows,
                            (long long)f.places);
+    f.is_plane = is_plane_fold(f, out);
     fold *kept;
     GRT_TRY(cuda_state(&kept));
     *kept = f;
@@ -286,10 +299,37 @@ grt_status reshape_fold(grt_reshape *r)
     return GRT_OK;
 }
 
+/* Images of two dims: of each result only the taps that reach it, which are a stride apart. */
+grt_status run_plane_fold(const grt_run *r, const fold &f)
+{
+    const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
+    const int height = (int)r->out[0]->dims[2], width = (int)r->out[0]->dims[3];
+    const int kernel[2] = {(int)f.kernel[0], (int)f.kernel[1]},
+              stride[2] = {(int)f.strides[0], (int)f.strides[1]}, pad[2] = {(int)f.pads[0], (int)f.pads[1]},
+              steps[2] = {(int)f.steps[0], (int)f.steps[1]};
+    const int64_t volume = f.volume, places = f.places;
+    return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
+        const int64_t channel = i / (height * width);
+        const int pixel = (int)(i - channel * (height * width)), y = pixel / width + pad[0],
+                  x = pixel % width + pad[1];
+        double sum = 0;
+        for (int down = y % stride[0]; down < kernel[0] && down <= y; down += stride[0])
+            for (int right = x % stride[1]; right < kernel[1] && right <= x; right += stride[1]) {
+                const int row = (y - down) / stride[0], column = (x - right) / stride[1];
+                if (row < steps[0] && column < steps[1])
+                    sum += in.get((channel * volume + down * kernel[1] + right) * places + row * steps[1] +
+                                  column);
+            }
+        out.put(i, sum);
+    });
+}
+
 grt_status run_fold(const grt_run *r)
 {
     const fold f = *(const fold *)r->shape;
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
+    if (f.is_plane)
+        return run_plane_fold(r, f);
     const cuda_dims dims = cuda_dims_of(r->out[0], 2);
     const int64_t pixels = grt_dims_product(r->out[0]->dims, 2, r->out[0]->rank);
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {

@@ -6,6 +6,7 @@
  * by a copy into the workspace. Windows, types and sizes that cuDNN refuses run on a plain kernel, one thread
  * per result. */
 #include "backends/cuda/conv_patches.h"
+#include "backends/cuda/conv_products.h"
 #include "backends/cuda/conv_weights.h"
 #include "backends/cuda/copy.h"
 #include "backends/cuda/depthwise.h"
@@ -32,6 +33,7 @@ enum { BIAS = 2, RESIDUAL = 3, SPATIAL = CUDA_DNN_SPATIAL, THREADS = 256, ALIGNM
 typedef struct conv_state {
     bool last, transposed;
     bool tf32;
+    bool computed; /* weights are no constant */
     int64_t groups;
     grt_act act;
     cuda_conv_weights weights;
@@ -60,9 +62,10 @@ typedef struct conv_shape {
     cuda_pixel_product product;
     bool is_half; /* 16-bit numbers and TF32 on Hopper: by our own kernel, too */
     cuda_half_conv half;
-    cuda_dnn_plan *plan; /* NULL: plain kernel */
-    bool patches;        /* windows that tile the image: a copy makes them pixels of a 1 x 1 convolution */
-    cuda_copy cut;       /* that copy */
+    cuda_conv_products products; /* of computed filters; products.plan is NULL: not so */
+    cuda_dnn_plan *plan;         /* NULL: plain kernel */
+    bool patches;  /* windows that tile the image: a copy makes them pixels of a 1 x 1 convolution */
+    cuda_copy cut; /* that copy */
     bool bias, residual, act; /* what the plan includes */
     bool copy;                /* the input is padded into the workspace */
     int64_t padded[SPATIAL], n_padded;
@@ -120,6 +123,7 @@ static grt_status cuda_conv_create(const grt_kernel_node *node, void **out_state
     state->last = grt_channels_last(node->desc);
     state->transposed = !strcmp(node->desc->op, "ConvTranspose");
     state->tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
+    state->computed = !node->in[1].data;
     state->groups = grt_attr_int(node->desc, "group", 1);
     begin_products(node, state);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
@@ -139,8 +143,10 @@ static grt_status cuda_conv_create(const grt_kernel_node *node, void **out_state
 static void cuda_conv_release_shape(void *data)
 {
     conv_shape *s = (conv_shape *)data;
-    if (s)
+    if (s) {
+        cuda_lt_plan_release(s->products.plan);
         cuda_dnn_plan_release(s->plan);
+    }
     free(s);
 }
 
@@ -264,6 +270,31 @@ static bool describe_windows(const conv_state *state, grt_dtype dtype, int multi
         c->begin[k] = g->begin[k + 1];
     }
     return cuda_grouped_windows_plan(c, multiprocessors);
+}
+
+/* True if computed filters of many groups are to be multiplied with unfolded windows. */
+static bool describe_products(const conv_state *state, grt_dtype dtype, conv_shape *s)
+{
+    const conv_geometry *g = &s->g;
+    cuda_conv_products *c = &s->products;
+    if (!state->computed || g->last || g->batch != 1 || !is_plane(g))
+        return false;
+    *c = {};
+    c->dtype = dtype;
+    c->tf32 = state->tf32;
+    c->transposed = g->transposed;
+    c->groups = g->groups;
+    c->in_group = g->in_channels / g->groups;
+    c->out_group = g->out_channels / g->groups;
+    for (int k = 0; k < 2; k++) {
+        c->in[k] = g->in[k + 1];
+        c->out[k] = g->out[k + 1];
+        c->kernel[k] = g->kernel[k + 1];
+        c->stride[k] = g->stride[k + 1];
+        c->dilation[k] = g->dilation[k + 1];
+        c->begin[k] = g->begin[k + 1];
+    }
+    return cuda_conv_products_fits(c);
 }
 
 /* A product of pixels and weights: 1 x 1, all channels for all. */
@@ -492,6 +523,18 @@ static bool has_own_kernel(const grt_reshape *r, conv_shape *s)
     return s->is_grouped || s->is_windows;
 }
 
+/* By a library. */
+static grt_status plan_by_library(const grt_reshape *r, conv_shape *s)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    const bool is_products = describe_products(state, r->in[0]->dtype, s);
+    if (is_products && cuda_is_described(r->device))
+        return GRT_OK; /* cuBLASLt is asked on the GPU itself */
+    if (is_products)
+        GRT_TRY(cuda_conv_products_plan((cuda_device *)r->device, r->desc, r->trial, &s->products));
+    return s->products.plan ? GRT_OK : cuda_conv_plan(r, s);
+}
+
 static grt_status cuda_conv_reshape(grt_reshape *r)
 {
     GRT_TRY(cuda_conv_check_inputs(r));
@@ -499,7 +542,7 @@ static grt_status cuda_conv_reshape(grt_reshape *r)
     if (!s)
         return grt_fail_memory(sizeof *s);
     cuda_conv_describe(r, &s->g);
-    grt_status status = s->g.n > 0 && !has_own_kernel(r, s) ? cuda_conv_plan(r, s) : GRT_OK;
+    grt_status status = s->g.n > 0 && !has_own_kernel(r, s) ? plan_by_library(r, s) : GRT_OK;
     if (status != GRT_OK) {
         cuda_conv_release_shape(s);
         return status;
@@ -511,6 +554,8 @@ static grt_status cuda_conv_reshape(grt_reshape *r)
         r->workspace_bytes = s->copy_bytes + ALIGNMENT;
     if (s->is_grouped)
         r->workspace_bytes = cuda_grouped_taps_workspace(&s->grouped);
+    if (s->products.plan)
+        r->workspace_bytes = cuda_conv_products_workspace(&s->products) + ALIGNMENT;
     if (s->plan)
         r->workspace_bytes = s->copy_bytes + cuda_dnn_plan_workspace(s->plan) + ALIGNMENT;
     r->shape = s;
@@ -695,7 +740,10 @@ static grt_status cuda_conv_run(const grt_run *r)
         CUDA_LAUNCHED();
         return GRT_OK;
     }
-    if (s->plan) {
+    if (s->products.plan) {
+        GRT_TRY(cuda_conv_products_run(&s->products, r->desc, r->in[0]->data, r->in[1]->data, r->out[0]->data,
+                                       cuda_conv_workspace(r), (cudaStream_t)r->stream));
+    } else if (s->plan) {
         GRT_TRY(run_plan(r, s));
     } else if (!s->is_grouped ||
                !cuda_grouped_taps_run(&s->grouped, r->in[0]->data, conv_weights_in(r), r->out[0]->data,

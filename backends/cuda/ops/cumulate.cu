@@ -118,8 +118,61 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
+/* A block a line of neighbours, N numbers a thread at a time. */
+template <typename S, int N>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    lp_norm_block_kernel(int64_t lines, int64_t n, bool absolute, const S *in, S *out)
+{
+    using A = typename pw_storage<S>::T;
+    struct alignas(N * sizeof(S)) pack {
+        S v[N];
+    };
+    for (int64_t l = blockIdx.x; l < lines; l += gridDim.x) {
+        const pack *from = (const pack *)(in + l * n);
+        pack *to = (pack *)(out + l * n);
+        A sum = 0;
+        for (int64_t i = threadIdx.x; i < n / N; i += CUDA_BLOCK) {
+            const pack x = from[i];
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                const A v = pw_widen<S>(x.v[k]);
+                sum += absolute ? fabs(v) : v * v;
+            }
+        }
+        const A whole = (A)cuda_block_sum((double)sum), norm = absolute ? whole : sqrt(whole);
+        for (int64_t i = threadIdx.x; i < n / N; i += CUDA_BLOCK) {
+            pack x = from[i];
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                x.v[k] = pw_narrow<S>(norm == 0 ? A(0) : (A)(pw_widen<S>(x.v[k]) / norm));
+            to[i] = x;
+        }
+        __syncthreads();
+    }
+}
+
+/* Long lines: a warp would have too much of one. */
+template <typename S> bool lp_norm_by_block(const grt_run *r, const cuda_lines &s, bool absolute)
+{
+    enum { LONG = 1024, N = 16 / sizeof(S) };
+    const S *in = (const S *)r->in[0]->data;
+    S *out = (S *)r->out[0]->data;
+    if (s.inner != 1 || s.n < LONG)
+        return false;
+    const unsigned blocks = (unsigned)(s.n_lines < 65536 ? s.n_lines : 65536);
+    if (s.n % N == 0 && cuda_is_vector(in) && cuda_is_vector(out))
+        lp_norm_block_kernel<S, N>
+            <<<blocks, CUDA_BLOCK, 0, cuda_stream(r)>>>(s.n_lines, s.n, absolute, in, out);
+    else
+        lp_norm_block_kernel<S, 1>
+            <<<blocks, CUDA_BLOCK, 0, cuda_stream(r)>>>(s.n_lines, s.n, absolute, in, out);
+    return true;
+}
+
 template <typename S> void cuda_lp_norm_launch(const grt_run *r, const cuda_lines &s, bool absolute)
 {
+    if (lp_norm_by_block<S>(r, s, absolute))
+        return;
     const bool by_warp = cuda_lines_by_warp(s);
     lp_norm_kernel<S>
         <<<cuda_grid(s.n_lines, by_warp ? CUDA_BLOCK / 32 : CUDA_BLOCK), CUDA_BLOCK, 0, cuda_stream(r)>>>(

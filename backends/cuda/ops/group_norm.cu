@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GroupNormalization and InstanceNormalization: a group of channels of one image, over many blocks
- * (group_norm.h) or a block each. In domain graphrt, channels may be last, and an activation may follow. */
+ * (group_norm.h), a block each, or a warp each where there are many short ones. In domain graphrt, channels
+ * may be last, and an activation may follow. */
 #include "backends/cuda/activate.cuh"
 #include "backends/cuda/group_norm.h"
 #include "backends/cuda/number.cuh"
@@ -17,28 +18,32 @@ typedef struct group_shape {
     cuda_group_norm shares;
 } group_shape;
 
-template <class T, bool LAST>
+/* WIDTH threads a group. */
+template <class T, bool LAST, int WIDTH>
 __global__ void __launch_bounds__(THREADS)
     group_rows(group_shape shape, const T *x, const void *scale, const void *bias, T *y)
 {
     const grt_group_norm &s = shape.norm;
     using W = typename cuda_wide<T>::type;
+    enum { GROUPS = THREADS / WIDTH };
     const int64_t n = s.channels * s.pixels;
-    for (int64_t row = blockIdx.x; row < s.rows; row += gridDim.x) {
+    const int thread = threadIdx.x % WIDTH;
+    for (int64_t row = (int64_t)blockIdx.x * GROUPS + threadIdx.x / WIDTH; row < s.rows;
+         row += (int64_t)gridDim.x * GROUPS) {
         const int64_t first = row % s.groups * s.channels, all = s.groups * s.channels;
         const int64_t begin = LAST ? row / s.groups * s.pixels * all + first : row * n;
         auto at = [&](int64_t i) { return begin + (LAST ? i / s.channels * all + i % s.channels : i); };
         W mean = 0, squares = 0;
-        for (int64_t i = threadIdx.x; i < n; i += THREADS)
+        for (int64_t i = thread; i < n; i += WIDTH)
             mean += cuda_widen(x[at(i)]);
-        mean = cuda_row_reduce<THREADS, cuda_sum, W>(mean, 0) / (W)n;
-        for (int64_t i = threadIdx.x; i < n; i += THREADS) {
+        mean = cuda_row_reduce<WIDTH, cuda_sum, W>(mean, 0) / (W)n;
+        for (int64_t i = thread; i < n; i += WIDTH) {
             const W d = cuda_widen(x[at(i)]) - mean;
             squares += d * d;
         }
-        squares = cuda_row_reduce<THREADS, cuda_sum, W>(squares, 0);
+        squares = cuda_row_reduce<WIDTH, cuda_sum, W>(squares, 0);
         const W inverse = 1 / sqrt(squares / (W)n + (W)s.epsilon);
-        for (int64_t i = threadIdx.x; i < n; i += THREADS) {
+        for (int64_t i = thread; i < n; i += WIDTH) {
             const int64_t channel = first + (LAST ? i % s.channels : i / s.pixels);
             const W v = (cuda_widen(x[at(i)]) - mean) * inverse;
             const W scaled = v * cuda_load<W>(scale, shape.scale_dtype, channel) +
@@ -80,8 +85,12 @@ static grt_status cuda_group_norm_reshape(grt_reshape *r)
 
 template <class T> static void launch_group(const grt_run *r, const group_shape *s)
 {
-    auto kernel = s->norm.last ? group_rows<T, true> : group_rows<T, false>;
-    kernel<<<cuda_blocks(s->norm.rows, 1), THREADS, 0, (cudaStream_t)r->stream>>>(
+    enum { WARP = 32, SHORT = 512, MANY = 1024 };
+    const bool by_warp = s->norm.channels * s->norm.pixels <= SHORT && s->norm.rows >= MANY;
+    auto kernel = by_warp        ? s->norm.last ? group_rows<T, true, WARP> : group_rows<T, false, WARP>
+                         : s->norm.last ? group_rows<T, true, THREADS>
+                                 : group_rows<T, false, THREADS>;
+    kernel<<<cuda_blocks(s->norm.rows, by_warp ? THREADS / WARP : 1), THREADS, 0, (cudaStream_t)r->stream>>>(
         *s, (const T *)r->in[0]->data, r->in[GRT_NORM_SCALE]->data, r->in[GRT_NORM_BIAS]->data,
         (T *)r->out[0]->data);
 }

@@ -352,7 +352,8 @@ grt_status cuda_pointwise_group_reshape(grt_reshape *r)
         free(sh);
         return status;
     }
-    sh->fast = sh->formed && sh->form.dims <= 3 && ((const program *)r->state)->n_registers <= FAST_KEPT;
+    sh->fast = sh->formed && !sh->form.uneven && sh->form.dims <= 3 &&
+               ((const program *)r->state)->n_registers <= FAST_KEPT;
     if (sh->fast)
         plan_fast(sh->form, &sh->plan);
     cuda_walk_broadcast(&sh->walk, r->out[0], r->n_in, r->in);
@@ -387,7 +388,7 @@ bool is_aligned(const shape *sh, const operands &o)
 {
     bool aligned = cuda_aligned(o.out, FAST_VECTOR * grt_dtype_size(sh->form.out_dtype));
     for (int32_t k = 0; k < sh->form.n_in; k++)
-        aligned = aligned && (!(sh->form.place[k] & CUDA_PLACE_INNER) ||
+        aligned = aligned && (!cuda_pointwise_reads_vectors(&sh->form, k) ||
                               cuda_aligned(o.in[k], FAST_VECTOR * grt_dtype_size(sh->form.in_dtype[k])));
     return aligned;
 }

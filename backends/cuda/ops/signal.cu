@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DFT, STFT, window functions, MelWeightMatrix. */
+/* DFT, STFT, window functions, MelWeightMatrix. Transforms that fourier.h does not take are sums. */
 #include "backends/cuda/each.cuh"
+#include "backends/cuda/fourier.h"
 
 namespace
 {
@@ -8,7 +9,21 @@ namespace
 struct transform {
     int64_t n, size, inner, components, out_size, out_components;
     bool inverse, mirrored; /* mirrored: half of the spectrum is given */
+    bool is_fast;
+    cuda_fourier fast;
 };
+
+bool plan_dft(transform *t, const grt_tensor *x, int64_t outer)
+{
+    t->fast = {t->n,
+               outer * t->inner,
+               t->inner,
+               {t->size * t->inner, 1, t->inner, t->size, (int32_t)t->components},
+               {t->out_size * t->inner, 1, t->inner, t->out_size, (int32_t)t->out_components},
+               t->inverse,
+               t->mirrored};
+    return cuda_fourier_plan(&t->fast, x->dtype);
+}
 
 grt_status reshape_dft(grt_reshape *r)
 {
@@ -38,6 +53,7 @@ grt_status reshape_dft(grt_reshape *r)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "a transform of length %lld does not fit the output's %lld", (long long)t.n,
                            (long long)t.out_size);
+    t.is_fast = plan_dft(&t, x, grt_dims_product(x->dims, 0, (int32_t)axis));
     transform *kept;
     GRT_TRY(cuda_state(&kept));
     *kept = t;
@@ -49,6 +65,8 @@ grt_status run_dft(const grt_run *r)
 {
     const transform t = *(const transform *)r->shape;
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
+    if (t.is_fast)
+        return cuda_fourier_run(&t.fast, in.dtype, in.data, NULL, out.data, cuda_stream(r));
     return cuda_each(r, grt_tensor_elements(r->out[0]) / t.out_components, [=] __device__(int64_t i) {
         int64_t at = i % t.inner, m = i / t.inner % t.out_size, outer = i / t.inner / t.out_size;
         double real = 0, imaginary = 0;
@@ -74,7 +92,19 @@ grt_status run_dft(const grt_run *r)
 
 struct frames {
     int64_t n, step, length, components, count, bins;
+    bool is_fast;
+    cuda_fourier fast;
 };
+
+bool plan_stft(frames *f, const grt_tensor *x, const grt_tensor *window)
+{
+    f->fast = {f->n,
+               x->dims[0] * f->count,
+               f->count,
+               {f->length, f->step, 1, f->n, (int32_t)f->components},
+               {f->count * f->bins, f->bins, 1, f->bins, 2}};
+    return (!window || window->dtype == x->dtype) && cuda_fourier_plan(&f->fast, x->dtype);
+}
 
 grt_status reshape_stft(grt_reshape *r)
 {
@@ -100,7 +130,8 @@ grt_status reshape_stft(grt_reshape *r)
     frames *f;
     GRT_TRY(cuda_state(&f));
     *f = {n, step, x->dims[1], x->rank == 3 ? x->dims[2] : 1, y->dims[1], bins};
-    r->workspace_bytes = 2 * (size_t)n * sizeof(double);
+    f->is_fast = plan_stft(f, x, window);
+    r->workspace_bytes = f->is_fast ? 0 : 2 * (size_t)n * sizeof(double);
     r->shape = f;
     return GRT_OK;
 }
@@ -109,6 +140,8 @@ grt_status run_stft(const grt_run *r)
 {
     const frames f = *(const frames *)r->shape;
     const cuda_any in = cuda_any_in(r, 0), window = cuda_any_in(r, 2), out = cuda_any_out(r, 0);
+    if (f.is_fast)
+        return cuda_fourier_run(&f.fast, in.dtype, in.data, window.data, out.data, cuda_stream(r));
     double *turns = (double *)r->workspace;
     GRT_TRY(cuda_each(r, f.n, [=] __device__(int64_t k) {
         sincospi(-2.0 * (double)k / (double)f.n, turns + 2 * k + 1, turns + 2 * k);

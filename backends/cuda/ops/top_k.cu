@@ -6,8 +6,11 @@ namespace
 {
 
 /* ---- TopK ----
- * A block per line finds the best element k times, each time among those that come after the one before.
- * Where k is large, or long lines are too few to fill the device so, lines are sorted. */
+ * Lines of up to 1,024 numbers of 32 bits or fewer lie in a warp's registers (warp_top_kernel). Else a block
+ * per line finds the best element k times, each time among those that come after the one before. Where k is
+ * large, or long lines are too few to fill the device so, lines are sorted. */
+
+enum { WARP_LINE = 1024, WARPS = CUDA_BLOCK / 32 };
 
 struct top_shape {
     cuda_lines in;
@@ -57,6 +60,68 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
+/* The order of numbers of 32 bits or fewer, and of equal ones the first, in one word; 0 is less than all. */
+template <typename S> __device__ __forceinline__ uint64_t top_word(S x, bool least, int at)
+{
+    typename pw_storage<S>::T v = pw_widen<S>(x);
+    typedef decltype(v) T;
+    uint32_t key;
+    if constexpr (std::is_floating_point<T>::value) {
+        const uint32_t bits = __float_as_uint(v == 0 ? 0.0f : (float)v);
+        key = v != v ? UINT32_MAX : bits >> 31 ? ~bits : bits | UINT32_C(1) << 31;
+    } else if constexpr (std::is_signed<T>::value) {
+        key = (uint32_t)(int32_t)v ^ UINT32_C(1) << 31;
+    } else {
+        key = (uint32_t)v;
+    }
+    return (uint64_t)(least ? ~key : key) << 32 | (uint32_t)~at;
+}
+
+__device__ __forceinline__ uint64_t greatest_of_warp(uint64_t a)
+{
+    for (int lane = 16; lane; lane /= 2) {
+        const uint64_t b = __shfl_xor_sync(0xffffffffu, (unsigned long long)a, lane);
+        a = b > a ? b : a;
+    }
+    return a;
+}
+
+/* A warp a line, E numbers a lane. Each lane knows the best that it has left. */
+template <typename S, int E>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    warp_top_kernel(top_shape s, bool least, const S *in, S *values, int64_t *places)
+{
+    const int lane = threadIdx.x % 32, n = (int)s.in.n;
+    for (int64_t l = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32; l < s.in.n_lines;
+         l += (int64_t)gridDim.x * WARPS) {
+        const S *line = in + cuda_line_base(s.in, l, n);
+        const int64_t to = cuda_line_base(s.in, l, s.k);
+        uint64_t word[E], own = 0;
+#pragma unroll
+        for (int e = 0; e < E; e++) {
+            const int at = e * 32 + lane;
+            word[e] = at < n ? top_word<S>(line[at * s.in.inner], least, at) : 0;
+            own = word[e] > own ? word[e] : own;
+        }
+        for (int64_t j = 0; j < s.k; j++) {
+            const uint64_t best = greatest_of_warp(own);
+            const int at = (int)~(uint32_t)best;
+            if (lane == 0 && values)
+                values[to + j * s.in.inner] = line[at * s.in.inner];
+            if (lane == 0 && places)
+                places[to + j * s.in.inner] = at;
+            if (own == best) {
+                own = 0;
+#pragma unroll
+                for (int e = 0; e < E; e++) {
+                    word[e] = word[e] == best ? 0 : word[e];
+                    own = word[e] > own ? word[e] : own;
+                }
+            }
+        }
+    }
+}
+
 /* Keys of the lines one after another; the best come first when they are sorted. */
 template <typename S>
 __global__ void __launch_bounds__(CUDA_BLOCK)
@@ -98,9 +163,35 @@ grt_status top_by_sorting(const grt_run *r, const top_shape *s, bool least, cons
     return GRT_OK;
 }
 
+template <typename S, int E>
+void launch_warps(const grt_run *r, const top_shape *s, bool least, const S *in, S *values, int64_t *places)
+{
+    warp_top_kernel<S, E>
+        <<<cuda_grid(s->in.n_lines, WARPS), CUDA_BLOCK, 0, cuda_stream(r)>>>(*s, least, in, values, places);
+}
+
+template <typename S>
+grt_status top_by_warps(const grt_run *r, const top_shape *s, bool least, const S *in, S *values,
+                        int64_t *places)
+{
+    if (s->in.n <= 128)
+        launch_warps<S, 4>(r, s, least, in, values, places);
+    else if (s->in.n <= 512)
+        launch_warps<S, 16>(r, s, least, in, values, places);
+    else
+        launch_warps<S, WARP_LINE / 32>(r, s, least, in, values, places);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
 template <typename S> grt_status top(const grt_run *r)
 {
     const top_shape *s = (const top_shape *)r->shape;
+    if constexpr (sizeof(S) <= sizeof(uint32_t))
+        if (s->in.n <= WARP_LINE && !s->sorts)
+            return top_by_warps<S>(r, s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data,
+                                   r->out[0] ? (S *)r->out[0]->data : NULL,
+                                   r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL);
     if (s->sorts)
         return top_by_sorting<S>(r, s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data,
                                  r->out[0] ? (S *)r->out[0]->data : NULL,

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Discrete Fourier transforms of many lines by fast transforms in shared memory: lengths up to 8,192 whose
+ * prime factors are small. */
+#ifndef GRT_BACKENDS_CUDA_FOURIER_H
+#define GRT_BACKENDS_CUDA_FOURIER_H
+
+#include "backends/cuda/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CUDA_FOURIER_FACTORS = 16 };
+
+/* Line l begins at element l / each * outer + l % each * inner, and its numbers are `step` apart; a number
+ * has one or two components, the real and the imaginary part. */
+typedef struct cuda_fourier_lines {
+    int64_t outer, inner, step, size; /* size: numbers of a line that there are */
+    int32_t components;
+} cuda_fourier_lines;
+
+typedef struct cuda_fourier {
+    int64_t n, lines, each; /* n: the length of the transform; missing inputs are zeros */
+    cuda_fourier_lines in, out;
+    bool inverse;  /* divided by n */
+    bool mirrored; /* half of a spectrum is given, that of real numbers */
+    /* Set by cuda_fourier_plan. */
+    int32_t factors[CUDA_FOURIER_FACTORS], n_factors, together; /* lines of a block */
+} cuda_fourier;
+
+/* False: such transforms are not for this kernel. FLOAT, FLOAT16, BFLOAT16; sums are float32. */
+bool cuda_fourier_plan(cuda_fourier *f, grt_dtype dtype);
+/* window: n numbers of the same type that inputs are multiplied with, or NULL. */
+grt_status cuda_fourier_run(const cuda_fourier *f, grt_dtype dtype, const void *x, const void *window,
+                            void *y, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
