@@ -54,10 +54,16 @@ cpu_rnn_bytes cpu_rnn_bytes_of(const grt_tensor *weights, const grt_tensor *scal
     };
 }
 
-uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n, bool is_signed)
+/* As cpu_rnn_bytes_pack packs them. */
+static bool init_packed(int64_t k, int64_t n, bool is_signed, bool many, grt_qgemm_b *out)
+{
+    return grt_qgemm_b_init(many ? NULL : grt_qgemm_kernel_of_few(), k, n, is_signed, out);
+}
+
+uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n, bool is_signed, bool many)
 {
     grt_qgemm_b b;
-    if (!grt_qgemm_b_init(grt_qgemm_kernel_of_few(), k, n, is_signed, &b))
+    if (!init_packed(k, n, is_signed, many, &b))
         return NULL;
     uint8_t *packed = aligned_alloc(64, ((size_t)b.bytes + 64) & ~(size_t)63);
     if (packed)
@@ -263,11 +269,88 @@ static void rnn_bytes_run_rows(const cpu_rnn_bytes *b, int rows, const float *a,
         multiply_packed(b, rows, own, t->rows, own_columns, backwards, bias, c);
 }
 
-void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, const float *bias, float *c,
-                       void *scratch, int threads)
+/* ---- many rows ---- */
+
+/* Rows of floats to be rounded in one range. */
+typedef struct rounding {
+    const float *a;
+    int64_t k;
+    range range;
+} rounding;
+
+static void fill_rounded(const void *user, int64_t row, int64_t rows, uint8_t *out, int64_t ld)
+{
+    const rounding *r = user;
+    for (int64_t i = 0; i < rows; i++)
+        cpu_quantise_bytes(r->a + (row + i) * r->k, r->k, r->range.scale, (int32_t)r->range.zero, false,
+                           out + i * ld);
+}
+
+static bool rnn_bytes_run_layout(int64_t n, size_t product, cpu_layout *layout, size_t at[5])
+{
+    *layout = (cpu_layout){0};
+    for (int i = 0; i < 4; i++)
+        at[i] = cpu_layout_add(layout, grt_qgemm_padded(n), sizeof(float));
+    at[4] = cpu_layout_add(layout, product <= INT64_MAX ? (int64_t)product : -1, 1);
+    return !layout->overflow;
+}
+
+static grt_qgemm product_of_many(const grt_qgemm_b *b, int64_t m)
+{
+    return (grt_qgemm){.m = m, .fill = fill_rounded, .b = b, .finish.y_dtype = GRT_DTYPE_FLOAT, .ldy = b->n};
+}
+
+bool cpu_rnn_bytes_run_scratch(int64_t m, int64_t k, int64_t n, int threads, size_t *out_bytes)
+{
+    grt_qgemm_b b;
+    cpu_layout layout;
+    size_t product, at[5], few;
+    if (!init_packed(k, n, false, true, &b) || !cpu_rnn_bytes_scratch(k, n, threads, &few))
+        return false;
+    const grt_qgemm g = product_of_many(&b, m);
+    if (!grt_qgemm_scratch_bytes(&g, threads, &product) || !rnn_bytes_run_layout(n, product, &layout, at))
+        return false;
+    *out_bytes = layout.bytes > few ? layout.bytes : few;
+    return true;
+}
+
+static void run_many(const cpu_rnn_bytes *b, int64_t m, const float *a, range all, const float *bias,
+                     float *c, void *scratch, int threads)
+{
+    grt_qgemm_b packed;
+    cpu_layout layout;
+    size_t at[5];
+    if (!init_packed(b->k, b->n, b->is_signed, true, &packed) || !rnn_bytes_run_layout(b->n, 0, &layout, at))
+        return; /* cpu_rnn_bytes_run_scratch has refused such sizes */
+    const rounding rows = {a, b->k, all};
+    const grt_qgemm_params params = {.a_zero = (int32_t)all.zero,
+                                     .a_scale = all.scale,
+                                     .b_zero = b->zero,
+                                     .b_zero_each = b->zero_each,
+                                     .b_scale = b->scale,
+                                     .b_scale_each = b->scale_each,
+                                     .bias = bias,
+                                     .y_scale = 1.0f};
+    const grt_qgemm_columns made = {cpu_workspace_at(scratch, at[0]), cpu_workspace_at(scratch, at[1]),
+                                    cpu_workspace_at(scratch, at[2]), cpu_workspace_at(scratch, at[3])};
+    grt_qgemm g = product_of_many(&packed, m);
+    g.user = &rows;
+    g.packed = b->packed;
+    g.y = c;
+    grt_qgemm_set_columns(&packed, b->packed, &params, &made);
+    grt_qgemm_use_columns(&packed, &params, &made, &g.finish);
+    grt_qgemm_run(&g, cpu_workspace_at(scratch, at[4]), threads);
+}
+
+void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, int64_t ranged, const float *a, const float *bias,
+                       float *c, void *scratch, int threads)
 {
     const int64_t k = b->k, n = b->n;
-    const range all = find_range(a, m * k);
+    const range all = find_range(a, ranged * k);
+    if (b->packed && b->many) {
+        run_many(b, m, a, all, bias, c, scratch, threads);
+        return;
+    }
 #pragma omp parallel for num_threads(threads) if (m > ROWS && m * n * k > PARALLEL_WORK)
     for (int64_t row = 0; row < m; row += ROWS) {
         const int rows = m - row < ROWS ? (int)(m - row) : ROWS;
@@ -277,6 +360,8 @@ void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, const 
                            &own);
     }
 }
+
+/* ---- columns ---- */
 
 void cpu_rnn_bytes_run_columns(const cpu_rnn_bytes *b, int64_t m, const float *a, cpu_rnn_columns own_columns,
                                float *c, void *scratch, int thread)

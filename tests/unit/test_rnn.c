@@ -282,7 +282,7 @@ END_TEST
 enum {
     BYTES_HIDDEN = 200,
     BYTES_STEPS = 4,
-    BYTES_INPUT = 7,
+    BYTES_INPUT = 45,
     BYTES_COLUMNS = 4 * BYTES_HIDDEN,
     BYTES_Y = 2 * BYTES_STEPS * WIDE_BATCH * BYTES_HIDDEN
 };
@@ -292,58 +292,105 @@ typedef struct byte_weights {
     uint8_t w[2 * BYTES_INPUT * BYTES_COLUMNS], r[2 * BYTES_HIDDEN * BYTES_COLUMNS], zero[2 * BYTES_COLUMNS];
 } byte_weights;
 
-static void run_bytes(const byte_weights *w, int64_t directions, grt_dtype dtype, bool each, bool constant,
-                      int32_t threads, float *y)
+typedef struct byte_layer {
+    int64_t directions, steps;
+    const int32_t *lengths; /* NULL: all steps */
+    grt_dtype dtype;
+    bool each, constant; /* scales and zero points by column; weights */
+} byte_layer;
+
+static size_t bytes_y(const byte_layer *l)
 {
-    const int64_t x[] = {BYTES_STEPS, WIDE_BATCH, BYTES_INPUT},
-                  ws[] = {directions, BYTES_INPUT, BYTES_COLUMNS},
+    return (size_t)(l->directions * l->steps * WIDE_BATCH * BYTES_HIDDEN) * sizeof(float);
+}
+
+static void run_bytes(const byte_weights *w, const byte_layer *l, int32_t threads, float *y)
+{
+    const int64_t directions = l->directions, batch = WIDE_BATCH;
+    const int64_t x[] = {l->steps, batch, BYTES_INPUT}, ws[] = {directions, BYTES_INPUT, BYTES_COLUMNS},
                   rs[] = {directions, BYTES_HIDDEN, BYTES_COLUMNS}, bs[] = {directions, 2 * BYTES_COLUMNS},
                   columns[] = {directions, BYTES_COLUMNS};
     op_runner r;
     op_begin(&r, "com.microsoft", "DynamicQuantizeLSTM");
     r.threads = threads;
-    r.constants = constant ? 6 : 0;
+    r.constants = l->constant ? 6 : 0;
     op_string(&r, "direction", directions == 2 ? "bidirectional" : "reverse");
     op_int(&r, "hidden_size", BYTES_HIDDEN);
     op_add(&r, GRT_DTYPE_FLOAT, 3, x, w->x);
-    op_add(&r, dtype, 3, ws, w->w);
-    op_add(&r, dtype, 3, rs, w->r);
+    op_add(&r, l->dtype, 3, ws, w->w);
+    op_add(&r, l->dtype, 3, rs, w->r);
     op_add(&r, GRT_DTYPE_FLOAT, 2, bs, w->b);
-    for (int i = 0; i < 4; i++)
+    if (l->lengths)
+        op_add(&r, GRT_DTYPE_INT32, 1, &batch, l->lengths);
+    for (int i = l->lengths ? 1 : 0; i < 4; i++)
         op_omit(&r);
     for (int i = 0; i < 2; i++) {
-        op_add(&r, GRT_DTYPE_FLOAT, each ? 2 : 1, columns, w->scale);
-        op_add(&r, dtype, each ? 2 : 1, columns, w->zero);
+        op_add(&r, GRT_DTYPE_FLOAT, l->each ? 2 : 1, columns, w->scale);
+        op_add(&r, l->dtype, l->each ? 2 : 1, columns, w->zero);
     }
     op_run_ok(&r, 1);
-    memcpy(y, r.out[0].t.data, (size_t)(directions * BYTES_Y / 2) * sizeof *y);
+    memcpy(y, r.out[0].t.data, bytes_y(l));
     op_end(&r);
+}
+
+static void fill_byte_weights(byte_weights *w)
+{
+    fill_floats(w->x, sizeof w->x / sizeof *w->x, 1);
+    fill_floats(w->b, sizeof w->b / sizeof *w->b, 2);
+    for (size_t i = 0; i < sizeof w->w; i++)
+        w->w[i] = (uint8_t)(i * 37 % 251);
+    for (size_t i = 0; i < sizeof w->r; i++)
+        w->r[i] = (uint8_t)(i * 41 % 253);
+    for (int i = 0; i < 2 * BYTES_COLUMNS; i++) {
+        w->zero[i] = (uint8_t)(i % 9);
+        w->scale[i] = 0.0002f + 0.00001f * (float)(i % 7);
+    }
+}
+
+static byte_layer byte_layer_of(unsigned bits)
+{
+    return (byte_layer){.directions = bits & 1 ? 2 : 1,
+                        .steps = BYTES_STEPS,
+                        .dtype = bits & 2 ? GRT_DTYPE_UINT8 : GRT_DTYPE_INT8,
+                        .each = bits & 4};
 }
 
 START_TEST(threads_that_share_bytes_change_no_bit)
 {
     static byte_weights w;
     static float alone[BYTES_Y], shared[BYTES_Y];
-    fill_floats(w.x, sizeof w.x / sizeof *w.x, 1);
-    fill_floats(w.b, sizeof w.b / sizeof *w.b, 2);
-    for (size_t i = 0; i < sizeof w.w; i++)
-        w.w[i] = (uint8_t)(i * 37 % 251);
-    for (size_t i = 0; i < sizeof w.r; i++)
-        w.r[i] = (uint8_t)(i * 41 % 253);
-    for (int i = 0; i < 2 * BYTES_COLUMNS; i++) {
-        w.zero[i] = (uint8_t)(i % 9);
-        w.scale[i] = 0.0002f + 0.00001f * (float)(i % 7);
-    }
+    fill_byte_weights(&w);
     for (unsigned bits = 0; bits < 16; bits++) {
-        const int64_t directions = bits & 1 ? 2 : 1;
-        const grt_dtype dtype = bits & 2 ? GRT_DTYPE_UINT8 : GRT_DTYPE_INT8;
-        run_bytes(&w, directions, dtype, bits & 4, bits & 8, 1, alone);
+        byte_layer l = byte_layer_of(bits);
+        l.constant = bits & 8;
+        run_bytes(&w, &l, 1, alone);
         for (int32_t threads = 2; threads <= 5; threads++) {
-            run_bytes(&w, directions, dtype, bits & 4, bits & 8, threads, shared);
-            ck_assert_msg(!memcmp(alone, shared, (size_t)(directions * BYTES_Y / 2) * sizeof *alone),
-                          "%s%s%s%s, %d threads", grt_dtype_name(dtype), directions == 2 ? " both" : "",
-                          bits & 4 ? " columns" : "", bits & 8 ? " constant" : "", threads);
+            run_bytes(&w, &l, threads, shared);
+            ck_assert_msg(!memcmp(alone, shared, bytes_y(&l)), "%s%s%s%s, %d threads",
+                          grt_dtype_name(l.dtype), bits & 1 ? " both" : "", bits & 4 ? " columns" : "",
+                          bits & 8 ? " constant" : "", threads);
         }
+    }
+}
+END_TEST
+
+/* Inputs of one step are few rows, those of all many; weights that are not constant are not packed. */
+START_TEST(packed_bytes_change_no_bit)
+{
+    static byte_weights w;
+    static float given[BYTES_Y], packed[BYTES_Y];
+    static const int32_t ends[WIDE_BATCH] = {2, 1, 2};
+    fill_byte_weights(&w);
+    for (unsigned bits = 0; bits < 24; bits++) {
+        byte_layer l = byte_layer_of(bits);
+        l.steps = bits & 8 ? 1 : BYTES_STEPS;
+        l.lengths = bits & 16 ? ends : NULL;
+        run_bytes(&w, &l, 1, given);
+        l.constant = true;
+        run_bytes(&w, &l, 1, packed);
+        ck_assert_msg(!memcmp(given, packed, bytes_y(&l)), "%s%s%s, %d steps%s", grt_dtype_name(l.dtype),
+                      bits & 1 ? " both" : "", bits & 4 ? " columns" : "", (int)l.steps,
+                      l.lengths ? ", lengths" : "");
     }
 }
 END_TEST
@@ -369,4 +416,5 @@ START_TEST(unknown_activations_are_refused)
 END_TEST
 
 UNIT_SUITE(test_rnn, NULL, NULL, layers_follow_their_equations, threads_that_share_steps_change_no_bit,
-           threads_that_share_bytes_change_no_bit, unknown_activations_are_refused)
+           threads_that_share_bytes_change_no_bit, packed_bytes_change_no_bit,
+           unknown_activations_are_refused)

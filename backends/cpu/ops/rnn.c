@@ -21,6 +21,7 @@ enum {
     SHARED_BYTES_OPS = 400000, /* the same of bytes */
     SHARED_RUN_OPS = 60000,    /* of all steps, below which a second direction's thread costs more */
     CHUNK_FLOATS = 64 * 1024,  /* of weights that are multiplied in one go */
+    MANY_INPUTS = 8,           /* rows of bytes from which kernels for many are faster */
 };
 
 typedef struct rnn_state {
@@ -30,6 +31,7 @@ typedef struct rnn_state {
      * constant. */
     float *input[2], *recurrent[2], *hidden_gate[2];
     uint8_t *input_bytes[2], *recurrent_bytes[2]; /* the same of weights that are bytes */
+    bool many_inputs;                             /* input_bytes are packed for many rows */
 } rnn_state;
 
 typedef struct rnn_shape {
@@ -115,14 +117,14 @@ static bool pack_weights(const grt_kernel_node *node, rnn_state *state)
     return true;
 }
 
-static bool pack_bytes(const grt_tensor *weights, int32_t directions, uint8_t **out)
+static bool pack_bytes(const grt_tensor *weights, int32_t directions, bool many, uint8_t **out)
 {
     if (!weights->data || weights->rank != 3 || weights->dims[0] != directions)
         return true;
     const int64_t k = weights->dims[1], n = weights->dims[2];
     for (int32_t d = 0; d < directions; d++)
         if (!(out[d] = cpu_rnn_bytes_pack((const uint8_t *)weights->data + d * k * n, k, n,
-                                          weights->dtype == GRT_DTYPE_INT8)))
+                                          weights->dtype == GRT_DTYPE_INT8, many)))
             return false;
     return true;
 }
@@ -131,8 +133,11 @@ static bool rnn_pack(const grt_kernel_node *node, rnn_state *state)
 {
     if (!state->bytes)
         return pack_weights(node, state);
-    return pack_bytes(&node->in[W], state->layer.directions, state->input_bytes) &&
-           pack_bytes(&node->in[R], state->layer.directions, state->recurrent_bytes);
+    const grt_tensor *x = &node->in[X];
+    const bool known = x->rank == 3 && x->dims[0] >= 0 && x->dims[1] >= 0;
+    state->many_inputs = !known || (double)x->dims[0] * (double)x->dims[1] >= MANY_INPUTS;
+    return pack_bytes(&node->in[W], state->layer.directions, state->many_inputs, state->input_bytes) &&
+           pack_bytes(&node->in[R], state->layer.directions, false, state->recurrent_bytes);
 }
 
 static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
@@ -261,11 +266,14 @@ static grt_status rnn_reshape(grt_reshape *r)
     s->recur_hidden.beta = state->layer.linear_before_reset ? 0.0f : 1.0f;
     s->team = team_of(state, s, r->threads);
     cpu_layout part = {0};
-    size_t scratch = 0;
+    size_t scratch = 0, projection = 0;
     if (state->bytes)
-        part.overflow = !cpu_rnn_bytes_scratch(s->input > h ? s->input : h, stacked, r->threads, &scratch);
+        part.overflow = !cpu_rnn_bytes_scratch(s->input > h ? s->input : h, stacked, r->threads, &scratch) ||
+                        (state->many_inputs &&
+                         !cpu_rnn_bytes_run_scratch(rows, s->input, stacked, r->threads, &projection));
     else
         part.overflow = !rnn_scratch_of(&s->project, r->threads, &scratch);
+    scratch = scratch > projection ? scratch : projection;
     part.overflow |= scratch > INT64_MAX || !add_packed(state, s, &part);
     s->projected = cpu_layout_add(&part, rows * stacked, sizeof(float));
     s->gates = cpu_layout_add(&part, s->batch * stacked, sizeof(float));
@@ -379,6 +387,7 @@ static cpu_rnn_bytes rnn_bytes_of(const direction *d, int32_t i, int32_t scale)
     cpu_rnn_bytes b =
         cpu_rnn_bytes_of(r->in[i], r->in[scale], rnn_given(r->in, r->n_in, scale + 1), d->index);
     b.packed = (i == W ? d->state->input_bytes : d->state->recurrent_bytes)[d->index];
+    b.many = i == W && d->state->many_inputs;
     return b;
 }
 
@@ -393,8 +402,9 @@ static void project_bytes(const direction *d)
         longest = length_of(d, b) > longest ? length_of(d, b) : longest;
     const int64_t rows = longest * s->batch, rest = (s->steps - longest) * s->batch;
     const cpu_rnn_bytes b = rnn_bytes_of(d, W, W_SCALE);
-    if (rows)
-        cpu_rnn_bytes_run(&b, rows, d->run->in[X]->data, d->bias, d->projected, d->scratch, d->run->threads);
+    if (rows) /* of all steps, as scratch is for so many */
+        cpu_rnn_bytes_run(&b, rows + rest, rows, d->run->in[X]->data, d->bias, d->projected, d->scratch,
+                          d->run->threads);
     memset(d->projected + rows * stacked, 0, (size_t)(rest * stacked) * sizeof *d->projected);
 }
 
