@@ -9,7 +9,13 @@
 namespace
 {
 
-enum { FOURIER_THREADS = 256, MOST_NUMBERS = 8192, WANTED_NUMBERS = 2048, LARGEST_FACTOR = 13 };
+enum {
+    FOURIER_THREADS = 256,
+    LEAST_NUMBERS = 32 /* fewer are sums in double precision, which are short and right to the last bit */,
+    MOST_NUMBERS = 8192,
+    WANTED_NUMBERS = 2048,
+    LARGEST_FACTOR = 13
+};
 
 __device__ __forceinline__ float2 times(float2 a, float2 b)
 {
@@ -182,8 +188,8 @@ grt_status fourier_launch(const cuda_fourier *f, const void *x, const void *wind
 bool cuda_fourier_plan(cuda_fourier *f, grt_dtype dtype)
 {
     static const int32_t known[] = {4, 2, 3, 5, 7, 11, LARGEST_FACTOR};
-    if ((dtype != GRT_DTYPE_FLOAT && dtype != GRT_DTYPE_FLOAT16 && dtype != GRT_DTYPE_BFLOAT16) || f->n < 1 ||
-        f->n > MOST_NUMBERS || f->lines < 1 || f->lines > INT32_MAX || f->each < 1)
+    if ((dtype != GRT_DTYPE_FLOAT && dtype != GRT_DTYPE_FLOAT16 && dtype != GRT_DTYPE_BFLOAT16) ||
+        f->n < LEAST_NUMBERS || f->n > MOST_NUMBERS || f->lines < 1 || f->lines > INT32_MAX || f->each < 1)
         return false;
     int64_t rest = f->n;
     f->n_factors = 0;

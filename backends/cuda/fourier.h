@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Discrete Fourier transforms of many lines by fast transforms in shared memory: lengths up to 8,192 whose
+/* Discrete Fourier transforms of many lines by fast transforms in shared memory: lengths of 32 to 8,192 whose
  * prime factors are small. */
 #ifndef GRT_BACKENDS_CUDA_FOURIER_H
 #define GRT_BACKENDS_CUDA_FOURIER_H
