@@ -54,15 +54,15 @@ cpu_rnn_bytes cpu_rnn_bytes_of(const grt_tensor *weights, const grt_tensor *scal
     };
 }
 
-uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n, bool is_signed)
+grt_status cpu_rnn_bytes_pack(const grt_kernel_node *node, const void *weights, int64_t k, int64_t n,
+                              bool is_signed, uint8_t **out_packed)
 {
     grt_qgemm_b b;
     if (!grt_qgemm_b_init(grt_qgemm_kernel_of_few(), k, n, is_signed, &b))
-        return NULL;
-    uint8_t *packed = aligned_alloc(64, ((size_t)b.bytes + 64) & ~(size_t)63);
-    if (packed)
-        grt_qgemm_pack(&b, weights, n, 1, packed);
-    return packed;
+        return grt_fail_memory(SIZE_MAX);
+    GRT_TRY(grt_kernel_alloc(node, (size_t)b.bytes, (void **)out_packed));
+    grt_qgemm_pack(&b, weights, n, 1, *out_packed);
+    return GRT_OK;
 }
 
 /* Of one thread: a row in bytes; rows as kernels read them; and, where the weights are not packed, the same
