@@ -1,8 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the kernel row that fits a node. */
+/* Finding the kernel row that fits a node; memory for what kernels keep. */
 #include "backends/kernel.h"
 
 #include <string.h>
+
+static grt_status keep(grt_account *account, const grt_op_desc *desc, size_t bytes, void **out_data)
+{
+    const grt_status status = grt_account_alloc(account, GRT_ACCOUNT_KERNELS, bytes, out_data);
+    return status == GRT_OK ? GRT_OK : grt_fail_op(desc, status, "%s", grt_last_error());
+}
+
+grt_status grt_kernel_alloc(const grt_kernel_node *node, size_t bytes, void **out_data)
+{
+    return keep(node->account, node->desc, bytes, out_data);
+}
+
+grt_status grt_reshape_alloc(const grt_reshape *reshape, size_t bytes, void **out_data)
+{
+    return keep(reshape->account, reshape->desc, bytes, out_data);
+}
 
 static grt_dtype_set accepted(const grt_kernel_row *row, int32_t i)
 {

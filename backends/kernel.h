@@ -9,6 +9,7 @@
 #define GRT_BACKENDS_KERNEL_H
 
 #include "backends/code.h"
+#include "src/base/account.h"
 #include "src/base/op_desc.h"
 #include "src/base/packing.h"
 #include "src/base/text.h"
@@ -28,6 +29,7 @@ typedef struct grt_kernel_node {
     const grt_packing *packing; /* per input, layout of `data`; NULL: all plain */
     int32_t threads;
     struct grt_device *device; /* NULL while compiling */
+    grt_account *account;      /* of the memory that create keeps there; NULL: nobody counts */
 } grt_kernel_node;
 
 /* Layout of input i; NULL: plain. */
@@ -41,6 +43,11 @@ static inline bool grt_node_has(const grt_kernel_node *node, int32_t i)
     return i < node->n_in && node->in[i].dtype != GRT_DTYPE_NONE;
 }
 
+/* Memory of the host for what create keeps, such as weights laid out anew: 64-byte aligned, freed by
+ * grt_account_free. Whatever grows with constants is allocated so, as a session's limit and what is predicted
+ * of it know of kernels by their account alone. */
+grt_status grt_kernel_alloc(const grt_kernel_node *node, size_t bytes, void **out_data);
+
 /* Passed to reshape: concrete dims of all tensors; NULL where omitted. Constants and small integer inputs
  * known before the run have data (in host memory, whatever the device); others have none, and run reads them.
  */
@@ -52,6 +59,7 @@ typedef struct grt_reshape {
     int32_t n_in, n_out;
     int32_t threads;
     struct grt_device *device;
+    grt_account *account;         /* as in a node, of what the shape keeps */
     struct grt_algo_trial *trial; /* while candidates are compared: see algos.h; else NULL */
     /* filled by the kernel */
     void *shape;             /* what it prepared, for run and release_shape */
@@ -61,6 +69,9 @@ typedef struct grt_reshape {
      * something else. NULL: there is none. */
     const struct grt_code *code;
 } grt_reshape;
+
+/* As grt_kernel_alloc, for what a shape keeps. */
+grt_status grt_reshape_alloc(const grt_reshape *reshape, size_t bytes, void **out_data);
 
 /* Input i; NULL where omitted. */
 static inline const grt_tensor *grt_reshape_in(const grt_reshape *reshape, int32_t i)

@@ -66,6 +66,7 @@ unit_SOURCES += tests/unit/test_import_tensors.c
 unit_SOURCES += tests/unit/test_value_map.c
 unit_SOURCES += tests/unit/test_lost.c
 unit_SOURCES += tests/unit/test_memory_api.c
+unit_SOURCES += tests/unit/test_kernel_memory.c
 unit_SOURCES += tests/unit/test_memory_limit.c
 unit_SOURCES += tests/unit/test_metadata.c
 unit_SOURCES += tests/unit/test_verify.c

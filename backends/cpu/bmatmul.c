@@ -66,30 +66,26 @@ bool cpu_bmatmul_supports(const grt_kernel_node *node, grt_text *why)
     return fits;
 }
 
-static grt_status bmatmul_pack_b(const grt_tensor *b, bool trans_b, uint16_t **out_packed, size_t *out_bytes)
+static void bmatmul_pack_b(const grt_tensor *b, bool trans_b, uint16_t *packed)
 {
     const int64_t k = b->dims[trans_b ? 1 : 0], n = b->dims[trans_b ? 0 : 1];
-    if (!grt_bgemm_packed_bytes(k, n, out_bytes))
-        return grt_fail_memory(SIZE_MAX);
-    *out_packed = aligned_alloc(64, grt_align_up(*out_bytes, 64));
-    if (!*out_packed)
-        return grt_fail_memory(*out_bytes);
-    grt_bgemm_pack(k, n, b->dtype, b->data, b->dims[1], trans_b, *out_packed);
-    return GRT_OK;
+    grt_bgemm_pack(k, n, b->dtype, b->data, b->dims[1], trans_b, packed);
 }
 
 grt_status cpu_bmatmul_pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data)
 {
     const grt_tensor *b = &node->in[1];
     const bool trans_b = transposes_b(node->desc);
-    uint16_t *packed;
     size_t bytes;
     if (i != 1 || !grt_bgemm_packed_bytes(b->dims[trans_b], b->dims[!trans_b], &bytes) ||
         !grt_packing_is_worth(grt_tensor_bytes(b), bytes))
         return GRT_OK;
-    GRT_TRY(bmatmul_pack_b(b, trans_b, &packed, &out_packing->bytes));
+    *out_data = aligned_alloc(64, grt_align_up(bytes, 64));
+    if (!*out_data)
+        return grt_fail_memory(bytes);
+    bmatmul_pack_b(b, trans_b, *out_data);
+    out_packing->bytes = bytes;
     strcpy(out_packing->format, cpu_packing_narrow_matrix(trans_b));
-    *out_data = packed;
     return GRT_OK;
 }
 
@@ -97,7 +93,7 @@ void cpu_bmatmul_destroy(void *data)
 {
     bmatmul_state *state = data;
     if (state)
-        free(state->own);
+        grt_account_free(state->own);
     free(state);
 }
 
@@ -108,7 +104,10 @@ static grt_status bmatmul_bind(const grt_kernel_node *node, bmatmul_state *state
     const char *format = cpu_packing_narrow_matrix(state->trans_b);
     size_t bytes = 0;
     if (!packing) {
-        GRT_TRY(bmatmul_pack_b(b, state->trans_b, &state->own, &bytes));
+        if (!grt_bgemm_packed_bytes(state->k, state->n, &bytes))
+            return grt_fail_memory(SIZE_MAX);
+        GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->own));
+        bmatmul_pack_b(b, state->trans_b, state->own);
         state->packed = state->own;
         return GRT_OK;
     }

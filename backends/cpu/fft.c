@@ -146,6 +146,7 @@ static void fill_twiddles(cpu_fft *fft)
 static void fill_chirp(cpu_fft *fft)
 {
     int64_t n = fft->n, square = 0; /* k^2 modulo 2n, which keeps the angle exact */
+    memset(fft->filter, 0, 2 * (size_t)fft->m * sizeof *fft->filter);
     for (int64_t k = 0; k < n; k++) {
         unit(fft->chirp + 2 * k, square, n);
         square = (square + 2 * k + 1) % (2 * n);
@@ -158,7 +159,23 @@ static void fill_chirp(cpu_fft *fft)
     scatter(fft, fft->filter, fft->m, 1);
 }
 
-grt_status cpu_fft_create(int64_t n, cpu_fft **out_fft)
+static grt_status alloc_pairs(grt_account *account, int64_t n, double **out)
+{
+    return grt_account_alloc(account, GRT_ACCOUNT_KERNELS, 2 * (size_t)n * sizeof **out, (void **)out);
+}
+
+static grt_status fft_alloc_tables(cpu_fft *fft, grt_account *account, bool direct)
+{
+    GRT_TRY(alloc_pairs(account, FINE, &fft->fine));
+    GRT_TRY(alloc_pairs(account, fft->m / 2 / FINE + 1, &fft->coarse));
+    GRT_TRY(alloc_pairs(account, fft->m < IN_CACHE ? fft->m : IN_CACHE, &fft->small));
+    if (direct)
+        return GRT_OK;
+    GRT_TRY(alloc_pairs(account, fft->n, &fft->chirp));
+    return alloc_pairs(account, fft->m, &fft->filter);
+}
+
+grt_status cpu_fft_create(int64_t n, grt_account *account, cpu_fft **out_fft)
 {
     if (n < 1 || n > MAX_LENGTH)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a Fourier transform of length %lld cannot be made",
@@ -170,16 +187,10 @@ grt_status cpu_fft_create(int64_t n, cpu_fft **out_fft)
     fft->n = n;
     for (fft->m = 1; fft->m < (direct ? n : 2 * n - 1);)
         fft->m *= 2;
-    const int64_t small = fft->m < IN_CACHE ? fft->m : IN_CACHE;
-    fft->fine = calloc(2 * (size_t)FINE, sizeof *fft->fine);
-    fft->coarse = calloc(2 * (size_t)(fft->m / 2 / FINE + 1), sizeof *fft->coarse);
-    fft->small = calloc(2 * (size_t)small, sizeof *fft->small);
-    fft->chirp = direct ? NULL : calloc(2 * (size_t)n, sizeof *fft->chirp);
-    fft->filter = direct ? NULL : calloc(2 * (size_t)fft->m, sizeof *fft->filter);
-    if (!fft->fine || !fft->coarse || !fft->small || (!direct && (!fft->chirp || !fft->filter))) {
-        const size_t wanted = 2 * (size_t)fft->m * sizeof *fft->filter;
+    const grt_status status = fft_alloc_tables(fft, account, direct);
+    if (status != GRT_OK) {
         cpu_fft_release(fft);
-        return grt_fail_memory(wanted);
+        return status;
     }
     *out_fft = fft;
     return GRT_OK;
@@ -196,11 +207,11 @@ void cpu_fft_release(cpu_fft *fft)
 {
     if (!fft)
         return;
-    free(fft->fine);
-    free(fft->coarse);
-    free(fft->small);
-    free(fft->chirp);
-    free(fft->filter);
+    grt_account_free(fft->fine);
+    grt_account_free(fft->coarse);
+    grt_account_free(fft->small);
+    grt_account_free(fft->chirp);
+    grt_account_free(fft->filter);
     free(fft);
 }
 

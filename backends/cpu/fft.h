@@ -3,14 +3,14 @@
 #ifndef GRT_BACKENDS_CPU_FFT_H
 #define GRT_BACKENDS_CPU_FFT_H
 
-#include "src/base/status.h"
+#include "src/base/account.h"
 
 typedef struct cpu_fft cpu_fft;
 
 /* A plan for n >= 1 complex numbers; may be shared by threads once it is filled. It has its memory and costs
  * no time yet: whoever needs more memory for the transform takes that before filling the plan, as n may be a
- * number that no machine can work with. */
-grt_status cpu_fft_create(int64_t n, cpu_fft **out_fft);
+ * number that no machine can work with. The account may be NULL. */
+grt_status cpu_fft_create(int64_t n, grt_account *account, cpu_fft **out_fft);
 void cpu_fft_fill(cpu_fft *fft);    /* once, before the first run */
 void cpu_fft_release(cpu_fft *fft); /* NULL-safe */
 /* Doubles of scratch that one transform in flight needs. */

@@ -60,15 +60,15 @@ static bool init_packed(int64_t k, int64_t n, bool is_signed, bool many, grt_qge
     return grt_qgemm_b_init(many ? NULL : grt_qgemm_kernel_of_few(), k, n, is_signed, out);
 }
 
-uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n, bool is_signed, bool many)
+grt_status cpu_rnn_bytes_pack(const grt_kernel_node *node, const void *weights, int64_t k, int64_t n,
+                              bool is_signed, bool many, uint8_t **out_packed)
 {
     grt_qgemm_b b;
     if (!init_packed(k, n, is_signed, many, &b))
-        return NULL;
-    uint8_t *packed = aligned_alloc(64, ((size_t)b.bytes + 64) & ~(size_t)63);
-    if (packed)
-        grt_qgemm_pack(&b, weights, n, 1, packed);
-    return packed;
+        return grt_fail_memory(SIZE_MAX);
+    GRT_TRY(grt_kernel_alloc(node, (size_t)b.bytes, (void **)out_packed));
+    grt_qgemm_pack(&b, weights, n, 1, *out_packed);
+    return GRT_OK;
 }
 
 /* Of one thread: a row in bytes; rows as kernels read them; and, where the weights are not packed, the same

@@ -23,9 +23,10 @@ typedef struct cpu_rnn_bytes {
  * wants: one per direction, or one per direction and column? */
 bool cpu_rnn_bytes_fit(const grt_tensor *weights, const grt_tensor *scale, const grt_tensor *zero,
                        int64_t directions, int64_t k, int64_t n);
-/* Weights [k, n] as the kernels of 8-bit products of few rows or of many read them (qgemm.h), to be freed.
- * NULL when out of memory. */
-uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n, bool is_signed, bool many);
+/* Weights [k, n] of the node as the kernels of 8-bit products of few rows or of many read them (qgemm.h), for
+ * what it keeps. */
+grt_status cpu_rnn_bytes_pack(const grt_kernel_node *node, const void *weights, int64_t k, int64_t n,
+                              bool is_signed, bool many, uint8_t **out_packed);
 cpu_rnn_bytes cpu_rnn_bytes_of(const grt_tensor *weights, const grt_tensor *scale, const grt_tensor *zero,
                                int64_t direction);
 

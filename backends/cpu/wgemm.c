@@ -42,25 +42,25 @@ static int64_t panel_words(const grt_wgemm *w)
     return w->blocks * w->groups * NR;
 }
 
-bool grt_wgemm_allocate(grt_wgemm *w)
+/* Numbers, scales and zero points lie behind each other; each is a multiple of 16 elements. */
+bool grt_wgemm_size(grt_wgemm *w, size_t *out_bytes)
 {
     size_t numbers, scales;
     w->blocks = (w->k - 1) / w->block + 1;
     w->groups = ((w->block < w->k ? w->block : w->k) - 1) / per_word(w) + 1;
-    if (!grt_mul_size((size_t)panels_of(w) * sizeof(uint32_t), (size_t)panel_words(w), &numbers) ||
-        !grt_mul_size((size_t)panels_of(w), (size_t)w->blocks * NR * sizeof(float), &scales))
-        return false;
-    w->numbers = calloc(1, numbers + 1);
-    w->scales = calloc(1, scales + 1);
-    w->zeros = calloc(1, scales / sizeof(float) + 1);
-    return w->numbers && w->scales && w->zeros;
+    return grt_mul_size((size_t)panels_of(w) * sizeof(uint32_t), (size_t)panel_words(w), &numbers) &&
+           grt_mul_size((size_t)panels_of(w), (size_t)w->blocks * NR * sizeof(float), &scales) &&
+           grt_add_size(numbers, scales, &numbers) &&
+           grt_add_size(numbers, scales / sizeof(float), out_bytes);
 }
 
-void grt_wgemm_release(grt_wgemm *w)
+void grt_wgemm_place(grt_wgemm *w, void *memory)
 {
-    free(w->numbers);
-    free(w->scales);
-    free(w->zeros);
+    const size_t panels = (size_t)panels_of(w), scales = panels * (size_t)w->blocks * NR;
+    w->numbers = memory;
+    w->scales = (float *)(w->numbers + panels * (size_t)panel_words(w));
+    w->zeros = (uint8_t *)(w->scales + scales);
+    memset(memory, 0, (size_t)((char *)(w->zeros + scales) - (char *)memory));
 }
 
 void grt_wgemm_put_column(grt_wgemm *w, int64_t column, const uint8_t *numbers)

@@ -13,9 +13,10 @@
 
 #include <stddef.h>
 
-/* k, n, block and bits are set: allocates the arrays, as zeros. False: out of memory. */
-bool grt_wgemm_allocate(grt_wgemm *w);
-void grt_wgemm_release(grt_wgemm *w);
+/* k, n, block and bits are set: bytes of the arrays. False: overflow. */
+bool grt_wgemm_size(grt_wgemm *w, size_t *out_bytes);
+/* The arrays lie there from now on, as zeros; `memory` is 64-byte aligned, and w->numbers is its begin. */
+void grt_wgemm_place(grt_wgemm *w, void *memory);
 /* A column of k numbers, or a row of n, each once. Several columns may be put at a time, rows may not. */
 void grt_wgemm_put_column(grt_wgemm *w, int64_t column, const uint8_t *numbers);
 void grt_wgemm_put_row(grt_wgemm *w, int64_t x, const uint8_t *numbers);

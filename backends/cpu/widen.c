@@ -95,7 +95,7 @@ static void widen_destroy(void *data)
     if (state->row && state->row->destroy && state->state)
         state->row->destroy(state->state);
     for (int32_t i = 0; state->constants && i < state->n_in; i++)
-        free(state->constants[i]);
+        grt_account_free(state->constants[i]);
     free(state->constants);
     free(state);
 }
@@ -107,9 +107,7 @@ static grt_status widen_constants(const grt_kernel_node *node, widen_state *stat
         if (!widen_is_narrow(t->dtype) || !t->data)
             continue;
         const int64_t n = grt_tensor_elements(t);
-        state->constants[i] = malloc(((size_t)n + 1) * sizeof(float));
-        if (!state->constants[i])
-            return grt_fail_memory((size_t)n * sizeof(float));
+        GRT_TRY(grt_kernel_alloc(node, (size_t)n * sizeof(float), (void **)&state->constants[i]));
         widen_all(t->dtype, t->data, n, state->constants[i], node->threads);
         wide[i].data = state->constants[i];
     }

@@ -26,12 +26,6 @@ static void window_first(const char *from, char *to, int64_t channels, int64_t t
             memcpy(to + (t * channels + c) * (int64_t)size, from + (c * taps + t) * (int64_t)size, size);
 }
 
-static grt_status conv_weights_upload(grt_device *device, const char *host, size_t bytes, void **out_data)
-{
-    GRT_TRY(cuda_alloc(device, bytes, out_data));
-    return cuda_upload_now(device, *out_data, host, bytes);
-}
-
 /* Constants that are read with channels last. */
 static bool reads_turned(const grt_kernel_node *node)
 {
@@ -67,8 +61,7 @@ static grt_status upload_turned(const grt_kernel_node *node, bool filters, cuda_
                      grt_dtype_size(w->dtype));
     else
         cuda_packing_turn(w, turned);
-    const grt_status status =
-        conv_weights_upload(node->device, turned, bytes, filters ? &out->filters : &out->turned_copy);
+    const grt_status status = cuda_keep(node, turned, bytes, filters ? &out->filters : &out->turned_copy);
     free(turned);
     return status;
 }
@@ -87,7 +80,7 @@ static grt_status upload_rows(const grt_kernel_node *node, cuda_conv_weights *ou
     for (size_t i = 0; status == GRT_OK && i < n; i++)
         memcpy(rows + i * padded, (turn ? turned : (const char *)w->data) + i * filter, filter);
     if (status == GRT_OK)
-        status = conv_weights_upload(node->device, rows, padded * n, &out->rows);
+        status = cuda_keep(node, rows, padded * n, &out->rows);
     free(turned);
     free(rows);
     return status;

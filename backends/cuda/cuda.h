@@ -39,6 +39,9 @@ grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data);
 /* Host to device, done when it returns, whatever the program's other streams are at: while a session is
  * created. */
 grt_status cuda_upload_now(grt_device *device, void *dst, const void *src, size_t bytes);
+/* Memory of the device for what create keeps, with a copy of `host` (NULL: none): in the node's account for
+ * as long as the session is there, as its kernels are. cudaFree gives it back. */
+grt_status cuda_keep(const grt_kernel_node *node, const void *host, size_t bytes, void **out_data);
 /* Turn a failed CUDA call into our status, with the expression and the place. */
 grt_status cuda_fail(cudaError_t error, const char *expression, const char *file, int line);
 #define CUDA_TRY(expression)                                              \

@@ -38,6 +38,15 @@ grt_status cuda_upload_now(grt_device *device, void *dst, const void *src, size_
     return GRT_OK;
 }
 
+grt_status cuda_keep(const grt_kernel_node *node, const void *host, size_t bytes, void **out_data)
+{
+    const grt_status status = grt_account_take(node->account, GRT_ACCOUNT_KERNELS, bytes);
+    if (status != GRT_OK)
+        return grt_fail_op(node->desc, status, "%s", grt_last_error());
+    GRT_TRY(cuda_alloc(node->device, bytes, out_data));
+    return host && bytes ? cuda_upload_now(node->device, *out_data, host, bytes) : GRT_OK;
+}
+
 static void free_memory(grt_device *device, void *data)
 {
     CUDA_ON_QUIETLY(device, cudaFree(data));

@@ -4,6 +4,7 @@
 #include "src/base/element.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static grt_status bad_tree(const grt_kernel_node *node, const char *what, int64_t index)
 {
@@ -37,9 +38,8 @@ static grt_status tree_read_nodes(const grt_kernel_node *node, grt_trees *state)
     GRT_TRY(node_list(node, "nodes_falseleafs", n, &leaves[0]));
     GRT_TRY(node_list(node, "nodes_trueleafs", n, &leaves[1]));
     GRT_TRY(node_list(node, "nodes_missing_value_tracks_true", n, &missing));
-    state->nodes = calloc((size_t)n + 1, sizeof *state->nodes);
-    if (!state->nodes)
-        return grt_fail_memory((size_t)n * sizeof *state->nodes);
+    GRT_TRY(grt_kernel_alloc(node, (size_t)n * sizeof *state->nodes, (void **)&state->nodes));
+    memset(state->nodes, 0, (size_t)n * sizeof *state->nodes);
     state->n_nodes = n;
     for (int64_t i = 0; i < n; i++) {
         grt_tree_node *to = &state->nodes[i];
@@ -105,12 +105,10 @@ static grt_status check_walks(const grt_kernel_node *node, const grt_trees *stat
 }
 
 /* Floats of any type as doubles. */
-static grt_status read_floats(const grt_tensor *t, double **out)
+static grt_status read_floats(const grt_kernel_node *node, const grt_tensor *t, double **out)
 {
     const int64_t n = grt_tensor_elements(t);
-    *out = (double *)malloc(((size_t)n + 1) * sizeof **out);
-    if (!*out)
-        return grt_fail_memory((size_t)n * sizeof **out);
+    GRT_TRY(grt_kernel_alloc(node, (size_t)n * sizeof **out, (void **)out));
     for (int64_t i = 0; i < n; i++)
         (*out)[i] = grt_element_get(t, i);
     return GRT_OK;
@@ -118,9 +116,9 @@ static grt_status read_floats(const grt_tensor *t, double **out)
 
 void grt_trees_release(grt_trees *trees)
 {
-    free(trees->nodes);
-    free(trees->weights);
-    free(trees->members);
+    grt_account_free(trees->nodes);
+    grt_account_free(trees->weights);
+    grt_account_free(trees->members);
 }
 
 grt_status grt_trees_read(const grt_kernel_node *node, grt_trees *out_trees)
@@ -150,9 +148,9 @@ grt_status grt_trees_read(const grt_kernel_node *node, grt_trees *out_trees)
     for (int64_t i = 0; i < out_trees->n_leaves; i++)
         if (out_trees->targets[i] < 0 || out_trees->targets[i] >= out_trees->n_targets)
             return bad_tree(node, "leaf_targetids is outside [0, n_targets)", i);
-    GRT_TRY(read_floats(weights, &out_trees->weights));
+    GRT_TRY(read_floats(node, weights, &out_trees->weights));
     if (members)
-        GRT_TRY(read_floats(members, &out_trees->members));
+        GRT_TRY(read_floats(node, members, &out_trees->members));
     out_trees->n_members = members ? grt_tensor_elements(members) : 0;
     GRT_TRY(tree_read_nodes(node, out_trees));
     return check_walks(node, out_trees);

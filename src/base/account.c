@@ -1,15 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "src/base/account.h"
+
+#include "src/base/checked.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct grt_account {
     atomic_int refs;
     uint64_t limit;
     atomic_uint_fast64_t used, peak, of[GRT_ACCOUNT_KINDS];
 };
+
+/* In front of memory that is counted. */
+typedef struct counted {
+    _Alignas(64) grt_account *account;
+    grt_account_kind kind;
+    size_t bytes; /* with this */
+} counted;
+
+/* Blocks from this size on are mappings of their own, so that nothing of them stays with the process when
+ * they are freed, and that a process has as much as was counted. Sanitizers know the heap only. */
+#ifdef __SANITIZE_ADDRESS__
+#define LEAST_MAPPING SIZE_MAX
+#else
+#define LEAST_MAPPING ((size_t)128 << 10)
+#endif
 
 static _Thread_local grt_account *current;
 
@@ -70,6 +90,55 @@ void grt_account_give(grt_account *account, grt_account_kind kind, size_t bytes)
         return;
     atomic_fetch_sub_explicit(&account->of[kind], bytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&account->used, bytes, memory_order_relaxed);
+}
+
+/* With the header, as the system gives it. */
+static size_t block_bytes(size_t bytes)
+{
+    const size_t all = grt_align_up(bytes, sizeof(counted)) + sizeof(counted);
+    return all < LEAST_MAPPING ? all : grt_align_up(all, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+static void *alloc_block(size_t bytes)
+{
+    if (bytes < LEAST_MAPPING)
+        return aligned_alloc(sizeof(counted), bytes);
+    void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return block == MAP_FAILED ? NULL : block;
+}
+
+static void free_block(void *block, size_t bytes)
+{
+    if (bytes < LEAST_MAPPING)
+        free(block);
+    else
+        munmap(block, bytes);
+}
+
+grt_status grt_account_alloc(grt_account *account, grt_account_kind kind, size_t bytes, void **out_data)
+{
+    if (bytes > SIZE_MAX / 2)
+        return grt_fail_memory(bytes);
+    const size_t all = block_bytes(bytes);
+    GRT_TRY(grt_account_take(account, kind, all));
+    counted *block = alloc_block(all);
+    if (!block) {
+        grt_account_give(account, kind, all);
+        return grt_fail_memory(all);
+    }
+    *block = (counted){.account = grt_account_retain(account), .kind = kind, .bytes = all};
+    *out_data = block + 1;
+    return GRT_OK;
+}
+
+void grt_account_free(void *data)
+{
+    if (!data)
+        return;
+    counted *block = (counted *)data - 1;
+    grt_account_give(block->account, block->kind, block->bytes);
+    grt_account_release(block->account);
+    free_block(block, block->bytes);
 }
 
 uint64_t grt_account_limit(const grt_account *account)

@@ -6,6 +6,11 @@
 
 #include "src/base/status.h"
 
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum grt_account_kind {
     GRT_ACCOUNT_WEIGHTS,
     GRT_ACCOUNT_KERNELS,
@@ -28,6 +33,13 @@ void grt_account_release(grt_account *account); /* NULL-safe */
 grt_status grt_account_take(grt_account *account, grt_account_kind kind, size_t bytes);
 void grt_account_give(grt_account *account, grt_account_kind kind, size_t bytes);
 
+/* Memory of the host that is counted for as long as it is there: taken from the account before it is
+ * allocated. 64-byte aligned, not zeroed; what is counted is the block with its header. When a large one is
+ * freed, nothing of it stays with the process, which is why what is large and not kept comes from here, too,
+ * uncounted. */
+grt_status grt_account_alloc(grt_account *account, grt_account_kind kind, size_t bytes, void **out_data);
+void grt_account_free(void *data); /* NULL-safe */
+
 uint64_t grt_account_limit(const grt_account *account);
 uint64_t grt_account_get(const grt_account *account, grt_account_kind kind);
 uint64_t grt_account_peak(const grt_account *account); /* of all kinds together */
@@ -36,5 +48,10 @@ uint64_t grt_account_peak(const grt_account *account); /* of all kinds together 
  * that was before is put back. Returns that. */
 grt_account *grt_account_enter(grt_account *account);
 grt_account *grt_account_current(void);
+
+#ifdef __cplusplus
+}
+#endif
+#pragma GCC visibility pop
 
 #endif

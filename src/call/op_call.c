@@ -254,7 +254,8 @@ grt_reshape grt_op_call_reshape(const grt_op_call *call)
                          .n_out = call->run.n_out,
                          .threads = call->run.threads,
                          .device = call->run.device,
-                         .code_when = call->code_when};
+                         .code_when = call->code_when,
+                         .account = call->account};
 }
 
 bool grt_op_call_is_empty(const grt_op_call *call)

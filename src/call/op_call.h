@@ -28,6 +28,7 @@ typedef struct grt_op_call {
     bool prepared;
     bool outputs_placed;     /* outputs have their memory already */
     grt_code_when code_when; /* for reshape */
+    grt_account *account;    /* the same */
     const struct grt_code
         *code; /* that the kernel waits for, once prepare has said so (src/exec/new_code.h) */
     size_t workspace_bytes;

@@ -93,11 +93,26 @@ static uint64_t private_bytes(void)
     return kib << 10;
 }
 
-/* With the kernels and tables of the rehearsal, whose activations nobody has written yet. */
-static uint64_t host_process_bytes(const grt_memory_info *info)
+/* Blocks of the heap that are in use; 0 where the system does not tell. */
+static uint64_t heap_bytes(void)
+{
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+    const struct mallinfo2 info = mallinfo2();
+    return (uint64_t)info.uordblks + info.hblkhd;
+#else
+    return 0;
+#endif
+}
+
+/* With the kernels and tables of the rehearsal, whose activations nobody has written yet. tables_bytes: of
+ * one context. */
+static uint64_t host_process_bytes(const grt_memory_info *info, const grt_memory_info *rehearsed,
+                                   uint64_t tables_bytes, uint64_t contexts)
 {
     const uint64_t now = private_bytes();
-    return now ? now + info->total_bytes - info->weights_bytes - info->kernels_bytes : 0;
+    return now ? now + info->total_bytes - info->weights_bytes - rehearsed->kernels_bytes +
+                     tables_bytes * (contexts - 1)
+               : 0;
 }
 
 static grt_status device_process_bytes(const grt_session *session, const grt_memory_info *info,
@@ -153,6 +168,8 @@ static grt_status rehearse_run(grt_session *session, const grt_memory_options *o
 {
     grt_context *context;
     bool switched = false;
+    const grt_memory_info none = memory_of(session);
+    const uint64_t heap = heap_bytes();
     GRT_TRY(grt_context_create(session, &context));
     grt_status status = bind_shapes(context, options);
     if (status == GRT_OK)
@@ -164,8 +181,10 @@ static grt_status rehearse_run(grt_session *session, const grt_memory_options *o
         grt_device_leave(session->device, switched);
     }
     const grt_memory_info one = memory_of(session);
+    const uint64_t grown = heap_bytes() - heap, counted = one.total_bytes - none.total_bytes;
     const uint64_t n = options->contexts > 1 ? (uint64_t)options->contexts : 1;
     grt_memory_info all = one;
+    all.kernels_bytes += (one.kernels_bytes - none.kernels_bytes) * (n - 1); /* what shapes keep */
     all.activations_bytes *= n;
     all.workspaces_bytes *= n;
     all.inputs_bytes *= n;
@@ -173,7 +192,7 @@ static grt_status rehearse_run(grt_session *session, const grt_memory_options *o
     if (status == GRT_OK && session->on_device)
         status = device_process_bytes(session, &all, &one, &all.process_bytes);
     else if (status == GRT_OK)
-        all.process_bytes = host_process_bytes(&all);
+        all.process_bytes = host_process_bytes(&all, &one, grown > counted ? grown - counted : 0, n);
     all.peak_bytes = all.total_bytes;
     grt_context_release(context);
     *out_info = all;

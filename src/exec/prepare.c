@@ -167,20 +167,22 @@ static grt_status init_step(grt_draft *draft, int32_t s)
     }
     draft->steps[s] =
         (grt_step_draft){.host = host && grt_frame_on_device(frame), .check = check_of(program, step)};
-    frame->calls[s] = (grt_op_call){.row = kernel->row,
-                                    .op = kernel->op,
-                                    .host_in = host_in,
-                                    .code_when = executor->session->code_when,
-                                    .run = {.device = host ? NULL : executor->session->device,
-                                            .stream = host ? NULL : frame->stream,
-                                            .desc = &step->desc,
-                                            .state = kernel->state,
-                                            .in = in,
-                                            .out = out,
-                                            .n_in = step->n_in,
-                                            .n_out = step->n_out,
-                                            .threads = executor->session->threads,
-                                            .hooks = &executor->hooks}};
+    frame->calls[s] =
+        (grt_op_call){.row = kernel->row,
+                      .op = kernel->op,
+                      .host_in = host_in,
+                      .code_when = executor->session->code_when,
+                      .account = grt_frame_on_device(frame) && host ? NULL : executor->session->account,
+                      .run = {.device = host ? NULL : executor->session->device,
+                              .stream = host ? NULL : frame->stream,
+                              .desc = &step->desc,
+                              .state = kernel->state,
+                              .in = in,
+                              .out = out,
+                              .n_in = step->n_in,
+                              .n_out = step->n_out,
+                              .threads = executor->session->threads,
+                              .hooks = &executor->hooks}};
     return GRT_OK;
 }
 

@@ -63,17 +63,6 @@ static void forget_copied(const grt_session *session, const grt_plan_body *body,
     }
 }
 
-/* Before the kernel is made, if such kernels make copies, so that a limit is kept. */
-static grt_status count_copies(const grt_session *session, const grt_kernel_row *row,
-                               const grt_kernel_node *node)
-{
-    size_t bytes = 0;
-    for (int32_t i = 0; row->pack && !session->on_device && i < node->n_in; i++)
-        bytes += copied_bytes(&node->in[i], grt_node_packing(node, i) != NULL);
-    const grt_status status = grt_account_take(session->account, GRT_ACCOUNT_KERNELS, bytes);
-    return status == GRT_OK ? GRT_OK : grt_fail_op(node->desc, status, "%s", grt_last_error());
-}
-
 /* A session that found the weights on the device has read none of them. */
 void grt_session_forget_copied(const grt_session *session)
 {
@@ -158,8 +147,7 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
                              session->device->backend->name, grt_text_get(&why));
     else if ((status = check_kinds(row, body, step)) == GRT_OK)
         status = check_packing(row, &node);
-    if (status == GRT_OK && row->create)
-        status = count_copies(session, row, &node);
+    node.account = session->on_device && kernel->host ? NULL : session->account;
     if (status == GRT_OK && row->create)
         status = row->create(&node, &kernel->state);
     if (status == GRT_OK)

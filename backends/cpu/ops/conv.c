@@ -102,8 +102,8 @@ static void conv_destroy(void *data)
     if (!state)
         return;
     grt_dnnl_op_release(state->like);
-    free(state->own);
-    free(state->for_kernel);
+    grt_account_free(state->own);
+    grt_account_free(state->for_kernel);
     free(state);
 }
 
@@ -122,23 +122,17 @@ static source conv_weights_of(const conv_state *state, const grt_tensor *w)
                     state->packing->bytes};
 }
 
-/* The weights in the layout of the operation, in memory of their own. NULL with OK: they cannot be reordered.
+/* The weights in the layout of the operation. *out is `packed`, or NULL, with OK, if they cannot be
+ * reordered.
  */
-static grt_status repack(const grt_op_desc *desc, const grt_dnnl_op *op, source from, void **out)
+static grt_status repack(const grt_op_desc *desc, const grt_dnnl_op *op, source from, void *packed,
+                         const void **out)
 {
-    const size_t bytes = grt_dnnl_op_weights_bytes(op);
-    void *packed = *out = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
-    if (!packed)
-        return grt_fail_op(desc, GRT_STATUS_OUT_OF_MEMORY, "out of memory: %zu bytes of packed weights",
-                           bytes);
     char err[ERROR_SIZE];
     const grt_status status =
         grt_dnnl_op_prepack(op, from.format, from.data, from.bytes, packed, err, sizeof err);
-    if (status == GRT_OK)
-        return GRT_OK;
-    free(packed);
-    *out = NULL;
-    return conv_hand_on(desc, status, err);
+    *out = status == GRT_OK ? packed : NULL;
+    return status == GRT_OK ? GRT_OK : conv_hand_on(desc, status, err);
 }
 
 /* True if the weights already have the layout of the operation. */
@@ -197,12 +191,28 @@ static grt_status pack_for(const cpu_conv_kernel *kernel, const grt_kernel_node 
     cpu_conv guess;
     size_t floats;
     cpu_conv_guess(node, &state->a, &guess);
-    if (!kernel->floats(&guess, &floats) ||
-        !(state->for_kernel = aligned_alloc(64, grt_align_up(floats * sizeof(float), 64))))
+    if (!kernel->floats(&guess, &floats))
         return grt_fail_memory(SIZE_MAX);
+    GRT_TRY(grt_kernel_alloc(node, floats * sizeof(float), (void **)&state->for_kernel));
     kernel->pack(&guess, state->weights, state->for_kernel);
     state->kernel = kernel;
     return GRT_OK;
+}
+
+static grt_status conv_pack_for(const grt_kernel_node *node, const grt_dnnl_op *op, source from,
+                                grt_packing *out_packing, void **out_data)
+{
+    const void *packed = NULL;
+    out_packing->bytes = grt_dnnl_op_weights_bytes(op);
+    *out_data = aligned_alloc(64, grt_align_up(out_packing->bytes, 64));
+    const grt_status status =
+        *out_data ? repack(node->desc, op, from, *out_data, &packed) : grt_fail_memory(out_packing->bytes);
+    if (!packed) { /* they stay plain */
+        free(*out_data);
+        *out_data = NULL;
+        out_packing->format[0] = '\0';
+    }
+    return status;
 }
 
 static grt_status conv_pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data)
@@ -220,10 +230,7 @@ static grt_status conv_pack(const grt_kernel_node *node, int32_t i, grt_packing 
         op && !cpu_conv_kernel_fallback(node, &state.a, impl_of(op)) ? grt_dnnl_op_weights_format(op) : NULL;
     if (layout && grt_packing_is_worth(grt_tensor_bytes(&node->in[1]), grt_dnnl_op_weights_bytes(op)) &&
         cpu_packing_conv(layout, state.a.groups, state.a.transposed, out_packing)) {
-        status = repack(node->desc, op, conv_weights_of(&state, &node->in[1]), out_data);
-        out_packing->bytes = grt_dnnl_op_weights_bytes(op);
-        if (!*out_data)
-            out_packing->format[0] = '\0'; /* it stays plain */
+        status = conv_pack_for(node, op, conv_weights_of(&state, &node->in[1]), out_packing, out_data);
     }
     grt_dnnl_op_release(op);
     return status;
@@ -248,11 +255,14 @@ static grt_status pack_likely(const grt_kernel_node *node, conv_state *state)
     if (state->like && fits_already(state->like, from)) {
         state->packed = state->weights;
     } else if (state->like) {
-        status = repack(node->desc, state->like, from, &state->own);
-        state->packed = state->own;
+        status = grt_kernel_alloc(node, grt_dnnl_op_weights_bytes(state->like), &state->own);
+        if (status == GRT_OK)
+            status = repack(node->desc, state->like, from, state->own, &state->packed);
     }
     if (!state->packed) {
+        grt_account_free(state->own);
         grt_dnnl_op_release(state->like);
+        state->own = NULL;
         state->like = NULL;
     }
     return status;
@@ -301,7 +311,7 @@ static void release_parts(conv_shape *s)
 {
     for (int i = 0; i < s->n_parts; i++) {
         grt_dnnl_op_release(s->parts[i].op);
-        free(s->parts[i].own);
+        grt_account_free(s->parts[i].own);
     }
     s->n_parts = 0;
 }
@@ -312,7 +322,7 @@ static void conv_release_shape(void *data)
     if (!s)
         return;
     release_parts(s);
-    free(s->own);
+    grt_account_free(s->own);
     free(s);
 }
 
@@ -335,9 +345,8 @@ static grt_status give_weights(const grt_reshape *r, const conv_shape *s, conv_p
         part->packed = state->weights;
         return GRT_OK;
     }
-    const grt_status status = repack(r->desc, part->op, from, &part->own);
-    part->packed = part->own;
-    return status;
+    GRT_TRY(grt_reshape_alloc(r, grt_dnnl_op_weights_bytes(part->op), &part->own));
+    return repack(r->desc, part->op, from, part->own, &part->packed);
 }
 
 /* Adds one to s->parts; adds none, with OK, if the library has no operation. */
@@ -354,7 +363,9 @@ static grt_status conv_add_part(const grt_reshape *r, conv_shape *s, const cpu_c
         s->n_parts++;
     } else {
         grt_dnnl_op_release(part->op);
+        grt_account_free(part->own);
         part->op = NULL;
+        part->own = NULL;
     }
     return status;
 }
@@ -433,9 +444,7 @@ static grt_status need_plain(const grt_reshape *r, conv_shape *s)
     const conv_state *state = r->state;
     if (!state->packing)
         return GRT_OK;
-    s->own = malloc(grt_tensor_bytes(r->in[1]));
-    if (!s->own)
-        return grt_fail_memory(grt_tensor_bytes(r->in[1]));
+    GRT_TRY(grt_reshape_alloc(r, grt_tensor_bytes(r->in[1]), &s->own));
     s->plain = s->own;
     return cpu_packing_unpack(r->in[1], state->packing, s->own);
 }

@@ -59,19 +59,13 @@ static bool packs(const grt_kernel_node *node, bool trans_b, size_t *floats, int
            grt_mul_size(*floats, (size_t)*matrices * sizeof(float), &bytes) && bytes <= SIZE_MAX / 2;
 }
 
-static grt_status pack_b(const grt_tensor *b, bool trans_b, size_t floats, int64_t matrices,
-                         float **out_packed)
+static grt_status pack_b(const grt_tensor *b, bool trans_b, size_t floats, int64_t matrices, float *packed)
 {
     int64_t k, n;
     matrix_dims(b, trans_b, &k, &n);
-    const size_t bytes = grt_align_up(floats * (size_t)matrices * sizeof(float), 64);
-    float *packed = aligned_alloc(64, bytes);
-    float *wide = is_half(b->dtype) ? malloc((size_t)(k * n) * sizeof *wide) : NULL;
-    if (!packed || (is_half(b->dtype) && !wide)) {
-        free(packed);
-        free(wide);
-        return grt_fail_memory(bytes);
-    }
+    float *wide = NULL;
+    if (is_half(b->dtype))
+        GRT_TRY(grt_account_alloc(NULL, GRT_ACCOUNT_KERNELS, (size_t)(k * n) * sizeof *wide, (void **)&wide));
     for (int64_t i = 0; i < matrices; i++) {
         const float *from = (const float *)b->data + i * k * n;
         if (wide) {
@@ -80,8 +74,7 @@ static grt_status pack_b(const grt_tensor *b, bool trans_b, size_t floats, int64
         }
         grt_gemm_pack_b(k, n, from, trans_b ? k : n, trans_b, packed + (size_t)i * floats);
     }
-    free(wide);
-    *out_packed = packed;
+    grt_account_free(wide);
     return GRT_OK;
 }
 
@@ -92,22 +85,22 @@ static grt_status matmul_pack(const grt_kernel_node *node, int32_t i, grt_packin
     const bool trans_b = grt_attr_int(node->desc, "transB", 0) != 0;
     size_t floats;
     int64_t matrices;
-    float *packed;
     if (i != 1 || node->in[1].dtype != GRT_DTYPE_FLOAT || !packs(node, trans_b, &floats, &matrices) ||
-        !grt_packing_is_worth(grt_tensor_bytes(&node->in[1]), floats * (size_t)matrices * sizeof *packed))
+        !grt_packing_is_worth(grt_tensor_bytes(&node->in[1]), floats * (size_t)matrices * sizeof(float)))
         return GRT_OK;
-    GRT_TRY(pack_b(&node->in[1], trans_b, floats, matrices, &packed));
+    out_packing->bytes = floats * (size_t)matrices * sizeof(float);
+    *out_data = aligned_alloc(64, grt_align_up(out_packing->bytes, 64));
+    if (!*out_data)
+        return grt_fail_memory(out_packing->bytes);
     strcpy(out_packing->format, cpu_packing_matrix(trans_b));
-    out_packing->bytes = floats * (size_t)matrices * sizeof *packed;
-    *out_data = packed;
-    return GRT_OK;
+    return pack_b(&node->in[1], trans_b, floats, matrices, *out_data);
 }
 
 static void matmul_destroy(void *data)
 {
     matmul_state *state = data;
     if (state)
-        free(state->own);
+        grt_account_free(state->own);
     free(state);
 }
 
@@ -117,13 +110,13 @@ static grt_status bind_constant(const grt_kernel_node *node, matmul_state *state
     if (!packs(node, state->trans_b, &state->packed_floats, &matrices))
         return GRT_OK;
     const grt_packing *packing = grt_node_packing(node, 1);
+    const size_t bytes = state->packed_floats * (size_t)matrices * sizeof(float);
     if (!packing) {
-        GRT_TRY(pack_b(&node->in[1], state->trans_b, state->packed_floats, matrices, &state->own));
+        GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->own));
         state->packed = state->own;
-        return GRT_OK;
+        return pack_b(&node->in[1], state->trans_b, state->packed_floats, matrices, state->own);
     }
     const char *format = cpu_packing_matrix(state->trans_b);
-    const size_t bytes = state->packed_floats * (size_t)matrices * sizeof(float);
     if (node->in[1].dtype != GRT_DTYPE_FLOAT || strcmp(packing->format, format) || packing->bytes != bytes)
         return grt_fail_op(
             node->desc, GRT_STATUS_INVALID_PLAN,

@@ -136,7 +136,7 @@ static grt_tensor ml_list_of(const grt_op_desc *desc, const char *const names[4]
 static void label_destroy(void *pointer)
 {
     label_state *state = pointer;
-    free(state->order);
+    grt_account_free(state->order);
     free(state);
 }
 
@@ -175,14 +175,14 @@ static grt_status label_create(const grt_kernel_node *node, void **out_state)
     set_fallback(node->desc, state);
     bool fits = state->n == grt_tensor_elements(&state->values) && state->keys.dtype == node->in[0].dtype &&
                 state->fallback.dtype == state->values.dtype && grt_tensor_elements(&state->fallback) == 1;
-    state->order = fits ? malloc((size_t)state->n * sizeof *state->order + 1) : NULL;
-    if (!state->order) {
+    const grt_status status =
+        fits ? grt_kernel_alloc(node, (size_t)state->n * sizeof *state->order, (void **)&state->order)
+             : grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
+                           "needs as many values as keys, keys of the input's dtype, and a default of the "
+                           "values' dtype");
+    if (status != GRT_OK) {
         label_destroy(state);
-        return fits ? grt_fail_memory(0)
-                    : grt_fail_op(
-                          node->desc, GRT_STATUS_INVALID_MODEL,
-                          "needs as many values as keys, keys of the input's dtype, and a default of the "
-                          "values' dtype");
+        return status;
     }
     for (int64_t i = 0; i < state->n; i++)
         state->order[i] = i;
@@ -243,7 +243,7 @@ typedef struct tfidf_state {
 static void tfidf_destroy(void *pointer)
 {
     tfidf_state *state = pointer;
-    free(state->grams);
+    grt_account_free(state->grams);
     free(state);
 }
 
@@ -280,9 +280,7 @@ static grt_status collect_grams(const grt_kernel_node *node, tfidf_state *state,
                                (long long)indexes[i]);
         state->width = indexes[i] + 1 > state->width ? indexes[i] + 1 : state->width;
     }
-    state->grams = calloc(n_indexes + 1, sizeof *state->grams);
-    if (!state->grams)
-        return grt_fail_memory(n_indexes * sizeof *state->grams);
+    GRT_TRY(grt_kernel_alloc(node, n_indexes * sizeof *state->grams, (void **)&state->grams));
     for (size_t s = 0; s < n_counts; s++) {
         int64_t size = (int64_t)s + 1, end = s + 1 < n_counts ? counts[s + 1] : (int64_t)pool;
         if (counts[s] < 0 || counts[s] > end || end > (int64_t)pool)

@@ -16,7 +16,7 @@ typedef struct dictionary {
 static void dictionary_destroy(void *state)
 {
     dictionary *d = state;
-    free(d->order);
+    grt_account_free(d->order);
     grt_value_clear(&d->sorted);
     free(d);
 }
@@ -50,9 +50,21 @@ static bool ml_map_find_key(const grt_tensor *keys, const grt_tensor *wanted, in
     return false;
 }
 
-static grt_status sort_keys(dictionary *d)
+static grt_status order_keys(const grt_kernel_node *node, dictionary *d)
 {
-    GRT_TRY(grt_keys_order(&d->keys, &d->order));
+    const size_t bytes = (size_t)d->keys.dims[0] * sizeof *d->order;
+    int64_t *order;
+    GRT_TRY(grt_keys_order(&d->keys, &order));
+    const grt_status status = grt_kernel_alloc(node, bytes, (void **)&d->order);
+    if (status == GRT_OK)
+        memcpy(d->order, order, bytes);
+    free(order);
+    return status;
+}
+
+static grt_status sort_keys(const grt_kernel_node *node, dictionary *d)
+{
+    GRT_TRY(order_keys(node, d));
     const size_t size = grt_dtype_size(d->keys.dtype), n = (size_t)d->keys.dims[0];
     char *elements = malloc(n * size + 1);
     if (!elements)
@@ -61,7 +73,9 @@ static grt_status sort_keys(dictionary *d)
         memcpy(elements + i * size, (const char *)d->keys.data + (size_t)d->order[i] * size, size);
     grt_tensor view = d->keys;
     view.data = elements;
+    grt_account *const before = grt_account_enter(node->account); /* maps share the value: it is a buffer */
     const grt_status status = grt_value_copy_tensor(&d->sorted, &view);
+    grt_account_enter(before);
     free(elements);
     return status;
 }
@@ -72,7 +86,7 @@ static grt_status zip_create(const grt_kernel_node *node, void **out_state)
     if (!d)
         return grt_fail_memory(sizeof *d);
     d->keys = ml_map_keys_of(node->desc, "classlabels_int64s", "classlabels_strings");
-    const grt_status status = sort_keys(d);
+    const grt_status status = sort_keys(node, d);
     if (status != GRT_OK) {
         dictionary_destroy(d);
         return status == GRT_STATUS_OUT_OF_MEMORY

@@ -41,9 +41,9 @@ static void qconv_destroy(void *data)
     qconv_state *state = data;
     if (!state)
         return;
-    free(state->packed);
-    free(state->by_tap);
-    free(state->sums);
+    grt_account_free(state->packed);
+    grt_account_free(state->by_tap);
+    grt_account_free(state->sums);
     free(state);
 }
 
@@ -80,6 +80,14 @@ static const grt_qgemm_kernel *kernel_for_taps(const grt_kernel_node *node, cons
     return *kernels;
 }
 
+static grt_status alloc_sums(const grt_kernel_node *node, int64_t n, qconv_state *state)
+{
+    const size_t bytes = (size_t)n * sizeof *state->sums;
+    GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->sums));
+    memset(state->sums, 0, bytes);
+    return GRT_OK;
+}
+
 static grt_status spread_taps(const grt_kernel_node *node, qconv_state *state)
 {
     const int64_t n = grt_qgemm_padded(state->filters);
@@ -92,10 +100,9 @@ static grt_status spread_taps(const grt_kernel_node *node, qconv_state *state)
     if (!grt_mul_size((size_t)n, (size_t)groups * GRT_QGEMM_TAPS_BYTES / GRT_QGEMM_WIDTH, &bytes))
         return grt_fail_memory(SIZE_MAX);
     state->block_bytes = groups * GRT_QGEMM_TAPS_BYTES;
-    state->by_tap = calloc(1, bytes);
-    state->sums = calloc((size_t)n, sizeof(int32_t));
-    if (!state->by_tap || !state->sums)
-        return grt_fail_memory(bytes);
+    GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->by_tap));
+    memset(state->by_tap, 0, bytes);
+    GRT_TRY(alloc_sums(node, n, state));
     for (int64_t c = 0; c < state->filters; c++)
         for (int64_t t = 0; t < state->taps; t++) {
             const int16_t v = (int16_t)tap_weight(node, state, c, t);
@@ -117,9 +124,10 @@ static grt_status pack_groups(const grt_kernel_node *node, qconv_state *state)
     if (!grt_qgemm_b_init(NULL, k, n, node->in[QP_W].dtype == GRT_DTYPE_INT8, &state->b) ||
         !grt_mul_size((size_t)state->b.bytes, (size_t)state->groups, &bytes) || bytes > SIZE_MAX / 2)
         return grt_fail_memory(SIZE_MAX);
-    uint8_t *turned = malloc((size_t)(k * n) + 1);
-    state->packed = aligned_alloc(64, grt_align_up(bytes + 1, 64));
-    for (int64_t g = 0; turned && state->packed && g < state->groups; g++) {
+    GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->packed));
+    uint8_t *turned;
+    GRT_TRY(grt_account_alloc(NULL, GRT_ACCOUNT_KERNELS, (size_t)(k * n), (void **)&turned));
+    for (int64_t g = 0; g < state->groups; g++) {
         const uint8_t *from = (const uint8_t *)node->in[QP_W].data + g * n * k;
         for (int64_t f = 0; f < n; f++)
             for (int64_t c = 0; c < state->per_group; c++)
@@ -128,8 +136,8 @@ static grt_status pack_groups(const grt_kernel_node *node, qconv_state *state)
                         from[(f * state->per_group + c) * state->taps + t];
         grt_qgemm_pack(&state->b, turned, 1, k, state->packed + g * state->b.bytes);
     }
-    free(turned);
-    return turned && state->packed ? GRT_OK : grt_fail_memory(bytes);
+    grt_account_free(turned);
+    return GRT_OK;
 }
 
 static bool find_winograd(const grt_kernel_node *node, qconv_state *state)
@@ -159,17 +167,15 @@ static grt_status pack_transformed(const grt_kernel_node *node, qconv_state *sta
     size_t bytes;
     if (!cpu_qwinograd_packed_bytes(&state->winograd, &bytes))
         return grt_fail_memory(SIZE_MAX);
-    state->packed = aligned_alloc(64, grt_align_up(bytes + 1, 64));
-    state->sums = calloc((size_t)grt_qgemm_padded(state->filters), sizeof *state->sums);
-    if (!state->packed || !state->sums)
-        return grt_fail_memory(bytes);
+    GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->packed));
+    GRT_TRY(alloc_sums(node, grt_qgemm_padded(state->filters), state));
     *out_packed = cpu_qwinograd_pack(&state->winograd, &weights, state->packed, state->sums);
     if (*out_packed) {
         state->b = (grt_qgemm_b){.k = state->taps * state->per_group, .n = state->filters, .is_signed = true};
         return GRT_OK;
     }
-    free(state->packed);
-    free(state->sums);
+    grt_account_free(state->packed);
+    grt_account_free(state->sums);
     state->packed = NULL;
     state->sums = NULL;
     return GRT_OK;
@@ -287,7 +293,8 @@ static grt_status qconv_size_workspace(grt_reshape *r, qconv_shape *s)
     } else {
         layout.overflow = !grt_qgemm_scratch_bytes(&g, r->threads, &scratch);
     }
-    s->columns_at = cpu_layout_add(&layout, state->groups, (size_t)cpu_qproduct_columns_bytes(state->b.n));
+    s->columns_at = cpu_layout_add(&layout, state->depthwise ? 1 : state->groups,
+                                   (size_t)cpu_qproduct_columns_bytes(state->b.n));
     s->x_at = cpu_layout_add(&layout, s->x_copied ? grt_tensor_elements(r->in[QP_X]) : 0, 1);
     s->y_at = cpu_layout_add(&layout, s->y_copied ? grt_tensor_elements(r->out[0]) : 0,
                              2 * grt_dtype_size(r->out[0]->dtype)); /* the residual's turned copy, too */

@@ -42,20 +42,19 @@ static void qmatmul_destroy(void *data)
 {
     qmatmul_state *state = data;
     if (state)
-        free(state->packed);
+        grt_account_free(state->packed);
     free(state);
 }
 
-static grt_status pack_constant(const grt_tensor *b, qmatmul_state *state)
+static grt_status pack_constant(const grt_kernel_node *node, qmatmul_state *state)
 {
+    const grt_tensor *b = &node->in[QP_W];
     size_t bytes = 0;
     state->matrices = grt_dims_product(b->dims, 0, b->rank - 2);
     if (!init_b(b, state->trans_b, &state->b) ||
         !grt_mul_size((size_t)state->b.bytes, (size_t)state->matrices, &bytes) || bytes > SIZE_MAX / 2)
         return grt_fail_memory(SIZE_MAX);
-    state->packed = aligned_alloc(64, grt_align_up(bytes + 1, 64));
-    if (!state->packed)
-        return grt_fail_memory(bytes);
+    GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->packed));
     for (int64_t i = 0; i < state->matrices; i++)
         pack_matrix(&state->b, state->trans_b, b->data, i, state->packed);
     return GRT_OK;
@@ -69,7 +68,7 @@ static grt_status qmatmul_create(const grt_kernel_node *node, void **out_state)
     state->trans_b = grt_attr_int(node->desc, "transB", 0) != 0;
     const grt_tensor *b = &node->in[QP_W];
     const grt_status status =
-        b->data && b->rank >= 2 && grt_tensor_elements(b) > 0 ? pack_constant(b, state) : GRT_OK;
+        b->data && b->rank >= 2 && grt_tensor_elements(b) > 0 ? pack_constant(node, state) : GRT_OK;
     if (status != GRT_OK) {
         qmatmul_destroy(state);
         return status;

@@ -44,8 +44,8 @@ static void quantize_release(void *object)
 {
     shape *sh = object;
     if (sh) {
-        free(sh->scale);
-        free(sh->zero);
+        grt_account_free(sh->scale);
+        grt_account_free(sh->zero);
     }
     free(sh);
 }
@@ -70,20 +70,23 @@ static grt_status quantize_reshape(grt_reshape *r)
         sh->block = sh->blocked ? s->block : 1;
         sh->steps = sh->blocked ? scale->dims[axis] : sh->length;
     }
-    sh->scale = malloc((sh->n_scales + 1) * sizeof *sh->scale);
-    sh->zero = r->n_in > 2 && r->in[2] ? malloc((sh->n_scales + 1) * sizeof *sh->zero) : NULL;
+    const bool zeros = r->n_in > 2 && r->in[2];
+    const size_t bytes = sh->n_scales * sizeof *sh->scale;
+    grt_status status = grt_reshape_alloc(r, bytes, (void **)&sh->scale);
+    if (status == GRT_OK && zeros)
+        status = grt_reshape_alloc(r, bytes, (void **)&sh->zero);
     int64_t outer = axis >= 0 ? grt_dims_product(x->dims, 0, (int32_t)axis) : 1;
     bool fits =
         sh->single ||
         (axis >= 0 && (sh->blocked ? scale->rank == x->rank && n_scales == outer * sh->steps * sh->inner &&
                                          sh->length / s->block + (sh->length % s->block != 0) <= sh->steps
                                    : n_scales == sh->length));
-    bool ok = sh->scale && (sh->zero || r->n_in < 3 || !r->in[2]);
-    if (!ok || !fits || (sh->zero && grt_tensor_elements(r->in[2]) != n_scales)) {
+    if (status == GRT_OK && (!fits || (zeros && grt_tensor_elements(r->in[2]) != n_scales)))
+        status = grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                             "scale, zero point and axis do not fit the input");
+    if (status != GRT_OK) {
         quantize_release(sh);
-        return !ok ? grt_fail_memory(0)
-                   : grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                                 "scale, zero point and axis do not fit the input");
+        return status;
     }
     r->shape = sh;
     return GRT_OK;

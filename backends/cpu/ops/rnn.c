@@ -72,72 +72,68 @@ static void rnn_destroy(void *data)
 {
     rnn_state *state = data;
     for (int d = 0; state && d < 2; d++) {
-        free(state->input[d]);
-        free(state->recurrent[d]);
-        free(state->hidden_gate[d]);
-        free(state->input_bytes[d]);
-        free(state->recurrent_bytes[d]);
+        grt_account_free(state->input[d]);
+        grt_account_free(state->recurrent[d]);
+        grt_account_free(state->hidden_gate[d]);
+        grt_account_free(state->input_bytes[d]);
+        grt_account_free(state->recurrent_bytes[d]);
     }
     free(state);
 }
 
-/* Rows from.. (n of them) of a stored [n, k] matrix, packed as the k x n operand. NULL when out of memory. */
-static float *pack_rows(const float *rows, int64_t n, int64_t k)
+/* Rows from.. (n of them) of a stored [n, k] matrix, packed as the k x n operand. */
+static grt_status pack_rows(const grt_kernel_node *node, const float *rows, int64_t n, int64_t k,
+                            float **out_packed)
 {
     size_t floats, bytes;
-    if (!grt_gemm_packed_b_floats(k, n, &floats) || !grt_mul_size(floats, sizeof(float), &bytes) ||
-        bytes > SIZE_MAX / 2)
-        return NULL;
-    float *packed = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
-    if (packed)
-        grt_gemm_pack_b(k, n, rows, k, true, packed);
-    return packed;
+    if (!grt_gemm_packed_b_floats(k, n, &floats) || !grt_mul_size(floats, sizeof(float), &bytes))
+        return grt_fail_memory(SIZE_MAX);
+    GRT_TRY(grt_kernel_alloc(node, bytes, (void **)out_packed));
+    grt_gemm_pack_b(k, n, rows, k, true, *out_packed);
+    return GRT_OK;
 }
 
-static bool pack_weights(const grt_kernel_node *node, rnn_state *state)
+static grt_status pack_weights(const grt_kernel_node *node, rnn_state *state)
 {
     const grt_tensor *w = &node->in[W], *r = &node->in[R];
     for (int32_t d = 0; d < state->layer.directions; d++) {
         if (w->data && w->rank == 3) {
             const int64_t n = w->dims[1], k = w->dims[2];
-            state->input[d] = pack_rows((const float *)w->data + d * n * k, n, k);
-            if (!state->input[d])
-                return false;
+            GRT_TRY(pack_rows(node, (const float *)w->data + d * n * k, n, k, &state->input[d]));
         }
         if (!r->data || r->rank != 3)
             continue;
         const int64_t h = r->dims[2], n = state->layer.kind == GRT_RNN_GRU ? 2 * h : r->dims[1];
         const float *rows = (const float *)r->data + d * r->dims[1] * h;
-        state->recurrent[d] = pack_rows(rows, n, h);
+        GRT_TRY(pack_rows(node, rows, n, h, &state->recurrent[d]));
         if (state->layer.kind == GRT_RNN_GRU)
-            state->hidden_gate[d] = pack_rows(rows + n * h, h, h);
-        if (!state->recurrent[d] || (state->layer.kind == GRT_RNN_GRU && !state->hidden_gate[d]))
-            return false;
+            GRT_TRY(pack_rows(node, rows + n * h, h, h, &state->hidden_gate[d]));
     }
-    return true;
+    return GRT_OK;
 }
 
-static bool pack_bytes(const grt_tensor *weights, int32_t directions, bool many, uint8_t **out)
+static grt_status pack_bytes(const grt_kernel_node *node, int32_t i, int32_t directions, bool many,
+                             uint8_t **out)
 {
+    const grt_tensor *weights = &node->in[i];
     if (!weights->data || weights->rank != 3 || weights->dims[0] != directions)
-        return true;
+        return GRT_OK;
     const int64_t k = weights->dims[1], n = weights->dims[2];
     for (int32_t d = 0; d < directions; d++)
-        if (!(out[d] = cpu_rnn_bytes_pack((const uint8_t *)weights->data + d * k * n, k, n,
-                                          weights->dtype == GRT_DTYPE_INT8, many)))
-            return false;
-    return true;
+        GRT_TRY(cpu_rnn_bytes_pack(node, (const uint8_t *)weights->data + d * k * n, k, n,
+                                   weights->dtype == GRT_DTYPE_INT8, many, &out[d]));
+    return GRT_OK;
 }
 
-static bool rnn_pack(const grt_kernel_node *node, rnn_state *state)
+static grt_status rnn_pack(const grt_kernel_node *node, rnn_state *state)
 {
     if (!state->bytes)
         return pack_weights(node, state);
     const grt_tensor *x = &node->in[X];
     const bool known = x->rank == 3 && x->dims[0] >= 0 && x->dims[1] >= 0;
     state->many_inputs = !known || (double)x->dims[0] * (double)x->dims[1] >= MANY_INPUTS;
-    return pack_bytes(&node->in[W], state->layer.directions, state->many_inputs, state->input_bytes) &&
-           pack_bytes(&node->in[R], state->layer.directions, false, state->recurrent_bytes);
+    GRT_TRY(pack_bytes(node, W, state->layer.directions, state->many_inputs, state->input_bytes));
+    return pack_bytes(node, R, state->layer.directions, false, state->recurrent_bytes);
 }
 
 static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
@@ -148,9 +144,10 @@ static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
         return grt_fail_memory(sizeof *state);
     grt_rnn_layer_read(desc, &state->layer, NULL);
     state->bytes = !strcmp(desc->op, "DynamicQuantizeLSTM");
-    if (!rnn_pack(node, state)) {
+    const grt_status status = rnn_pack(node, state);
+    if (status != GRT_OK) {
         rnn_destroy(state);
-        return grt_fail_memory(0);
+        return status;
     }
     *out_state = state;
     return GRT_OK;

@@ -22,21 +22,23 @@ static void plan_release(void *pointer)
     if (!plan)
         return;
     cpu_fft_release(plan->fft);
-    free(plan->room);
+    grt_account_free(plan->room);
     free(plan);
 }
 
-static grt_status plan_create(const grt_op_desc *desc, int64_t n, int32_t threads, void **out_plan)
+static grt_status plan_create(const grt_op_desc *desc, int64_t n, int32_t threads, grt_account *account,
+                              void **out_plan)
 {
     signal_plan *plan = calloc(1, sizeof *plan);
     if (!plan)
         return grt_fail_memory(sizeof *plan);
-    grt_status status = cpu_fft_create(n, &plan->fft);
+    grt_status status = cpu_fft_create(n, account, &plan->fft);
     if (status == GRT_OK) {
         plan->n = n;
         plan->per_thread = 2 * n + cpu_fft_scratch(plan->fft);
-        plan->room = calloc((size_t)plan->per_thread * (size_t)threads, sizeof *plan->room);
-        status = plan->room ? GRT_OK : grt_fail_memory((size_t)plan->per_thread * sizeof *plan->room);
+        status = grt_account_alloc(account, GRT_ACCOUNT_KERNELS,
+                                   (size_t)plan->per_thread * (size_t)threads * sizeof *plan->room,
+                                   (void **)&plan->room);
     }
     if (status != GRT_OK) {
         plan_release(plan);
@@ -99,7 +101,8 @@ static grt_status dft_reshape(grt_reshape *reshape)
     if ((has_axis && !state->axis.known) || (has_length && !state->length.known) || axis < 0)
         return GRT_OK; /* run will see */
     int64_t n = has_length ? state->length.value : dft_length(state, x->dims[axis]);
-    return n < 1 ? GRT_OK : plan_create(reshape->desc, n, reshape->threads, &reshape->shape);
+    return n < 1 ? GRT_OK
+                 : plan_create(reshape->desc, n, reshape->threads, reshape->account, &reshape->shape);
 }
 
 /* Only the axis of the transform and the components may differ. */
@@ -175,7 +178,7 @@ static grt_status dft_run(const grt_run *run)
                            (long long)l.out_size);
     void *own = NULL;
     if (!run->shape)
-        GRT_TRY(plan_create(run->desc, n, run->threads, &own));
+        GRT_TRY(plan_create(run->desc, n, run->threads, NULL, &own));
     const signal_plan *plan = own ? own : run->shape;
 #pragma omp parallel for num_threads(run->threads) if (signals * n > CPU_GRAIN / 8)
     for (int64_t i = 0; i < signals; i++)
@@ -208,7 +211,8 @@ static grt_status stft_reshape(grt_reshape *reshape)
     if (x->rank < 2 || (has_length && !state->length.known) || (window && window->rank != 1))
         return GRT_OK; /* run will see */
     int64_t n = has_length ? state->length.value : window ? window->dims[0] : x->dims[1];
-    return n < 1 ? GRT_OK : plan_create(reshape->desc, n, reshape->threads, &reshape->shape);
+    return n < 1 ? GRT_OK
+                 : plan_create(reshape->desc, n, reshape->threads, reshape->account, &reshape->shape);
 }
 
 static void stft_frame(const grt_run *run, const signal_plan *plan, int64_t row, int64_t start, int64_t out)
@@ -245,7 +249,7 @@ static grt_status stft_run(const grt_run *run)
                            (long long)n, (long long)step);
     void *own = NULL;
     if (!run->shape)
-        GRT_TRY(plan_create(run->desc, n, run->threads, &own));
+        GRT_TRY(plan_create(run->desc, n, run->threads, NULL, &own));
     const signal_plan *plan = own ? own : run->shape;
     int64_t frames = y->dims[1], all = x->dims[0] * frames;
 #pragma omp parallel for num_threads(run->threads) if (all * n > CPU_GRAIN / 8)

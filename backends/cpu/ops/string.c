@@ -280,21 +280,20 @@ static void normalizer_destroy(void *pointer)
     normalizer_state *state = pointer;
     if (state->locale)
         freelocale(state->locale);
-    free(state->stopwords);
-    free(state->bytes);
+    grt_account_free(state->stopwords);
+    grt_account_free(state->bytes);
     free(state);
 }
 
-static grt_status keep_stopwords(normalizer_state *state, const grt_string *words, size_t n)
+static grt_status keep_stopwords(const grt_kernel_node *node, normalizer_state *state,
+                                 const grt_string *words, size_t n)
 {
     size_t bytes = 1;
     for (size_t i = 0; i < n; i++)
         if (!grt_add_size(bytes, changed_room(words[i].size), &bytes))
             return grt_fail_memory(SIZE_MAX);
-    state->stopwords = calloc(n ? n : 1, sizeof *words);
-    state->bytes = malloc(bytes);
-    if (!state->stopwords || !state->bytes)
-        return grt_fail_memory(bytes);
+    GRT_TRY(grt_kernel_alloc(node, n * sizeof *words, (void **)&state->stopwords));
+    GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->bytes));
     char *at = state->bytes;
     for (size_t i = 0; i < n; i++)
         state->stopwords[i] =
@@ -317,7 +316,7 @@ static grt_status normalizer_create(const grt_kernel_node *node, void **out_stat
     state->locale = newlocale(LC_CTYPE_MASK, locale, (locale_t)0);
     if (!state->locale) /* if the model's locale is not installed, any UTF-8 locale serves */
         state->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    grt_status status = keep_stopwords(state, words, n);
+    grt_status status = keep_stopwords(node, state, words, n);
     if (status != GRT_OK) {
         normalizer_destroy(state);
         return status;

@@ -36,8 +36,8 @@ static void tree_destroy(void *pointer)
 {
     tree_state *state = pointer;
     grt_trees_release(&state->trees);
-    free(state->nodes);
-    free(state->forms);
+    grt_account_free(state->nodes);
+    grt_account_free(state->forms);
     free(state);
 }
 
@@ -92,22 +92,20 @@ static compact_tree form_at(const grt_trees *trees, int64_t root)
     return form;
 }
 
-static grt_status make_compact(tree_state *state)
+static grt_status make_compact(const grt_kernel_node *node, tree_state *state)
 {
     const grt_trees *trees = &state->trees;
-    state->nodes = malloc(((size_t)trees->n_nodes + 1) * sizeof *state->nodes);
-    state->forms = malloc(((size_t)trees->n_roots + 1) * sizeof *state->forms);
-    if (!state->nodes || !state->forms)
-        return grt_fail_memory((size_t)trees->n_nodes * sizeof *state->nodes);
+    GRT_TRY(grt_kernel_alloc(node, (size_t)trees->n_nodes * sizeof *state->nodes, (void **)&state->nodes));
+    GRT_TRY(grt_kernel_alloc(node, (size_t)trees->n_roots * sizeof *state->forms, (void **)&state->forms));
     for (int64_t i = 0; i < trees->n_nodes; i++) {
-        const grt_tree_node *node = &trees->nodes[i];
+        const grt_tree_node *from = &trees->nodes[i];
         state->nodes[i] = (compact_node){
-            .split = (float)node->split,
-            .feature = (uint32_t)node->feature | (node->missing_true ? MISSING_TRUE : 0),
+            .split = (float)from->split,
+            .feature = (uint32_t)from->feature | (from->missing_true ? MISSING_TRUE : 0),
         };
         for (int side = 0; side < 2; side++)
             state->nodes[i].child[side] =
-                node->leaf[side] ? ~(int32_t)node->child[side] : (int32_t)node->child[side];
+                from->leaf[side] ? ~(int32_t)from->child[side] : (int32_t)from->child[side];
     }
     for (int64_t root = 0; root < trees->n_roots; root += state->forms[state->n_forms++].copies)
         state->forms[state->n_forms] = form_at(trees, root);
@@ -121,7 +119,7 @@ static grt_status tree_create(const grt_kernel_node *node, void **out_state)
         return grt_fail_memory(sizeof *state);
     grt_status status = grt_trees_read(node, &state->trees);
     if (status == GRT_OK && node->in[0].dtype == GRT_DTYPE_FLOAT && is_compact(&state->trees))
-        status = make_compact(state);
+        status = make_compact(node, state);
     if (status != GRT_OK) {
         tree_destroy(state);
         return status;

@@ -71,10 +71,9 @@ static grt_status put_rows(const grt_kernel_node *node, const grt_weights *s, wm
     const size_t bytes = (size_t)s->k * sizeof(float);
     if (!s->by_row)
         return GRT_OK;
-    state->row_scales = malloc(bytes);
-    state->row_zeros = zeros ? malloc(bytes) : NULL;
-    if (!state->row_scales || (zeros && !state->row_zeros))
-        return grt_fail_memory(bytes);
+    GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->row_scales));
+    if (zeros)
+        GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->row_zeros));
     for (int64_t i = 0; i < s->k; i++)
         state->row_scales[i] = wmatmul_scale(node, i);
     for (int64_t i = 0; zeros && i < s->k; i++)
@@ -113,6 +112,12 @@ static void put_numbers(const grt_kernel_node *node, const grt_weights *s, int64
 
 static grt_status wmatmul_fill(const grt_kernel_node *node, const grt_weights *s, wmatmul_state *state)
 {
+    size_t bytes;
+    void *memory;
+    if (!grt_wgemm_size(&state->w, &bytes))
+        return grt_fail_memory(SIZE_MAX);
+    GRT_TRY(grt_kernel_alloc(node, bytes, &memory));
+    grt_wgemm_place(&state->w, memory);
     const int64_t rows = s->transposed ? s->n : s->k, cols = s->transposed ? s->k : s->n;
     const int32_t threads = s->transposed && node->threads > 1 ? node->threads : 1;
     size_t room = 0;
@@ -133,9 +138,9 @@ static void wmatmul_destroy(void *data)
     wmatmul_state *state = data;
     if (!state)
         return;
-    grt_wgemm_release(&state->w);
-    free(state->row_scales);
-    free(state->row_zeros);
+    grt_account_free(state->w.numbers);
+    grt_account_free(state->row_scales);
+    grt_account_free(state->row_zeros);
     free(state);
 }
 
@@ -158,8 +163,7 @@ static grt_status wmatmul_create(const grt_kernel_node *node, void **out_state)
                            .block = s.block,
                            .bits = s.bits,
                            .floats = s.is_float ? node->in[W].dtype : GRT_DTYPE_NONE};
-    const grt_status status =
-        grt_wgemm_allocate(&state->w) ? wmatmul_fill(node, &s, state) : grt_fail_memory(SIZE_MAX);
+    const grt_status status = wmatmul_fill(node, &s, state);
     if (status != GRT_OK) {
         wmatmul_destroy(state);
         return status;

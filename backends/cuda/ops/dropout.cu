@@ -44,13 +44,10 @@ grt_status cuda_dropout_create(const grt_kernel_node *node, void **out_state)
     *out_state = s;
     if (s->seeded || never)
         return GRT_OK;
-    void *runs;
+    void *runs = NULL;
     const unsigned long long none = 0;
-    grt_status status = cuda_alloc(node->device, sizeof *s->runs, &runs);
-    if (status == GRT_OK) {
-        s->runs = (unsigned long long *)runs;
-        status = cuda_upload_now(node->device, runs, &none, sizeof none);
-    }
+    const grt_status status = cuda_keep(node, &none, sizeof none, &runs);
+    s->runs = (unsigned long long *)runs;
     if (status != GRT_OK) {
         cuda_dropout_destroy(s);
         *out_state = NULL;

@@ -52,12 +52,6 @@ void destroy_qconv(void *data)
     free(state);
 }
 
-grt_status upload_bytes(grt_device *device, const void *host, size_t bytes, void **out_data)
-{
-    GRT_TRY(cuda_alloc(device, bytes, out_data));
-    return cuda_upload_now(device, *out_data, host, bytes);
-}
-
 int32_t byte_at(const grt_tensor *t, int64_t i)
 {
     return t->dtype == GRT_DTYPE_INT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
@@ -124,7 +118,7 @@ grt_status upload_finish(const grt_kernel_node *node, const int32_t *sums, qconv
     if (!memory)
         return grt_fail_memory(bytes);
     cuda_qfinish_fill(&source, state->depthwise ? NULL : sums, memory);
-    const grt_status status = upload_bytes(node->device, memory, bytes, &state->finish);
+    const grt_status status = cuda_keep(node, memory, bytes, &state->finish);
     free(memory);
     return status;
 }
@@ -154,9 +148,9 @@ grt_status upload_filters(const grt_kernel_node *node, qconv_state *state)
     else if (status == GRT_OK)
         status = pack_filters(state, w, packed, sums);
     if (status == GRT_OK)
-        status = upload_bytes(node->device, packed, bytes, &state->weights);
+        status = cuda_keep(node, packed, bytes, &state->weights);
     if (status == GRT_OK)
-        status = upload_bytes(node->device, sums, sum_bytes, &state->sums);
+        status = cuda_keep(node, sums, sum_bytes, &state->sums);
     if (status == GRT_OK)
         status = upload_finish(node, sums, state);
     free(packed);

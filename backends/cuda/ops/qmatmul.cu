@@ -63,12 +63,6 @@ cuda_qsource cuda_qmatmul_source_of(const grt_op_desc *desc, const grt_tensor *c
     return s;
 }
 
-grt_status cuda_qmatmul_upload_bytes(grt_device *device, const void *host, size_t bytes, void **out_data)
-{
-    GRT_TRY(cuda_alloc(device, bytes, out_data));
-    return cuda_upload_now(device, *out_data, host, bytes);
-}
-
 grt_status cuda_qmatmul_upload_finish(const grt_kernel_node *node, const cuda_qsource *source,
                                       const int32_t *sums, qmatmul_state *state)
 {
@@ -77,7 +71,7 @@ grt_status cuda_qmatmul_upload_finish(const grt_kernel_node *node, const cuda_qs
     if (!memory)
         return grt_fail_memory(bytes);
     cuda_qfinish_fill(source, sums, memory);
-    const grt_status status = cuda_qmatmul_upload_bytes(node->device, memory, bytes, &state->finish);
+    const grt_status status = cuda_keep(node, memory, bytes, &state->finish);
     free(memory);
     return status;
 }
@@ -94,10 +88,10 @@ grt_status cuda_qmatmul_upload_weights(const grt_kernel_node *node, const cuda_q
     grt_status status = packed && sums ? GRT_OK : grt_fail_memory(bytes);
     if (status == GRT_OK) {
         cuda_qweights_pack(rows, w->data, w->dtype == GRT_DTYPE_INT8, packed, sums);
-        status = cuda_qmatmul_upload_bytes(node->device, packed, bytes, &state->weights);
+        status = cuda_keep(node, packed, bytes, &state->weights);
     }
     if (status == GRT_OK)
-        status = cuda_qmatmul_upload_bytes(node->device, sums, sum_bytes, &state->sums);
+        status = cuda_keep(node, sums, sum_bytes, &state->sums);
     if (status == GRT_OK && cuda_qproduct_is_constant(node))
         status = cuda_qmatmul_upload_finish(node, source, sums, state);
     free(packed);

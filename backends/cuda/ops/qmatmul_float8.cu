@@ -119,9 +119,7 @@ grt_status upload_float8_weights(const grt_kernel_node *node, qmatmul_state *sta
         turn_weights(from, state->k, state->n, turned);
         from = turned;
     }
-    grt_status status = cuda_alloc(node->device, bytes, &memory);
-    if (status == GRT_OK)
-        status = cuda_upload_now(node->device, memory, from, bytes);
+    const grt_status status = cuda_keep(node, from, bytes, &memory);
     state->weights = (uint8_t *)memory;
     free(turned);
     return status;

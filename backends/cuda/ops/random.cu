@@ -22,13 +22,13 @@ void cuda_random_destroy(void *data)
     free(s);
 }
 
-grt_status start_counting(grt_device *device, random_state *s)
+grt_status start_counting(const grt_kernel_node *node, random_state *s)
 {
-    void *runs;
-    GRT_TRY(cuda_alloc(device, sizeof *s->runs, &runs));
-    s->runs = (unsigned long long *)runs;
+    void *runs = NULL;
     const unsigned long long none = 0;
-    return cuda_upload_now(device, runs, &none, sizeof none);
+    const grt_status status = cuda_keep(node, &none, sizeof none, &runs);
+    s->runs = (unsigned long long *)runs;
+    return status;
 }
 
 grt_status cuda_random_create(const grt_kernel_node *node, void **out_state)
@@ -39,7 +39,7 @@ grt_status cuda_random_create(const grt_kernel_node *node, void **out_state)
     s->seed = grt_random_seed(node->desc);
     s->a = (double)(normal ? grt_attr_float(node->desc, "mean", 0) : grt_attr_float(node->desc, "low", 0));
     s->b = (double)(normal ? grt_attr_float(node->desc, "scale", 1) : grt_attr_float(node->desc, "high", 1));
-    grt_status status = start_counting(node->device, s);
+    grt_status status = start_counting(node, s);
     if (status != GRT_OK)
         cuda_random_destroy(s);
     else

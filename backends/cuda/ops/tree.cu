@@ -38,11 +38,12 @@ grt_status cuda_tree_place(grt_device *device, char **at, const T *from, int64_t
     return GRT_OK;
 }
 
-grt_status upload(grt_device *device, const grt_trees *t, tree_state *s)
+grt_status upload(const grt_kernel_node *node, const grt_trees *t, tree_state *s)
 {
+    grt_device *const device = node->device;
     const size_t bytes = (size_t)t->n_nodes * sizeof *t->nodes +
                          (size_t)(2 * t->n_leaves + t->n_members + t->n_roots) * sizeof(double);
-    GRT_TRY(cuda_alloc(device, bytes ? bytes : 1, &s->block));
+    GRT_TRY(cuda_keep(node, NULL, bytes, &s->block));
     char *at = (char *)s->block;
     GRT_TRY(cuda_tree_place(device, &at, (const grt_tree_node *)t->nodes, t->n_nodes, &s->nodes));
     GRT_TRY(cuda_tree_place(device, &at, (const double *)t->weights, t->n_leaves, &s->weights));
@@ -56,14 +57,16 @@ grt_status cuda_tree_create(const grt_kernel_node *node, void **out_state)
     grt_trees trees;
     tree_state *s;
     GRT_TRY(cuda_state(&s));
-    grt_status status = grt_trees_read(node, &trees);
+    grt_kernel_node host = *node; /* what is read there is not kept */
+    host.account = NULL;
+    grt_status status = grt_trees_read(&host, &trees);
     s->n_targets = trees.n_targets;
     s->n_roots = trees.n_roots;
     s->n_features = trees.n_features;
     s->aggregate = trees.aggregate;
     s->transform = trees.transform;
     if (status == GRT_OK)
-        status = upload(node->device, &trees, s);
+        status = upload(node, &trees, s);
     grt_trees_release(&trees);
     if (status != GRT_OK)
         cuda_tree_destroy(s);

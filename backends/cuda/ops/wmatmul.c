@@ -99,12 +99,6 @@ static void destroy_wmatmul(void *data)
     free(state);
 }
 
-static grt_status upload_copy(grt_device *device, const void *host, size_t bytes, void **out_data)
-{
-    GRT_TRY(cuda_alloc(device, bytes, out_data));
-    return cuda_upload_now(device, *out_data, host, bytes);
-}
-
 static grt_status put_weights(const grt_kernel_node *node, wmatmul_state *state)
 {
     const grt_packing *packing = grt_node_packing(node, W);
@@ -118,7 +112,7 @@ static grt_status put_weights(const grt_kernel_node *node, wmatmul_state *state)
                                  "the plan again with graphc optimize",
                                  packing->format);
     GRT_TRY(cuda_weight_pack(&state->w, node->in[W].data, &own, &data));
-    const grt_status status = upload_copy(node->device, data, own.bytes, &state->packed);
+    const grt_status status = cuda_keep(node, data, own.bytes, &state->packed);
     free(data);
     return status;
 }
@@ -145,7 +139,7 @@ static grt_status put_row_scales(const grt_kernel_node *node, wmatmul_state *sta
     for (int64_t i = 0; i < k; i++)
         rows[i] = cuda_wmatmul_scale_at(&node->in[SCALE], i) / largest;
     *out_largest = largest;
-    const grt_status status = upload_copy(node->device, rows, (size_t)k * sizeof *rows, &state->row_scales);
+    const grt_status status = cuda_keep(node, rows, (size_t)k * sizeof *rows, &state->row_scales);
     free(rows);
     return status;
 }
@@ -171,7 +165,7 @@ static grt_status cuda_wmatmul_put_scales(const grt_kernel_node *node, wmatmul_s
     if (!packed)
         return grt_fail_memory(bytes);
     cuda_weight_pack_scales(&w, from, size, packed);
-    const grt_status status = upload_copy(node->device, packed, bytes, &state->scales);
+    const grt_status status = cuda_keep(node, packed, bytes, &state->scales);
     free(packed);
     return status;
 }
@@ -188,7 +182,7 @@ static grt_status put_zeros(const grt_kernel_node *node, wmatmul_state *state)
     if (!packed)
         return grt_fail_memory(bytes);
     cuda_weight_pack_zeros(w, from, packed);
-    const grt_status status = upload_copy(node->device, packed, bytes, &state->zeros);
+    const grt_status status = cuda_keep(node, packed, bytes, &state->zeros);
     free(packed);
     return status;
 }
