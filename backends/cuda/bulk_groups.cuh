@@ -99,7 +99,7 @@ template <class F, class R> __device__ __forceinline__ void begin_groups(R &room
         }
         for (int g = 0; g < F::GROUPS; g++) {
             for (int i = 0; i < F::OUTS; i++) {
-                barrier_init(&room.ready[g][i], 1);
+                barrier_init(&room.ready[g][i], 32);
                 barrier_init(&room.written[g][i], 4);
             }
             barrier_init(&room.begun[g], 1);
@@ -121,17 +121,17 @@ __device__ __forceinline__ void fetch_filters(const group_maps &maps, R &room, i
 
 /* ---- what is moved ---- */
 
-/* By a warp: all that a group's epilogue reads. fill(columns, first, lane): columns from the first on. */
+/* By a warp: all that a group's epilogue reads. fill(columns, first, lane): columns from the first on. fills:
+ * they are not there yet. */
 template <class F, class R, class L>
 __device__ __forceinline__ void bring_epilogue(const group_maps &maps, R &room, const group_tile<F> &t,
-                                               int group, int at, bool has_residual, const L &fill)
+                                               int group, int at, bool fills, bool has_residual,
+                                               const L &fill)
 {
     uint64_t *ready = &room.ready[group][at];
-    fill(room.columns[group][at], t.column, threadIdx.x % 32);
-    __syncwarp();
-    if (threadIdx.x % 32 != 0)
-        return;
-    if (!has_residual) {
+    if (fills)
+        fill(room.columns[group][at], t.column, threadIdx.x % 32);
+    if (threadIdx.x % 32 != 0 || !has_residual) {
         barrier_arrive(ready);
         return;
     }
@@ -162,13 +162,14 @@ __device__ __forceinline__ void move_epilogues(const group_work &work, const gro
 {
     const int step = gridDim.x * F::TEAMS;
     const auto first = [](int g) { return (int)(blockIdx.x + g / F::PARTS * gridDim.x); };
-    const auto bring = [&](int tile, int g, int at) {
+    const bool differ = step % work.columns != 0; /* columns of a group's tiles */
+    const auto bring = [&](int tile, int g, int at, bool fills) {
         if (tile < work.tiles)
-            bring_epilogue(maps, room, group_tile<F>(work, tile, g), g, at, has_residual, fill);
+            bring_epilogue(maps, room, group_tile<F>(work, tile, g), g, at, fills, has_residual, fill);
     };
     for (int i = 0; i < F::OUTS; i++)
         for (int g = mover; g < F::GROUPS; g += MOVERS)
-            bring(first(g) + i * step, g, i);
+            bring(first(g) + i * step, g, i, true);
     ring at = {0, 0};
     for (int begin = 0; (int)blockIdx.x + begin < work.tiles; begin += step, at.next(F::OUTS))
         for (int g = mover; g < F::GROUPS; g += MOVERS) {
@@ -177,7 +178,7 @@ __device__ __forceinline__ void move_epilogues(const group_work &work, const gro
                 continue;
             barrier_wait(&room.written[g][at.at], at.phase);
             take_results(maps, room, group_tile<F>(work, tile, g), g, at.at);
-            bring(tile + F::OUTS * step, g, at.at);
+            bring(tile + F::OUTS * step, g, at.at, differ);
         }
 }
 
@@ -215,9 +216,33 @@ template <class F> struct group_order {
     }
 };
 
+/* Where the p-th 32 bytes of a group's rows lie in a stage: in lines of 128 bytes, or in two panels of 64,
+ * one behind the other. */
+struct whole_lines {
+    enum { PARTS = 4, LINE = PANEL_ROW };
+    template <class F> static __device__ __forceinline__ uint64_t part(uint32_t x, int p)
+    {
+        return panel_descriptor(x + p * 32);
+    }
+};
+struct half_lines { /* the other half is empty */
+    enum { PARTS = 2, LINE = PANEL_ROW };
+    template <class F> static __device__ __forceinline__ uint64_t part(uint32_t x, int p)
+    {
+        return panel_descriptor(x + p * 32);
+    }
+};
+struct two_panels {
+    enum { PARTS = 4, LINE = PANEL_ROW / 2 };
+    template <class F> static __device__ __forceinline__ uint64_t part(uint32_t x, int p)
+    {
+        return half_panel_descriptor(x + p / 2 * F::X_STAGE / 2 + p % 2 * 32);
+    }
+};
+
 /* The sums of a group's part of a tile. P::multiply(c, a, b, adds): c (+)= 64 x 32 by 32 x N; P::hold(c):
- * registers stay as they are. PARTS: 32s of bytes of a stage that matter. */
-template <class F, class P, int PARTS, class R, class T>
+ * registers stay as they are. X: how rows lie. */
+template <class F, class P, class X, class R, class T>
 __device__ __forceinline__ void sum_group(int stages, ring &place, R &room, group_order<F> &order,
                                           T (&sum)[F::GROUP_COLUMNS / 8][4])
 {
@@ -225,7 +250,7 @@ __device__ __forceinline__ void sum_group(int stages, ring &place, R &room, grou
         if (threadIdx.x % 32 == 0)
             barrier_arrive(&room.empty[stage]);
     };
-    const uint32_t x_part = order.group % F::PARTS / F::ACROSS * GROUP_ROWS * PANEL_ROW,
+    const uint32_t x_part = order.group % F::PARTS / F::ACROSS * GROUP_ROWS * X::LINE,
                    w_part = order.group % F::ACROSS * F::GROUP_COLUMNS * PANEL_ROW;
     int before = 0;
     order.wait(room);
@@ -235,8 +260,8 @@ __device__ __forceinline__ void sum_group(int stages, ring &place, R &room, grou
                        w = shared_address(room.w[place.at]) + w_part;
         warpgroup_begin();
 #pragma unroll
-        for (int p = 0; p < PARTS; p++)
-            P::multiply(sum, panel_descriptor(x + p * 32), panel_descriptor(w + p * 32), k > 0 || p > 0);
+        for (int p = 0; p < X::PARTS; p++)
+            P::multiply(sum, X::template part<F>(x, p), panel_descriptor(w + p * 32), k > 0 || p > 0);
         warpgroup_commit();
         order.went(room, k, stages);
         warpgroup_wait<1>();
@@ -291,6 +316,21 @@ __device__ __forceinline__ void results_written(uint64_t *written)
 }
 
 /* ---- launching ---- */
+
+/* Clocks. Two long kernels, one behind the other, took longer if they overlapped. */
+enum { LONG_PRODUCT = 20000 };
+
+/* Tiles of results of BYTES each: 128 x 128 and 128 x 64 by two teams, and one of 192 x 128 or 128 x 192, by
+ * which some products have less multiprocessors wait at their end. */
+template <int BYTES> using square_groups = groups<2, 2, 1, 128, BYTES, 4, BYTES == 1 ? 2 : 1>;
+template <int BYTES> using narrow_groups = groups<2, 2, 1, 64, BYTES, 6, BYTES == 1 ? 2 : 1>;
+template <int BYTES> struct large_tile {
+    using type = groups<1, 3, 1, 128, 1, 4, 2>;
+};
+template <> struct large_tile<2> {
+    using type = groups<1, 2, 2, 96, 2, 4, 1>;
+};
+template <int BYTES> using large_groups = typename large_tile<BYTES>::type;
 
 template <class F> int64_t tiles_of_groups(int64_t rows, int64_t columns)
 {

@@ -14,6 +14,7 @@ typedef struct cuda_float8_bulk {
     int64_t k; /* a multiple of 16 */
     cuda_float8_finish finish;
     int multiprocessors;
+    bool is_constant; /* scales and bias are not made by a kernel in front of the product */
     cuda_tensor_map_encoder encode;
 } cuda_float8_bulk;
 

@@ -10,50 +10,82 @@
 namespace
 {
 
-enum { LONG_PRODUCT = 20000 /* clocks */ };
-
 template <class F> using qgemm_room = group_room<F, shared_columns<F::GROUP_COLUMNS>>;
 
 struct qgemm_work : group_work {
+    int stages;    /* of a tile */
     int per_tap;   /* stages */
+    int step;      /* bytes of a filter from one tap to the next; in pairs: from a pair to the next */
     bool in_place; /* rows of x are pixels of y */
+    bool in_pairs; /* taps of 64 bytes: a stage has two */
     divider line, image;
+};
+
+/* A tile's first pixel, as windows see it, and what is fetched of them: 128 channels of a tap, from one on.
+ */
+struct qgemm_windows {
+    int image, row, column, down, right, channel;
+
+    __device__ __forceinline__ qgemm_windows(const cuda_qgemm &g, const qgemm_work &work, int pixel)
+        : down(0), right(0), channel(0)
+    {
+        const int line = work.line(pixel);
+        image = work.image(line);
+        row = (line - image * g.out[0]) * g.stride[0] - g.begin[0];
+        column = (pixel - line * g.out[1]) * g.stride[1] - g.begin[1];
+    }
+    __device__ __forceinline__ void next_tap(const cuda_qgemm &g)
+    {
+        if (++right == g.kernel[1]) {
+            right = 0;
+            down++;
+        }
+    }
+    __device__ __forceinline__ void fetch(const cuda_qgemm &g, const group_maps &maps, void *to,
+                                          uint64_t *full) const
+    {
+        bulk_fetch_windows(to, &maps.x, channel, column, row, image, right * g.dilation[1],
+                           down * g.dilation[0], full);
+    }
 };
 
 template <class F>
 __device__ __forceinline__ void fetch_operands(const cuda_qgemm &g, const qgemm_work &work,
                                                const group_maps &maps, qgemm_room<F> &room)
 {
-    const int stages = g.kernel[0] * g.kernel[1] * work.per_tap;
-    const int row_bytes = g.chunks * CUDA_QCHUNK;
     const group_tile<F> first(work, blockIdx.x);
     /* Weights come while the kernel in front of this one still writes x. */
-    int ahead = min(stages, (int)F::STAGES);
+    int ahead = min(work.stages, (int)F::STAGES);
     for (int k = 0; k < ahead; k++)
-        fetch_filters<F>(maps, room, k, k / work.per_tap * row_bytes + k % work.per_tap * PANEL_ROW,
+        fetch_filters<F>(maps, room, k, k / work.per_tap * work.step + k % work.per_tap * PANEL_ROW,
                          first.column);
     overlap_wait();
     ring place = {0, 0};
     for (int tile = blockIdx.x; tile < work.tiles; tile += gridDim.x) {
         const group_tile<F> t(work, tile);
-        const int line = work.line(t.row), image = work.image(line),
-                  row = (line - image * g.out[0]) * g.stride[0] - g.begin[0],
-                  column = (t.row - line * g.out[1]) * g.stride[1] - g.begin[1];
-        int at = 0;
-        for (int down = 0; down < g.kernel[0]; down++)
-            for (int right = 0; right < g.kernel[1]; right++, at += row_bytes)
-                for (int c = 0; c < work.per_tap; c++, place.next(F::STAGES)) {
-                    uint64_t *full = &room.full[place.at];
-                    if (--ahead < 0) {
-                        barrier_wait(&room.empty[place.at], place.phase ^ 1);
-                        fetch_filters<F>(maps, room, place.at, at + c * PANEL_ROW, t.column);
-                    }
-                    if (work.in_place)
-                        bulk_fetch_rows(room.x[place.at], &maps.x, c * PANEL_ROW, t.row, full);
-                    else
-                        bulk_fetch_windows(room.x[place.at], &maps.x, c * PANEL_ROW, column, row, image,
-                                           right * g.dilation[1], down * g.dilation[0], full);
-                }
+        qgemm_windows windows(g, work, t.row);
+        for (int k = 0, at = 0; k < work.stages; k++, place.next(F::STAGES)) {
+            char *to = room.x[place.at];
+            uint64_t *full = &room.full[place.at];
+            if (--ahead < 0) {
+                barrier_wait(&room.empty[place.at], place.phase ^ 1);
+                fetch_filters<F>(maps, room, place.at, at + windows.channel, t.column);
+            }
+            if (work.in_place)
+                bulk_fetch_rows(to, &maps.x, windows.channel, t.row, full);
+            else
+                windows.fetch(g, maps, to, full);
+            if (work.in_pairs) { /* behind the last tap weights are zeros, as is what lies outside */
+                windows.next_tap(g);
+                windows.fetch(g, maps, to + F::X_STAGE / 2, full);
+            }
+            windows.channel += PANEL_ROW;
+            if (windows.channel < work.per_tap * PANEL_ROW)
+                continue;
+            windows.channel = 0;
+            at += work.step;
+            windows.next_tap(g);
+        }
     }
 }
 
@@ -148,18 +180,19 @@ __device__ __forceinline__ void sum_and_finish(const cuda_qgemm &g, const cuda_q
                                                const qgemm_work &work, qgemm_room<F> &room, int group)
 {
     using product = bytes_product<typename qgemm_operand<SIGNED>::type, F::GROUP_COLUMNS>;
-    const int stages = g.kernel[0] * g.kernel[1] * work.per_tap;
     const bool is_narrow = g.chunks * CUDA_QCHUNK <= PANEL_ROW / 2;
     const cuda_qhead h = *finish.head;
     const int end = end_of<Y, GELU>(g, h);
     group_order<F> order(group);
     ring place = {0, 0};
-    for_tiles_of_group<F>(work, group, stages, place, [&](const ring &out) {
+    for_tiles_of_group<F>(work, group, work.stages, place, [&](const ring &out) {
         int32_t sum[F::GROUP_COLUMNS / 8][4];
-        if (is_narrow)
-            sum_group<F, product, 2>(stages, place, room, order, sum);
+        if (work.in_pairs)
+            sum_group<F, product, two_panels>(work.stages, place, room, order, sum);
+        else if (is_narrow)
+            sum_group<F, product, half_lines>(work.stages, place, room, order, sum);
         else
-            sum_group<F, product, 4>(stages, place, room, order, sum);
+            sum_group<F, product, whole_lines>(work.stages, place, room, order, sum);
         barrier_wait(&room.ready[group][out.at], out.phase);
         finish_as<F, Y, GELU>(end, g, h, room.columns[group][out.at], sum, room.out[group][out.at]);
         results_written(&room.written[group][out.at]);
@@ -209,12 +242,27 @@ template <class F> int64_t qgemm_bulk_tiles(const cuda_qgemm *g)
     return tiles_of_groups<F>(bulk_pixels_of(g), g->n);
 }
 
+int taps_of(const cuda_qgemm *g)
+{
+    return g->kernel[0] * g->kernel[1];
+}
+
+bool bulk_in_pairs(const cuda_qgemm *g)
+{
+    return taps_of(g) > 1 && g->chunks * CUDA_QCHUNK == PANEL_ROW / 2;
+}
+
+int bulk_stages_of(const cuda_qgemm *g)
+{
+    return bulk_in_pairs(g) ? (taps_of(g) + 1) / 2
+                            : taps_of(g) * ((g->chunks * CUDA_QCHUNK + PANEL_ROW - 1) / PANEL_ROW);
+}
+
 template <class F> double qgemm_bulk_cost(const cuda_qgemm *g)
 {
-    const int64_t bytes = (int64_t)g->chunks * CUDA_QCHUNK,
-                  stages = (int64_t)g->kernel[0] * g->kernel[1] * ((bytes + PANEL_ROW - 1) / PANEL_ROW);
-    return cost_of_groups<F>(qgemm_bulk_tiles<F>(g), g->multiprocessors, stages,
-                             bytes <= PANEL_ROW / 2 ? 0.5 : 1.0, g->act.kind != GRT_ACT_NONE);
+    const bool is_narrow = g->chunks * CUDA_QCHUNK <= PANEL_ROW / 2 && !bulk_in_pairs(g);
+    return cost_of_groups<F>(qgemm_bulk_tiles<F>(g), g->multiprocessors, bulk_stages_of(g),
+                             is_narrow ? 0.5 : 1.0, g->act.kind != GRT_ACT_NONE);
 }
 
 template <class F, class Y, bool SIGNED, bool GELU>
@@ -228,7 +276,6 @@ grt_status launch_groups(const cuda_qgemm *g, const cuda_qfinish *finish, qgemm_
     const int blocks = work.tiles < g->multiprocessors ? work.tiles : g->multiprocessors;
     const auto kernel = multiply_groups<F, Y, SIGNED, GELU>;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    /* Two long kernels, one behind the other, took longer if they overlapped. */
     const bool overlaps = g->overlaps && qgemm_bulk_cost<F>(g) < LONG_PRODUCT;
     CUDA_TRY(overlap_launch(overlaps, kernel, blocks, F::THREADS, bytes, stream, *g, *finish, work, maps));
     return GRT_OK;
@@ -244,12 +291,15 @@ grt_status prepare_groups(const cuda_qgemm *g, const void *x, const void *w, con
     work.line = v.line;
     work.image = v.image;
     work.in_place = v.in_place;
+    work.in_pairs = bulk_in_pairs(g);
     work.per_tap = (g->chunks * CUDA_QCHUNK + PANEL_ROW - 1) / PANEL_ROW;
+    work.step = g->chunks * CUDA_QCHUNK * (work.in_pairs ? 2 : 1);
+    work.stages = bulk_stages_of(g);
     if (v.in_place)
         CUDA_TRY(
             cuda_qgemm_map_rows(g, x, 1, g->chunks * CUDA_QCHUNK, g->x_pixel, PANEL_ROW, F::ROWS, &maps.x));
     else
-        CUDA_TRY(cuda_qgemm_map_windows(g, x, F::ROWS, &maps.x));
+        CUDA_TRY(cuda_qgemm_map_windows(g, x, F::ROWS, work.in_pairs ? PANEL_ROW / 2 : PANEL_ROW, &maps.x));
     CUDA_TRY(cuda_qgemm_map_filters(g, w, F::COLUMNS, &maps.w));
     CUDA_TRY(cuda_qgemm_map_rows(g, y, F::SIZE, g->n, g->y_pixel * F::SIZE, F::LINE, GROUP_ROWS, &maps.y));
     if (residual)
@@ -259,30 +309,21 @@ grt_status prepare_groups(const cuda_qgemm *g, const void *x, const void *w, con
                        : launch_groups<F, Y, false, GELU>(g, finish, work, maps, stream);
 }
 
-/* Tiles of results of BYTES each: 128 x 128 and 128 x 64 by two teams, and one of 192 x 128 or 128 x 192, by
- * which some products have less multiprocessors wait at their end. */
-template <int BYTES> using square = groups<2, 2, 1, 128, BYTES, 4, BYTES == 1 ? 2 : 1>;
-template <int BYTES> using narrow = groups<2, 2, 1, 64, BYTES, 6, BYTES == 1 ? 2 : 1>;
-template <int BYTES> struct large_tile {
-    using type = groups<1, 3, 1, 128, 1, 4, 2>;
-};
-template <> struct large_tile<2> {
-    using type = groups<1, 2, 2, 96, 2, 4, 1>;
-};
-template <int BYTES> using large = typename large_tile<BYTES>::type;
-
 template <class Y, bool GELU>
 grt_status enqueue_results(const cuda_qgemm *g, const void *x, const void *w, const void *residual,
                            const cuda_qfinish *finish, void *y, cudaStream_t stream)
 {
     enum { BYTES = sizeof(Y) };
-    const double of_square = qgemm_bulk_cost<square<BYTES>>(g), of_narrow = qgemm_bulk_cost<narrow<BYTES>>(g),
-                 of_large = qgemm_bulk_cost<large<BYTES>>(g);
+    using square = square_groups<BYTES>;
+    using narrow = narrow_groups<BYTES>;
+    using large = large_groups<BYTES>;
+    const double of_square = qgemm_bulk_cost<square>(g), of_narrow = qgemm_bulk_cost<narrow>(g),
+                 of_large = qgemm_bulk_cost<large>(g);
     if (of_large < of_square && of_large < of_narrow)
-        return prepare_groups<large<BYTES>, Y, GELU>(g, x, w, residual, finish, y, stream);
+        return prepare_groups<large, Y, GELU>(g, x, w, residual, finish, y, stream);
     if (of_narrow < of_square)
-        return prepare_groups<narrow<BYTES>, Y, GELU>(g, x, w, residual, finish, y, stream);
-    return prepare_groups<square<BYTES>, Y, GELU>(g, x, w, residual, finish, y, stream);
+        return prepare_groups<narrow, Y, GELU>(g, x, w, residual, finish, y, stream);
+    return prepare_groups<square, Y, GELU>(g, x, w, residual, finish, y, stream);
 }
 
 /* What lies outside of images comes as zeros; the engine's limits of windows. */
@@ -297,7 +338,7 @@ bool bulk_windows_fit(const cuda_qgemm *g)
                g->stride[i] <= 8;
     }
     /* Half of each box would be empty. */
-    const bool is_narrow = g->kernel[0] * g->kernel[1] > 1 && g->chunks * CUDA_QCHUNK <= PANEL_ROW / 2;
+    const bool is_narrow = taps_of(g) > 1 && g->chunks * CUDA_QCHUNK <= PANEL_ROW / 2 && !bulk_in_pairs(g);
     return fit && !is_narrow && (!padded || g->outside_is_zero);
 }
 
@@ -306,7 +347,7 @@ bool bulk_windows_fit(const cuda_qgemm *g)
 bool cuda_qgemm_bulk_fits(const cuda_qgemm *g, const void *residual, const void *y)
 {
     /* Few tiles are better made small. */
-    const int64_t tiles = qgemm_bulk_tiles<narrow<1>>(g);
+    const int64_t tiles = qgemm_bulk_tiles<narrow_groups<1>>(g);
     const bool dense = g->y_channel == 1 &&
                        (g->images == 1 || g->y_image == (int64_t)g->out[0] * g->out[1] * g->y_pixel),
                acts = g->act.kind == GRT_ACT_NONE || (g->y_size == 1 && g->act.kind == GRT_ACT_GELU_ERF);

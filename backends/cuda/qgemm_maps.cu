@@ -10,7 +10,8 @@ cudaError_t cuda_qgemm_map_rows(const cuda_qgemm *g, const void *data, int size,
     return cuda_tensor_map_matrix(g->encode_tiled, &view, rows, line, out);
 }
 
-cudaError_t cuda_qgemm_map_windows(const cuda_qgemm *g, const void *data, int pixels, CUtensorMap *out)
+cudaError_t cuda_qgemm_map_windows(const cuda_qgemm *g, const void *data, int pixels, int line,
+                                   CUtensorMap *out)
 {
     const cuuint64_t dims[] = {(cuuint64_t)g->chunks * CUDA_QCHUNK, (cuuint64_t)g->in[1],
                                (cuuint64_t)g->in[0], (cuuint64_t)g->images},
@@ -20,10 +21,11 @@ cudaError_t cuda_qgemm_map_windows(const cuda_qgemm *g, const void *data, int pi
               upper[] = {-g->begin[1] + (g->out[1] - 1) * g->stride[1] + 1 - g->in[1],
                          -g->begin[0] + (g->out[0] - 1) * g->stride[0] + 1 - g->in[0]};
     const cuuint32_t steps[] = {1, (cuuint32_t)g->stride[1], (cuuint32_t)g->stride[0], 1};
-    return cuda_tensor_map_error(g->encode_im2col(
-        out, CU_TENSOR_MAP_DATA_TYPE_UINT8, 4, (void *)(uintptr_t)data, dims, strides, lower, upper, MAP_LINE,
-        (cuuint32_t)pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    return cuda_tensor_map_error(
+        g->encode_im2col(out, CU_TENSOR_MAP_DATA_TYPE_UINT8, 4, (void *)(uintptr_t)data, dims, strides, lower,
+                         upper, (cuuint32_t)line, (cuuint32_t)pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                         line == MAP_LINE ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+                         CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
 cudaError_t cuda_qgemm_map_filters(const cuda_qgemm *g, const void *data, int rows, CUtensorMap *out)

@@ -6,24 +6,25 @@
 #include "backends/cuda/float8.cuh"
 
 /* The scale's inverse is taken once: with what is left of a product by it, the quotient is rounded as a
- * division's. */
+ * division's. Scales whose inverse is not accurate are multiplied by a power of two, and numbers by the same
+ * one. */
 struct cuda_quotient {
-    float scale, inverse;
-    bool divides; /* the inverse is not accurate, or none */
+    float unit, scale, inverse;
 
     __device__ __forceinline__ explicit cuda_quotient(float of)
-        : scale(of), inverse(1.0f / of), divides(!(fabsf(of) > 1e-30f && fabsf(of) < 1e30f))
     {
+        const float far = 1e30f, power = 18446744073709551616.0f;
+        unit = fabsf(of) < 1 / far ? power : fabsf(of) > far ? 1 / power : 1.0f;
+        scale = of * unit;
+        inverse = 1.0f / scale;
+        if (isinf(scale)) /* nothing is left */
+            scale = 0;
     }
     /* Of 1e6 and more it may be off by a unit of the last place: all types are limited to less. */
     __device__ __forceinline__ float operator()(float x) const
     {
-        float q = __fmul_rn(x, inverse);
-        if (divides)
-            q = x / scale;
-        else if (fabsf(q) < 1e6f) /* NaN stays */
-            q = __fmaf_rn(__fmaf_rn(-q, scale, x), inverse, q);
-        return q;
+        const float v = x * unit, q = __fmul_rn(v, inverse), rest = __fmaf_rn(-q, scale, v);
+        return fabsf(q) < 1e6f ? __fmaf_rn(rest, inverse, q) : q; /* infinity stays, and NaN */
     }
 };
 

@@ -19,6 +19,13 @@ static __device__ __forceinline__ uint64_t panel_descriptor(uint32_t at)
     return (at >> 4 & 0x3FFF) | unused << 16 | stride << 32 | swizzle_128 << 62;
 }
 
+/* The same of rows of 64 bytes, with the 64-byte swizzle. */
+static __device__ __forceinline__ uint64_t half_panel_descriptor(uint32_t at)
+{
+    const uint64_t swizzle_64 = 2, stride = PANEL_ALIGNMENT / 2 >> 4, unused = 1;
+    return (at >> 4 & 0x3FFF) | unused << 16 | stride << 32 | swizzle_64 << 62;
+}
+
 /* Before the first product, and after registers were written that products use. */
 static __device__ __forceinline__ void warpgroup_begin()
 {

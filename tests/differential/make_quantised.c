@@ -37,15 +37,17 @@ static void add_zero(node *n, grt_dtype dtype, int64_t count, bool centred, bool
     n->constant[n->n_in - 1] = constant;
 }
 
-/* Inputs of QLinearConv and QLinearMatMul, whose sums have `terms` products. */
-static void add_quantised(node *n, const grt_tensor *x, const grt_tensor *w, int64_t columns, int64_t terms)
+/* Inputs of QLinearConv and QLinearMatMul, whose sums have `terms` products. plain: signed ones of x are
+ * their own levels. */
+static void add_quantised(node *n, const grt_tensor *x, const grt_tensor *w, int64_t columns, int64_t terms,
+                          bool plain)
 {
     const grt_dtype of_x = draw_byte(), of_w = draw(0, 3) ? GRT_DTYPE_INT8 : GRT_DTYPE_UINT8;
     const bool each = columns > 1 && draw(0, 1), known = draw(0, 3) != 0, centred = draw(0, 3) != 0;
     n->out = draw_byte();
     add_bytes(n, of_x, x->rank, x->dims);
     add_scales(n, 1, 0.02, known);
-    add_zero(n, of_x, 1, false, known);
+    add_zero(n, of_x, 1, plain, known);
     add_bytes(n, of_w, w->rank, w->dims);
     n->constant[3] = draw(0, 3) != 0;
     add_scales(n, each ? columns : 1, 0.01, known);
@@ -83,7 +85,7 @@ void make_qlinear_conv(node *n)
         pads[k] = draw(0, kernel[k + skip] - 1);
         pads[spatial + k] = draw(0, kernel[k + skip] - 1);
     }
-    add_quantised(n, &x, &w, w.dims[0], channels * kernel[1] * (skip ? 1 : kernel[0]));
+    add_quantised(n, &x, &w, w.dims[0], channels * kernel[1] * (skip ? 1 : kernel[0]), false);
     n->constant[3] = true;
     if (draw(0, 1)) {
         grt_tensor *bias = add_input(n, GRT_DTYPE_INT32, 1, w.dims);
@@ -95,6 +97,23 @@ void make_qlinear_conv(node *n)
     set_ints(n, "strides", strides, spatial);
     set_ints(n, "pads", pads, 2 * spatial);
     set_ints(n, "dilations", dilation + skip, spatial);
+}
+
+/* So many pixels and filters that every multiprocessor has tiles, and windows whose taps fill 64 or 128
+ * bytes.
+ */
+void make_qlinear_tiles(node *n)
+{
+    const bool windows = draw(0, 1);
+    const int64_t taps = windows ? 3 : 1, channels = windows ? 64 * draw(1, 2) : 16 * draw(1, 12),
+                  filters = 32 * draw(2, 8), size = draw(45, 62), pad = windows ? draw(0, 1) : 0,
+                  stride = draw(0, 3) ? 1 : 2, pads[] = {pad, pad, pad, pad}, strides[] = {stride, stride};
+    grt_tensor x = {.rank = 4, .dims = {2 * stride * stride, channels, size, size}},
+               w = {.rank = 4, .dims = {filters, channels, taps, taps}};
+    add_quantised(n, &x, &w, filters, channels * taps * taps, draw(0, 3) != 0);
+    n->constant[3] = true;
+    set_ints(n, "pads", pads, 4);
+    set_ints(n, "strides", strides, 2);
 }
 
 void make_qlinear_matmul(node *n)
@@ -117,5 +136,5 @@ void make_qlinear_matmul(node *n)
     a.dims[lead] = m;
     a.dims[lead + 1] = b.dims[lead] = k;
     b.dims[lead + 1] = c;
-    add_quantised(n, &a, &b, lead ? 1 : c, k);
+    add_quantised(n, &a, &b, lead ? 1 : c, k, false);
 }

@@ -46,13 +46,40 @@ typedef struct layer_levels {
                                                         : *(const uint8_t *)zero;
         return cuda_quantiser(*scale, level, 8, dtype == GRT_DTYPE_INT8);
     }
-    /* a's byte below b's. */
-    __device__ __forceinline__ uint32_t pair(const cuda_quantiser &quantises, float a, float b) const
+    __device__ __forceinline__ uint8_t one(const cuda_quantiser &quantises, float v) const
     {
-        if (is_float8())
-            return cuda_float8_pair(quantises.quotient(a), quantises.quotient(b),
-                                    dtype == GRT_DTYPE_FLOAT8E5M2);
-        return __byte_perm((uint32_t)quantises(a), (uint32_t)quantises(b), 0x0040) & 0xFFFF;
+        return (uint8_t)(is_float8()
+                             ? cuda_float8_pair(quantises.quotient(v), 0.0f, dtype == GRT_DTYPE_FLOAT8E5M2)
+                             : (uint32_t)quantises(v));
+    }
+    /* N of them, a multiple of four; the kind is asked for once. */
+    template <int N>
+    __device__ __forceinline__ void store(const cuda_quantiser &quantises, const float (&v)[N],
+                                          uint8_t *out) const
+    {
+        uint32_t word[N / 4];
+        if (!is_float8())
+#pragma unroll
+            for (int k = 0; k < N; k += 4)
+                word[k / 4] = __byte_perm(
+                    __byte_perm((uint32_t)quantises(v[k]), (uint32_t)quantises(v[k + 1]), 0x0040),
+                    __byte_perm((uint32_t)quantises(v[k + 2]), (uint32_t)quantises(v[k + 3]), 0x0040),
+                    0x5410);
+        else
+#pragma unroll
+            for (int k = 0; k < N; k += 4)
+                word[k / 4] = float8_pair(quantises, v + k) | float8_pair(quantises, v + k + 2) << 16;
+#pragma unroll
+        for (int k = 0; k < N / 4; k += 2)
+            if constexpr (N % 8 == 0)
+                *(uint2 *)(out + 4 * k) = make_uint2(word[k], word[k + 1]);
+            else
+                *(uint32_t *)(out + 4 * k) = word[k];
+    }
+    __device__ __forceinline__ uint32_t float8_pair(const cuda_quantiser &quantises, const float *v) const
+    {
+        return cuda_float8_pair(quantises.quotient(v[0]), quantises.quotient(v[1]),
+                                dtype == GRT_DTYPE_FLOAT8E5M2);
     }
 } layer_levels;
 
@@ -108,8 +135,7 @@ __global__ void __launch_bounds__(THREADS)
             if (out.y)
                 ((T *)out.y)[row * s.size + i] = cuda_narrow<T, W>(v);
             if (out.levels.to)
-                out.levels.to[row * s.size + i] =
-                    (uint8_t)out.levels.pair(quantises, (float)rounded<T, W>(v), 0.0f);
+                out.levels.to[row * s.size + i] = out.levels.one(quantises, (float)rounded<T, W>(v));
         }
         if (lane == 0 && out.mean)
             cuda_store<W>(out.mean, out.mean_dtype, row, mean);
@@ -131,10 +157,6 @@ template <int PER_ROW> __device__ __forceinline__ float layer_row_sum(float v)
         return cuda_row_reduce<PER_ROW, cuda_sum, float>(v, 0);
     }
 }
-
-template <int N> struct alignas(N) cuda_vector_bytes {
-    uint8_t v[N];
-};
 
 /* The same with rows in registers, read once, 16 bytes a time; scale and bias are as the rows. VECTORS: of
  * each thread. */
@@ -210,15 +232,11 @@ __global__ void __launch_bounds__(PER_ROW <= 32 ? 128 : PER_ROW)
                 *(V *)(y + row * size + at) = result;
             if (!levels.to)
                 continue;
-            cuda_vector_bytes<N> bytes;
+            float stored[N];
 #pragma unroll
-            for (int j = 0; j < N; j += 2) {
-                const uint32_t pair =
-                    levels.pair(quantises, cuda_widen(result.v[j]), cuda_widen(result.v[j + 1]));
-                bytes.v[j] = (uint8_t)pair;
-                bytes.v[j + 1] = (uint8_t)(pair >> 8);
-            }
-            *(cuda_vector_bytes<N> *)(levels.to + row * size + at) = bytes;
+            for (int j = 0; j < N; j++)
+                stored[j] = cuda_widen(result.v[j]);
+            levels.store(quantises, stored, levels.to + row * size + at);
         }
     }
 }
@@ -263,6 +281,8 @@ static void launch_as_wide(const layer_shape *s, int vectors, const void *x, con
         cuda_layer_norm_launch_vectors<T, PER_ROW, 1>(s, x, out, r);
     else if (vectors <= 2)
         cuda_layer_norm_launch_vectors<T, PER_ROW, 2>(s, x, out, r);
+    else if (vectors <= 3)
+        cuda_layer_norm_launch_vectors<T, PER_ROW, 3>(s, x, out, r);
     else if (vectors <= 4)
         cuda_layer_norm_launch_vectors<T, PER_ROW, 4>(s, x, out, r);
     else

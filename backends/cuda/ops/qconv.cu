@@ -25,7 +25,9 @@ struct qconv_state {
     bool last, depthwise, has_zeros, outside_is_zero;
     bool unfolds;                             /* the taps of a line are one */
     int64_t columns;                          /* taps of a line, if it does; else 1 */
+    int64_t width;                            /* of a window */
     int64_t groups, filters, per_group, taps; /* per_group: input channels of a filter */
+    bool has_words;                           /* of depthwise filters: see qdepthwise.h */
     void *weights;                            /* device copies; NULL on a device that is only described */
     void *finish;                             /* NULL: made in each run */
     void *sums;                               /* of each filter */
@@ -69,6 +71,34 @@ void cuda_qconv_spread_taps(const grt_kernel_node *node, const qconv_state *stat
                 (int16_t)(byte_at(w, c * state->taps + t) - (zero ? byte_at(zero, each ? c : 0) : 0));
 }
 
+/* Where words begin behind the numbers of depthwise filters. */
+size_t depthwise_words_at(const qconv_state *state)
+{
+    return (sizeof(int16_t) * (size_t)(state->filters * state->taps) + CUDA_QCHUNK - 1) / CUDA_QCHUNK *
+           CUDA_QCHUNK;
+}
+
+size_t depthwise_words_bytes(const qconv_state *state)
+{
+    return sizeof(uint32_t) *
+           (size_t)(state->filters * (state->taps / state->width) * CUDA_QDEPTHWISE_WORDS(state->width));
+}
+
+/* False: a number does not fit a byte. */
+bool gather_words(const qconv_state *state, const int16_t *numbers, int8_t *to)
+{
+    const int64_t words = CUDA_QDEPTHWISE_WORDS(state->width);
+    for (int64_t t = 0; t < state->taps; t++)
+        for (int64_t c = 0; c < state->filters; c++) {
+            const int64_t row = t / state->width, column = t % state->width;
+            const int16_t number = numbers[t * state->filters + c];
+            if (number < INT8_MIN || number > INT8_MAX)
+                return false;
+            to[((row * words + column / 4) * state->filters + c) * 4 + column % 4] = (int8_t)number;
+        }
+    return true;
+}
+
 /* What a row of the product has of a tap, or of a line of taps. */
 int64_t row_width(const qconv_state *state)
 {
@@ -84,7 +114,7 @@ cuda_qrows filter_rows(const qconv_state *state)
 
 size_t cuda_qconv_weight_bytes(const qconv_state *state)
 {
-    return state->depthwise ? sizeof(int16_t) * (size_t)(state->filters * state->taps)
+    return state->depthwise ? depthwise_words_at(state) + depthwise_words_bytes(state)
                             : (size_t)(state->filters * (state->taps / state->columns) *
                                        cuda_qrow_bytes(row_width(state)));
 }
@@ -143,9 +173,11 @@ grt_status upload_filters(const grt_kernel_node *node, qconv_state *state)
     void *packed = calloc(1, bytes);
     int32_t *sums = (int32_t *)calloc(1, sum_bytes);
     grt_status status = packed && sums ? GRT_OK : grt_fail_memory(bytes);
-    if (status == GRT_OK && state->depthwise)
+    if (status == GRT_OK && state->depthwise) {
         cuda_qconv_spread_taps(node, state, (int16_t *)packed);
-    else if (status == GRT_OK)
+        state->has_words =
+            gather_words(state, (const int16_t *)packed, (int8_t *)packed + depthwise_words_at(state));
+    } else if (status == GRT_OK)
         status = pack_filters(state, w, packed, sums);
     if (status == GRT_OK)
         status = cuda_keep(node, packed, bytes, &state->weights);
@@ -169,7 +201,7 @@ grt_status create_qconv(const grt_kernel_node *node, void **out_state)
     state->per_group = w->dims[1];
     state->taps = grt_dims_product(w->dims, 2, w->rank);
     state->depthwise = state->per_group == 1 && state->groups == state->filters;
-    const int64_t columns = w->dims[w->rank - 1];
+    const int64_t columns = state->width = w->dims[w->rank - 1];
     state->unfolds =
         !state->depthwise && state->groups == 1 && columns > 1 &&
         cuda_qrow_bytes(columns * state->per_group) < columns * cuda_qrow_bytes(state->per_group);
@@ -220,6 +252,7 @@ void cuda_qconv_describe_depthwise(const grt_reshape *r, const cpu_window *w, qc
     cuda_qdepthwise *d = &s->d;
     const int64_t c = state->filters;
     set_window(w, d);
+    d->overlaps = ((const cuda_device *)r->device)->prop.major >= 9;
     d->images = (int32_t)r->in[QP_X]->dims[0];
     d->channels = (int32_t)c;
     d->x_image = c * w->in_pixels;
@@ -353,9 +386,13 @@ grt_status run_qconv(const grt_run *r)
                                      cuda_stream(r)));
     }
     const cuda_qfinish f = cuda_qfinish_at(finish, state->filters);
-    if (state->depthwise)
-        return cuda_qdepthwise_enqueue(&s->d, x, (const int16_t *)state->weights,
-                                       residual ? residual->data : NULL, &f, r->out[0]->data, cuda_stream(r));
+    if (state->depthwise) {
+        const char *words = (const char *)state->weights + depthwise_words_at(state);
+        const cuda_qdepthwise_weights w = {(const int16_t *)state->weights,
+                                           state->has_words ? (const uint32_t *)words : NULL};
+        return cuda_qdepthwise_enqueue(&s->d, x, &w, residual ? residual->data : NULL, &f, r->out[0]->data,
+                                       cuda_stream(r));
+    }
     if (s->in_place)
         return cuda_qgemm_lines_enqueue(&s->g, &s->lines, x, state->weights, residual ? residual->data : NULL,
                                         &f, r->out[0]->data, cuda_stream(r));

@@ -5,6 +5,7 @@
  * products take without rounding. */
 #include "backends/cuda/float8_bulk.h"
 #include "backends/cuda/lt_matmul.h"
+#include "backends/cuda/qproduct.h"
 #include "backends/cuda/walk.h"
 #include "backends/shared/quantised.h"
 #include "src/base/tensor.h"
@@ -21,6 +22,7 @@ struct qmatmul_state {
     int64_t k, n;
     grt_dtype dtype; /* of the weights */
     grt_act act;
+    bool is_constant; /* scales and bias */
     size_t workspace_cap;
     uint8_t *weights;               /* [n, k] in device memory; NULL on a device that is only described */
     cuda_tensor_map_encoder encode; /* NULL: not of compute capability 9.0 */
@@ -148,6 +150,7 @@ grt_status create_float8_product(const grt_kernel_node *node, void **out_state)
     state->workspace_cap = (size_t)(device->prop.major >= 9 ? 32 : 4) << 20;
     if (device->prop.major == 9 && device->prop.minor == 0)
         state->encode = cuda_tensor_map_find();
+    state->is_constant = cuda_qproduct_is_constant(node);
     grt_act_read(node->desc, &state->act, NULL);
     const grt_status status =
         cuda_is_described(node->device) ? GRT_OK : upload_float8_weights(node, state, trans_b);
@@ -180,6 +183,7 @@ cuda_float8_bulk bulk_form_of(const qmatmul_state *state, const grt_device *devi
         b.encode = state->encode;
     b.finish.rows = rows;
     b.finish.columns = state->n;
+    b.is_constant = state->is_constant;
     b.finish.act = state->act;
     b.finish.dtype = y->dtype;
     return b;

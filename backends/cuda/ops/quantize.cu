@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QuantizeLinear and DequantizeLinear between floats and 8- or 16-bit integers, with one scale or one per
  * step of an axis. */
+#include "backends/cuda/overlap.cuh"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/quantiser.cuh"
 #include "backends/cuda/walk.h"
@@ -22,6 +23,7 @@ struct quantize_operands {
     const void *in, *scale, *zero;
     void *out;
     int64_t n, inner, length;
+    bool overlaps; /* kernels may begin before the one in front of them has ended */
 };
 
 /* Quotients are rounded to the scale's type. */
@@ -52,6 +54,8 @@ __global__ void __launch_bounds__(CUDA_BLOCK) quantize_kernel(quantize_operands 
 template <typename X, typename S, typename Q>
 __global__ void __launch_bounds__(CUDA_BLOCK) quantize_packs(quantize_operands o)
 {
+    overlap_let_next_begin();
+    overlap_wait();
     const float scale = pw_widen<S>(*(const S *)o.scale), zero = o.zero ? (float)*(const Q *)o.zero : 0.0f;
     const cuda_quantiser rounds(scale, (int32_t)zero, 8 * sizeof(Q), std::is_signed<Q>::value);
     CUDA_ITEMS (i, o.n / PACK) {
@@ -83,6 +87,8 @@ __global__ void __launch_bounds__(CUDA_BLOCK) dequantize_kernel(quantize_operand
 template <typename S, typename Q>
 __global__ void __launch_bounds__(CUDA_BLOCK) dequantize_packs(quantize_operands o)
 {
+    overlap_let_next_begin();
+    overlap_wait();
     const float scale = pw_widen<S>(*(const S *)o.scale), zero = o.zero ? (float)*(const Q *)o.zero : 0.0f;
     CUDA_ITEMS (i, o.n / PACK) {
         const cuda_pack<Q, PACK> x = ((const cuda_pack<Q, PACK> *)o.in)[i];
@@ -106,7 +112,7 @@ grt_status cuda_quantize(const quantize_operands &o, bool back, cudaStream_t str
     else if (back)
         dequantize_kernel<S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
     else if (packs)
-        quantize_packs<X, S, Q><<<cuda_grid(o.n / PACK), CUDA_BLOCK, 0, stream>>>(o);
+        overlap_launch(o.overlaps, quantize_packs<X, S, Q>, cuda_grid(o.n / PACK), CUDA_BLOCK, 0, stream, o);
     else
         quantize_kernel<X, S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
     CUDA_LAUNCHED();
@@ -133,9 +139,14 @@ grt_status run_either(const grt_run *r, bool back)
     const quantize_shape *sh = (const quantize_shape *)r->shape;
     if (sh->n <= 0)
         return GRT_OK;
-    quantize_operands o = {r->in[0]->data,  r->in[1]->data, r->n_in > 2 && r->in[2] ? r->in[2]->data : NULL,
-                           r->out[0]->data, sh->n,          sh->inner,
-                           sh->length};
+    quantize_operands o = {r->in[0]->data,
+                           r->in[1]->data,
+                           r->n_in > 2 && r->in[2] ? r->in[2]->data : NULL,
+                           r->out[0]->data,
+                           sh->n,
+                           sh->inner,
+                           sh->length,
+                           ((const cuda_device *)r->device)->prop.major >= 9};
     grt_dtype q = back ? r->in[0]->dtype : r->out[0]->dtype;
     switch (r->in[1]->dtype) {
     case GRT_DTYPE_FLOAT16:

@@ -3,6 +3,7 @@
  * of scales, or types that quantize.cu has no kernel for. */
 #include "backends/cuda/narrow.cuh"
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/overlap.cuh"
 #include "backends/cuda/quantiser.cuh"
 
 namespace
@@ -116,6 +117,8 @@ __global__ void __launch_bounds__(FLOAT8_THREADS)
     struct alignas(16) pack {
         X v[FLOAT8_PACK];
     };
+    overlap_let_next_begin();
+    overlap_wait();
     const cuda_quotient quotient(*scale);
     const int64_t i = (int64_t)blockIdx.x * FLOAT8_THREADS + threadIdx.x;
     if (i >= packs)
@@ -134,9 +137,10 @@ __global__ void __launch_bounds__(FLOAT8_THREADS)
 template <class X> void launch_float8(const grt_run *r, int64_t packs)
 {
     const int64_t blocks = (packs + FLOAT8_THREADS - 1) / FLOAT8_THREADS;
-    quantize_float8<X><<<(unsigned)blocks, FLOAT8_THREADS, 0, cuda_stream(r)>>>(
-        (const X *)r->in[0]->data, (const float *)r->in[1]->data, (uint8_t *)r->out[0]->data, packs,
-        r->out[0]->dtype == GRT_DTYPE_FLOAT8E5M2);
+    const bool overlaps = ((const cuda_device *)r->device)->prop.major >= 9;
+    overlap_launch(overlaps, quantize_float8<X>, (unsigned)blocks, FLOAT8_THREADS, 0, cuda_stream(r),
+                   (const X *)r->in[0]->data, (const float *)r->in[1]->data, (uint8_t *)r->out[0]->data,
+                   packs, r->out[0]->dtype == GRT_DTYPE_FLOAT8E5M2);
 }
 
 /* What steps of float8 read, by a kernel of its own. False: it is another form. */
