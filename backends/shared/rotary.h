@@ -29,8 +29,8 @@ static inline int32_t grt_rotary_input(int32_t i)
  * which the first `heads` are rotated. */
 typedef struct grt_rotary_dims {
     int64_t batch, heads, all_heads, length, size, half; /* half: rotated pairs per head */
-    int64_t positions;                        /* rows of the caches, with position_ids */
-    bool packed;                              /* [batch, length, heads * size] */
+    int64_t positions;                                   /* rows of the caches, with position_ids */
+    bool packed;                                         /* [batch, length, heads * size] */
 } grt_rotary_dims;
 
 /* Which row of the input is the i-th of those that are rotated. */

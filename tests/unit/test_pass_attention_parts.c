@@ -6,9 +6,8 @@
 
 #define PARTS  "in x f16 1,n,16\nconst h i64 3 8 4 4\nq,k,v = Split x h axis=-1\n"
 #define ANGLES "in cos f16 1,n,2\nin sin f16 1,n,2\n"
-#define ROTATE                                                                                               \
-    "a = RotaryEmbedding q cos sin num_heads=2\nb = RotaryEmbedding k cos sin num_heads=1\n"
-#define PAST "in pk f16 1,1,5,4\nin pv f16 1,1,5,4\n"
+#define ROTATE "a = RotaryEmbedding q cos sin num_heads=2\nb = RotaryEmbedding k cos sin num_heads=1\n"
+#define PAST   "in pk f16 1,1,5,4\nin pv f16 1,1,5,4\n"
 
 static bool attention_parts_takes_all(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
                                       int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why)
@@ -63,17 +62,17 @@ END_TEST
 
 START_TEST(without_rotation)
 {
-    ir_module_release(attention_parts_run(
-        PARTS "y = Attention q k v q_num_heads=2 kv_num_heads=1\nout y\n", "graphrt::Attention"));
+    ir_module_release(attention_parts_run(PARTS "y = Attention q k v q_num_heads=2 kv_num_heads=1\nout y\n",
+                                          "graphrt::Attention"));
 }
 END_TEST
 
 START_TEST(what_others_read_stays)
 {
     /* a rotated key; the values */
-    ir_module_release(attention_parts_run(
-        PARTS ANGLES ROTATE "y = Attention a b v q_num_heads=2 kv_num_heads=1\nout y\nout b\n",
-        "Split RotaryEmbedding RotaryEmbedding Attention"));
+    ir_module_release(attention_parts_run(PARTS ANGLES ROTATE
+                                          "y = Attention a b v q_num_heads=2 kv_num_heads=1\nout y\nout b\n",
+                                          "Split RotaryEmbedding RotaryEmbedding Attention"));
     ir_module_release(attention_parts_run(
         PARTS "y = Attention q k v q_num_heads=2 kv_num_heads=1\nout y\nout v\n", "Split Attention"));
 }
@@ -82,14 +81,16 @@ END_TEST
 START_TEST(other_forms_stay)
 {
     /* parts in another order; one rotation; other angles; heads of another size */
-    ir_module_release(attention_parts_run(
-        PARTS "y = Attention q v k q_num_heads=2 kv_num_heads=1\nout y\n", "Split Attention"));
-    ir_module_release(attention_parts_run(PARTS ANGLES "a = RotaryEmbedding q cos sin num_heads=2\n"
-                                                       "y = Attention a k v q_num_heads=2 kv_num_heads=1\nout y\n",
+    ir_module_release(attention_parts_run(PARTS "y = Attention q v k q_num_heads=2 kv_num_heads=1\nout y\n",
+                                          "Split Attention"));
+    ir_module_release(attention_parts_run(PARTS ANGLES
+                                          "a = RotaryEmbedding q cos sin num_heads=2\n"
+                                          "y = Attention a k v q_num_heads=2 kv_num_heads=1\nout y\n",
                                           "Split RotaryEmbedding Attention"));
-    ir_module_release(attention_parts_run(PARTS ANGLES "a = RotaryEmbedding q cos sin num_heads=2\n"
-                                                       "b = RotaryEmbedding k sin cos num_heads=1\n"
-                                                       "y = Attention a b v q_num_heads=2 kv_num_heads=1\nout y\n",
+    ir_module_release(attention_parts_run(PARTS ANGLES
+                                          "a = RotaryEmbedding q cos sin num_heads=2\n"
+                                          "b = RotaryEmbedding k sin cos num_heads=1\n"
+                                          "y = Attention a b v q_num_heads=2 kv_num_heads=1\nout y\n",
                                           "Split RotaryEmbedding RotaryEmbedding Attention"));
     ir_module_release(attention_parts_run("in x f16 1,n,16\nconst h i64 3 4 4 8\nq,k,v = Split x h axis=-1\n"
                                           "y = Attention q k v q_num_heads=1 kv_num_heads=1\nout y\n",

@@ -60,8 +60,7 @@ static void rotary_rotate_rows(const grt_run *run, int32_t result)
         /* rows are in memory order: [batch, heads, length] or [batch, length, heads] */
         int64_t batch = row / (shape->heads * shape->length);
         int64_t pos = shape->packed ? row / shape->heads % shape->length : row % shape->length;
-        int64_t cache_row = batch * shape->length + pos,
-                at = grt_rotary_row(shape, row) * shape->size;
+        int64_t cache_row = batch * shape->length + pos, at = grt_rotary_row(shape, row) * shape->size;
         if (ids)
             cache_row = ((const int64_t *)ids->data)[cache_row];
         if (x->dtype == GRT_DTYPE_FLOAT)

@@ -50,7 +50,8 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     const uint32_t part = i >= first, half = (uint32_t)task.dims[0].half, per = half / vector::N,
                    at = part ? i - first : i, row = at / per, p = (at - row * per) * vector::N,
                    cache = rotary_position<uint32_t>(task.dims[part], row),
-                   heads = (uint32_t)task.dims[part].heads, apart = (uint32_t)task.dims[part].all_heads - heads;
+                   heads = (uint32_t)task.dims[part].heads,
+                   apart = (uint32_t)task.dims[part].all_heads - heads;
     const int64_t where = (int64_t)(row + row / heads * apart) * 2 * half + p;
     const T *const from = task.x[part] + where;
     T *const to = task.y[part] + where;
