@@ -88,6 +88,7 @@ graph_SOURCES += graph/passes/networks.c
 graph_SOURCES += graph/passes/small_steps.h graph/passes/small_steps.c
 graph_SOURCES += graph/passes/merge_gathers.c
 graph_SOURCES += graph/passes/rotary_pairs.c
+graph_SOURCES += graph/passes/attention_parts.c
 graph_SOURCES += graph/passes/merge_projections.c
 graph_SOURCES += graph/passes/moves.c
 graph_SOURCES += graph/passes/partial_rotary.c

@@ -35,7 +35,7 @@ typedef struct cuda_weight_product {
     bool gated;       /* y has half as many columns: SiLU of the first half times the second */
     const void
         *norm; /* of x's type: x is normalised by its root mean square and multiplied by it; NULL: not */
-    float epsilon;
+    float epsilon, norm_unit; /* x times norm_unit times the norm's scale is no larger than x */
     int bias_dtype;
     grt_act act;
 } cuda_weight_product;

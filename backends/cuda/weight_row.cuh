@@ -8,8 +8,9 @@
  * steps of 16 rows of k, each in a row of its own with zeros elsewhere. So the sums of all blocks of a pair
  * lie in different lanes, and their scales are multiplied all at once.
  *
- * x may be normalised on the way, by each block for itself, and a block of a gated product has the same
- * columns of both halves. */
+ * x may be normalised on the way: it is multiplied by the norm's scale, and what it is to be divided by is
+ * found from the same numbers and applied to the sums. A block of a gated product has the same columns of
+ * both halves. */
 #ifndef GRT_BACKENDS_CUDA_WEIGHT_ROW_CUH
 #define GRT_BACKENDS_CUDA_WEIGHT_ROW_CUH
 
@@ -52,7 +53,7 @@ struct row_form {
         TURNS = (SMALL_PIECES + 31) / 32,
         RING_BYTES = WARPS * STAGES * STAGE_BYTES,
         SUM_BYTES = WARPS * COLUMNS * 4,
-        SHARED_BYTES = RING_BYTES + SUM_BYTES + PIECE + WARPS * 4,
+        SHARED_BYTES = RING_BYTES + SUM_BYTES + WARPS * 4 + PIECE,
     };
 };
 
@@ -144,42 +145,13 @@ template <class T> union row_four {
     uint2 bits;
     T x[4];
 };
-template <class T> union row_eight {
-    uint4 bits;
-    T x[8];
-};
 
-/* What x is divided by, as a factor. By all threads. */
+/* A pair's x, multiplied where it lies by the norm's scale, if there is one, which leaves it within its type;
+ * `squares` gets those of a lane's numbers. A lane gets the sums of steps 2 t and 2 t + 1, or, of wider
+ * blocks, of both in the first. */
 template <class F>
-__device__ __forceinline__ float row_norm_factor(const cuda_weight_product &p, float *shared)
-{
-    using T = typename F::number;
-    float squares = 0.0f;
-    for (int i = (int)threadIdx.x; i < p.k / 8; i += F::THREADS) {
-        row_eight<T> v;
-        v.bits = ((const uint4 *)p.x)[i];
-#pragma unroll
-        for (int j = 0; j < 8; j++)
-            squares = fmaf(cuda_widen(v.x[j]), cuda_widen(v.x[j]), squares);
-    }
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2)
-        squares += __shfl_xor_sync(0xffffffffu, squares, step);
-    if (threadIdx.x % 32 == 0)
-        shared[threadIdx.x / 32] = squares;
-    __syncthreads();
-    squares = 0.0f;
-#pragma unroll
-    for (int i = 0; i < F::WARPS; i++)
-        squares += shared[i];
-    return 1 / sqrtf(squares / (float)p.k + p.epsilon);
-}
-
-/* A pair's x: normalised where it lies, if the product is told to, rounded as RMSNormalization says. A lane
- * gets the sums of steps 2 t and 2 t + 1, or, of wider blocks, of both in the first. */
-template <class F>
-__device__ __forceinline__ void row_take_x(const cuda_weight_product &p, char *stage, float factor, int lane,
-                                           float (&sums)[2])
+__device__ __forceinline__ void row_take_x(const cuda_weight_product &p, char *stage, int lane,
+                                           float &squares, float (&sums)[2])
 {
     using T = typename F::number;
     row_four<T> v;
@@ -188,9 +160,11 @@ __device__ __forceinline__ void row_take_x(const cuda_weight_product &p, char *s
         row_four<T> scale;
         scale.bits = ((const uint2 *)(stage + F::NORM_AT))[lane];
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            v.x[i] = cuda_narrow<T, float>(cuda_widen(cuda_narrow<T, float>(cuda_widen(v.x[i]) * factor)) *
-                                           cuda_widen(scale.x[i]));
+        for (int i = 0; i < 4; i++) {
+            const float x = cuda_widen(v.x[i]);
+            squares = fmaf(x, x, squares);
+            v.x[i] = cuda_narrow<T, float>(x * p.norm_unit * cuda_widen(scale.x[i]));
+        }
         ((uint2 *)(stage + F::X_AT))[lane] = v.bits;
         __syncwarp();
     }
@@ -298,10 +272,51 @@ __device__ __forceinline__ void row_add_columns(const float (&c)[2][4], float of
     sum[1] = fmaf(sum[1], (float)F::raw::HIGH, -row_float<F::raw::ADDED>(zeros >> 8) * of_x);
 }
 
+/* A thread's column, if it has one: -1 where there is none. */
+template <class F> __device__ __forceinline__ int row_column(const cuda_weight_product &p)
+{
+    const int n = (int)threadIdx.x / 16,
+              tile = p.gated ? (int)blockIdx.x + n * (p.tiles_n / 2) : (int)blockIdx.x * F::TILES + n,
+              column = tile * 16 + (int)threadIdx.x % 16;
+    return threadIdx.x < F::COLUMNS && column < p.n ? column : -1;
+}
+
+/* What is added to a column's sum, asked for long before. */
+struct row_last {
+    float scale, bias, residual;
+};
+
+template <class F> __device__ __forceinline__ row_last row_last_of(const cuda_weight_product &p, int column)
+{
+    using T = typename F::number;
+    row_last last = {1.0f, 0.0f, 0.0f};
+    if (column < 0)
+        return last;
+    if (F::BLOCKS == 0)
+        last.scale = weight_column_scale<T>(p, column);
+    if (p.bias)
+        last.bias = cuda_load<float>(p.bias, p.bias_dtype, column);
+    if (p.residual)
+        last.residual = cuda_widen(((const T *)p.residual)[column]);
+    return last;
+}
+
+/* What is left to do for the norm, as a factor of the sums. `squares`: of each warp. */
+template <class F>
+__device__ __forceinline__ float row_norm_factor(const cuda_weight_product &p, const float *squares)
+{
+    float all = 0.0f;
+#pragma unroll
+    for (int i = 0; i < F::WARPS; i++)
+        all += squares[i];
+    return 1.0f / (sqrtf(all / (float)p.k + p.epsilon) * p.norm_unit);
+}
+
 /* Sums of all warps meet in shared memory. */
 template <class F>
 __device__ __forceinline__ void row_store(const cuda_weight_product &p, float (&sum)[F::TILES][2],
-                                          float *parts, int warp, int lane)
+                                          float squares, const row_last &last, int column, float *parts,
+                                          int warp, int lane)
 {
     using T = typename F::number;
 #pragma unroll
@@ -313,28 +328,33 @@ __device__ __forceinline__ void row_store(const cuda_weight_product &p, float (&
             if (lane % 4 == 0)
                 parts[warp * F::COLUMNS + n * 16 + i * 8 + lane / 4] = sum[n][i];
         }
+    float *const all_squares = parts + F::WARPS * F::COLUMNS;
+    if (p.norm) {
+#pragma unroll
+        for (int step = 16; step > 0; step /= 2)
+            squares += __shfl_xor_sync(0xffffffffu, squares, step);
+        if (lane == 0)
+            all_squares[warp] = squares;
+    }
     __syncthreads();
     if (threadIdx.x >= F::COLUMNS)
         return;
-    const int n = (int)threadIdx.x / 16,
-              column =
-                  (p.gated ? (int)blockIdx.x + n * (p.tiles_n / 2) : (int)blockIdx.x * F::TILES + n) * 16 +
-                  (int)threadIdx.x % 16;
     float all = 0.0f;
 #pragma unroll
     for (int k = 0; k < F::WARPS; k++)
         all += parts[k * F::COLUMNS + threadIdx.x];
-    if (F::BLOCKS == 0 && column < p.n)
-        all *= weight_column_scale<T>(p, column);
-    if (!p.gated) {
-        if (column < p.n)
-            weight_finish<T>(p, all, 0, column);
-        return;
+    if (p.norm)
+        all *= row_norm_factor<F>(p, all_squares);
+    all = fmaf(all, last.scale, last.bias);
+    if (p.gated) {
+        const float second = __shfl_down_sync(0xffffffffu, all, 16);
+        if (threadIdx.x < 16)
+            ((T *)p.y)[column] = cuda_narrow<T, float>(weight_gate(all, second));
+    } else if (column >= 0) {
+        all += last.residual;
+        ((T *)p.y)[column] =
+            cuda_narrow<T, float>(p.act.kind == GRT_ACT_NONE ? all : cuda_activate_rare(p.act, all));
     }
-    all = weight_with_bias(p, all, column);
-    const float second = __shfl_down_sync(0xffffffffu, all, 16);
-    if (n == 0)
-        ((T *)p.y)[column] = cuda_narrow<T, float>(weight_gate(all, second));
 }
 
 /* A gated product needs two tiles. */
@@ -345,7 +365,7 @@ __global__ void __launch_bounds__(F::THREADS, F::AT_ONCE)
     extern __shared__ __align__(128) char shared[];
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, pairs = (p.tiles_k + 1) / 2;
     char *const ring = shared + warp * (F::STAGES * F::STAGE_BYTES);
-    char *const zeros = shared + F::RING_BYTES + F::SUM_BYTES;
+    char *const zeros = shared + F::RING_BYTES + F::SUM_BYTES + F::WARPS * 4;
     float *const parts = (float *)(shared + F::RING_BYTES);
     const bool has_zeros = p.zeros && p.blocks > 1;
     const char *w[F::TILES];
@@ -363,18 +383,19 @@ __global__ void __launch_bounds__(F::THREADS, F::AT_ONCE)
     for (int i = 0; i < F::STAGES - 1; i++)
         if (warp + i * F::WARPS < pairs)
             row_fetch_weights<F>(p, w, warp + i * F::WARPS, ring + i * F::STAGE_BYTES, lane);
-    if (lane < 4)
-        ((uint32_t *)zeros)[lane] = 0;
-    __syncwarp();
+    if (threadIdx.x < 4)
+        ((uint32_t *)zeros)[threadIdx.x] = 0;
+    __syncthreads();
     const row_x from = row_x_of<F>(ring, zeros, lane);
+    const int column = row_column<F>(p);
     overlap_wait();
     for (int i = 0; i < F::STAGES - 1; i++) {
         if (warp + i * F::WARPS < pairs)
             row_fetch_pieces<F>(pieces, warp + i * F::WARPS, ring + i * F::STAGE_BYTES);
         commit();
     }
-    const float factor = p.norm ? row_norm_factor<F>(p, (float *)(zeros + F::PIECE)) : 1.0f;
-    float sum[F::TILES][2] = {}, c[F::TILES][2][4] = {}, all_x = 0.0f;
+    const row_last last = row_last_of<F>(p, column);
+    float sum[F::TILES][2] = {}, c[F::TILES][2][4] = {}, all_x = 0.0f, squares = 0.0f;
     int now = 0, next = (F::STAGES - 1) * F::STAGE_BYTES;
 #pragma unroll 1
     for (int at = warp; at < pairs; at += F::WARPS) {
@@ -387,7 +408,7 @@ __global__ void __launch_bounds__(F::THREADS, F::AT_ONCE)
         }
         commit();
         float of_x[2] = {};
-        row_take_x<F>(p, ring + now, factor, lane, of_x);
+        row_take_x<F>(p, ring + now, lane, squares, of_x);
         all_x += of_x[0];
         if (F::BLOCKS)
 #pragma unroll
@@ -415,7 +436,7 @@ __global__ void __launch_bounds__(F::THREADS, F::AT_ONCE)
 #pragma unroll
     for (int n = 0; n < F::TILES && !F::BLOCKS; n++)
         row_add_columns<F>(c[n], all_x, column_zeros[n], sum[n]);
-    row_store<F>(p, sum, parts, warp, lane);
+    row_store<F>(p, sum, squares, last, column, parts, warp, lane);
 }
 
 /* ---- launches ---- */

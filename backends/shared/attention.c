@@ -109,9 +109,9 @@ static grt_status fit_joined(const grt_attention *attention, const grt_reshape *
     dims->batch = x[0];
     dims->q_heads = attention->q_heads;
     dims->kv_heads = attention->kv_heads;
-    dims->q_len = dims->kv_len = dims->total = x[2];
+    dims->q_len = dims->kv_len = x[2];
     dims->size = dims->v_size = x[3];
-    return GRT_OK;
+    return fit_past(reshape, dims);
 }
 
 static grt_status fit_apart(const grt_attention *attention, const grt_reshape *reshape,

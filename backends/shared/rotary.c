@@ -11,6 +11,7 @@ grt_status grt_rotary_create(const grt_kernel_node *node, void **out_state)
     rotary->n = grt_op_is(node->desc, "graphrt", "RotaryEmbeddings") ? 2 : 1;
     rotary->heads[0] = grt_attr_int(node->desc, rotary->n == 2 ? "q_num_heads" : "num_heads", 0);
     rotary->heads[1] = grt_attr_int(node->desc, "kv_num_heads", 0);
+    rotary->first = grt_attr_int(node->desc, "rotated_heads", 0);
     rotary->rotated = grt_attr_int(node->desc, "rotary_embedding_dim", 0);
     rotary->interleaved = grt_attr_int(node->desc, "interleaved", 0) != 0;
     *out_state = rotary;
@@ -28,8 +29,13 @@ static bool rotary_fit(const grt_reshape *reshape, int32_t result, grt_rotary_di
         return false;
     dims->batch = x->dims[0];
     dims->heads = dims->packed ? heads : x->dims[1];
+    dims->all_heads = dims->heads;
+    if (rotary->first)
+        dims->heads = rotary->first;
+    if (dims->heads < 0 || dims->heads > dims->all_heads || (rotary->first && !dims->packed))
+        return false;
     dims->length = x->dims[dims->packed ? 1 : 2];
-    dims->size = dims->packed ? x->dims[2] / heads : x->dims[3];
+    dims->size = dims->packed ? x->dims[2] / dims->all_heads : x->dims[3];
     int64_t rotated = rotary->rotated ? rotary->rotated : dims->size;
     dims->half = rotated / 2;
     if (rotated < 0 || rotated > dims->size || rotated % 2)

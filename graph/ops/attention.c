@@ -96,11 +96,11 @@ static grt_status expand_integer_mask(ir_node *node, bool *out_done)
     return GRT_OK;
 }
 
-/* graphrt::Attention(qkv, -, -, mask): queries, keys and values of all heads side by side in the last dim of
- * one tensor [batch, sequence, (q_num_heads + 2 * kv_num_heads) * size]. */
+/* graphrt::Attention(qkv, -, -, mask, past_key, past_value): queries, keys and values of all heads side by
+ * side in the last dim of one tensor [batch, sequence, (q_num_heads + 2 * kv_num_heads) * size]. */
 static grt_status infer_joined(infer *inf)
 {
-    const ir_type *x = inf->in[0];
+    const ir_type *x = inf->in[0], *past = infer_has(inf, PAST_KEY) ? inf->in[PAST_KEY] : NULL;
     const int64_t n_q = grt_attr_int(inf->desc, "q_num_heads", 0),
                   n_kv = grt_attr_int(inf->desc, "kv_num_heads", 0);
     int64_t width;
@@ -110,13 +110,21 @@ static grt_status infer_joined(infer *inf)
             "input 0 has rank %d, q_num_heads is %lld, kv_num_heads %lld; it must be 3 and both "
             "positive and below 2^31",
             x->rank, (long long)n_q, (long long)n_kv);
+    GRT_TRY(check_attention(inf));
+    GRT_TRY(infer_same_dtype(inf, Q, PAST_KEY));
+    GRT_TRY(infer_same_dtype(inf, Q, PAST_VALUE));
     const grt_dim parts = grt_dim_const(inf->dims, n_q + 2 * n_kv);
     if (infer_const(inf, x->dims[2], &width) && width % (n_q + 2 * n_kv))
         return infer_fail(inf, "input 0 has hidden size %lld, which its %lld heads do not divide",
                           (long long)width, (long long)(n_q + 2 * n_kv));
+    const grt_dim size = grt_dim_divide_exact(inf->dims, x->dims[2], parts);
     heads_set_3d(inf, 0, x->dtype, x->dims[0], x->dims[1],
-                 grt_dim_mul(inf->dims, grt_dim_divide_exact(inf->dims, x->dims[2], parts),
-                             grt_dim_const(inf->dims, n_q)));
+                 grt_dim_mul(inf->dims, size, grt_dim_const(inf->dims, n_q)));
+    grt_dim total = x->dims[1];
+    if (past)
+        total = past->rank == 4 ? grt_dim_add(inf->dims, past->dims[2], total) : grt_dim_fresh(inf->dims);
+    for (int32_t i = 1; i < inf->n_out; i++)
+        heads_set_4d(inf, i, x->dtype, x->dims[0], grt_dim_const(inf->dims, n_kv), total, size);
     return GRT_OK;
 }
 
@@ -138,9 +146,9 @@ static const op_row rows[] = {
      .name = "Attention",
      .since = 1,
      .min_in = 1,
-     .max_in = 4,
+     .max_in = 6,
      .min_out = 1,
-     .max_out = 1,
+     .max_out = 3,
      .attrs = attention_attrs,
      .precision = OP_NARROW,
      .flags = OP_TF32,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RotaryEmbedding, and graphrt::RotaryEmbeddings, which rotates queries and keys. */
+/* RotaryEmbedding; graphrt::RotaryEmbeddings, which rotates queries and keys; and graphrt::RotaryEmbedding,
+ * which rotates them where values lie beside them. */
 #include "graph/ir/ir.h"
 #include "graph/ops/heads.h"
 
@@ -15,6 +16,14 @@ static const op_attr rotary_pair_attrs[] = {
     {"kv_num_heads", GRT_ATTR_INT, false},
     {"q_num_heads", GRT_ATTR_INT, false},
     {"rotary_embedding_dim", GRT_ATTR_INT, false},
+    {0},
+};
+
+static const op_attr rotary_joined_attrs[] = {
+    {"interleaved", GRT_ATTR_INT, false},
+    {"num_heads", GRT_ATTR_INT, false},
+    {"rotary_embedding_dim", GRT_ATTR_INT, false},
+    {"rotated_heads", GRT_ATTR_INT, false},
     {0},
 };
 
@@ -66,6 +75,20 @@ static grt_status infer_rotary_pair(infer *inf)
     inf->out[0] = *inf->in[Q];
     inf->out[1] = *inf->in[K];
     return GRT_OK;
+}
+
+/* graphrt::RotaryEmbedding(x, cos, sin, ids): x is [batch, sequence, num_heads * size], of which the first
+ * rotated_heads are rotated. */
+static grt_status infer_rotary_joined(infer *inf)
+{
+    const int64_t all = grt_attr_int(inf->desc, "num_heads", 0),
+                  rotated = grt_attr_int(inf->desc, "rotated_heads", 0);
+    if (inf->in[0]->rank != 3 || rotated < 0 || rotated > all)
+        return infer_fail(inf,
+                          "input 0 has rank %d, and %lld of %lld heads are rotated; it must be 3, and they "
+                          "must be heads that there are",
+                          inf->in[0]->rank, (long long)rotated, (long long)all);
+    return infer_rotary(inf);
 }
 
 /* [batch, 1, 1], batch as in x. */
@@ -135,5 +158,16 @@ static const op_row rows[] = {
      .precision = OP_NARROW,
      .cost = OP_COST_COMPUTE,
      .infer = infer_rotary_pair},
+    {.domain = "graphrt",
+     .name = "RotaryEmbedding",
+     .since = 1,
+     .min_in = 3,
+     .max_in = 4,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = rotary_joined_attrs,
+     .precision = OP_NARROW,
+     .cost = OP_COST_COMPUTE,
+     .infer = infer_rotary_joined},
 };
 OP_TABLE(rotary, rows);

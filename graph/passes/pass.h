@@ -115,6 +115,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(norm_activation, 2, DROPS, "let norms of groups and images apply the activation behind them")       \
     X(weight_steps, 2, DROPS,                                                                             \
       "let products by weights of 4 bits normalise their input and gate their result")                    \
+    X(attention_parts, 2, KEEPS, "let attention read queries, keys and values side by side")              \
     X(rotary_pairs, 2, KEEPS, "rotate queries and keys in one step")                                      \
     X(rows, 2, DROPS, "compute element-wise ops around sums of rows in one go")                           \
     X(pointwise, 2, DROPS, "compute connected element-wise ops in one go")                                \

@@ -33,8 +33,20 @@ static grt_tensor *attention_output(const grt_run *run, int32_t i)
     return i < run->n_out ? run->out[i] : NULL;
 }
 
+/* One tensor of queries, keys and values, and a past or presents. */
+static bool is_joined_with_past(const grt_kernel_node *node)
+{
+    return grt_op_is(node->desc, "graphrt", "Attention") &&
+           (grt_node_has(node, ATTENTION_PAST_KEY) || node->n_out > 1);
+}
+
 static bool attention_supports(const grt_kernel_node *node, grt_text *why)
 {
+    if (is_joined_with_past(node)) {
+        if (why)
+            grt_text_add(why, "queries, keys and values apart, where there is a past");
+        return false;
+    }
     for (int32_t i = 0; i < node->n_in; i++) {
         grt_dtype_set want = i == ATTENTION_MASK     ? CPU_FLOATS | GRT_BIT(BOOL)
                              : i == ATTENTION_NONPAD ? GRT_BIT(INT64)

@@ -53,12 +53,14 @@ static void rotary_rotate_rows(const grt_run *run, int32_t result)
     grt_tensor *y = run->out[result];
     size_t element = grt_dtype_size(x->dtype);
     int64_t rows = shape->batch * shape->length * shape->heads, rest = shape->size - 2 * shape->half;
+    if (shape->heads < shape->all_heads && y->data != x->data)
+        memcpy(y->data, x->data, grt_tensor_bytes(x));
 #pragma omp parallel for num_threads(run->threads) if (rows * shape->size > CPU_GRAIN)
     for (int64_t row = 0; row < rows; row++) {
         /* rows are in memory order: [batch, heads, length] or [batch, length, heads] */
         int64_t batch = row / (shape->heads * shape->length);
         int64_t pos = shape->packed ? row / shape->heads % shape->length : row % shape->length;
-        int64_t cache_row = batch * shape->length + pos, at = row * shape->size;
+        int64_t cache_row = batch * shape->length + pos, at = grt_rotary_row(shape, row) * shape->size;
         if (ids)
             cache_row = ((const int64_t *)ids->data)[cache_row];
         if (x->dtype == GRT_DTYPE_FLOAT)
@@ -97,6 +99,15 @@ static const grt_kernel_row rows[] = {
      .op = "RotaryEmbedding",
      .flags = GRT_KERNEL_IN_PLACE(0),
      .types = {GRT_SET_FLOATS & ~GRT_BIT(FLOAT), GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
+     .create = grt_rotary_create,
+     .destroy = free,
+     .reshape = grt_rotary_reshape,
+     .release_shape = free,
+     .run = rotary_run},
+    {.domain = "graphrt",
+     .op = "RotaryEmbedding",
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
      .create = grt_rotary_create,
      .destroy = free,
      .reshape = grt_rotary_reshape,

@@ -49,8 +49,10 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
         return;
     const uint32_t part = i >= first, half = (uint32_t)task.dims[0].half, per = half / vector::N,
                    at = part ? i - first : i, row = at / per, p = (at - row * per) * vector::N,
-                   cache = rotary_position<uint32_t>(task.dims[part], row);
-    const int64_t where = (int64_t)row * 2 * half + p;
+                   cache = rotary_position<uint32_t>(task.dims[part], row),
+                   heads = (uint32_t)task.dims[part].heads,
+                   apart = (uint32_t)task.dims[part].all_heads - heads;
+    const int64_t where = (int64_t)(row + row / heads * apart) * 2 * half + p;
     const T *const from = task.x[part] + where;
     T *const to = task.y[part] + where;
     overlap_wait();
@@ -94,7 +96,7 @@ grt_status rotate_each(const grt_run *r, const rotary_task<T> &task, int32_t of,
         const grt_rotary_dims &dims = task.dims[of];
         const T *const x = task.x[of];
         T *const y = task.y[of];
-        int64_t row = i / per_row, p = i - row * per_row, at = row * dims.size;
+        int64_t row = i / per_row, p = i - row * per_row, at = grt_rotary_row(&dims, row) * dims.size;
         if (p >= dims.half) { /* what is not rotated */
             y[at + dims.half + p] = x[at + dims.half + p];
             return;
@@ -122,6 +124,11 @@ template <typename T> grt_status rotate(const grt_run *r)
     task.sine = (const T *)r->in[2]->data;
     task.ids = (const int64_t *)grt_run_data(r, 3);
     GRT_TRY(cuda_watch_begin(r, "position_ids", &task.watch));
+    if (task.dims[0].heads < task.dims[0].all_heads && task.x[0] != task.y[0]) { /* what is not rotated */
+        CUDA_TRY(cudaMemcpyAsync(task.y[0], task.x[0], grt_tensor_bytes(r->in[0]), cudaMemcpyDeviceToDevice,
+                                 cuda_stream(r)));
+        task.x[0] = task.y[0];
+    }
     int64_t items[2] = {};
     if (rotates_vectors(task, state->n, state->interleaved, items)) {
         const int64_t n = items[0] + items[1];
@@ -153,6 +160,16 @@ bool cuda_rotary_supports(const grt_kernel_node *node, grt_text *why)
 
 const grt_kernel_row rows[] = {
     {.domain = "",
+     .op = "RotaryEmbedding",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .supports = cuda_rotary_supports,
+     .create = grt_rotary_create,
+     .destroy = free,
+     .reshape = grt_rotary_reshape,
+     .release_shape = free,
+     .run = cuda_rotary_run},
+    {.domain = "graphrt",
      .op = "RotaryEmbedding",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
      .flags = GRT_KERNEL_IN_PLACE(0),

@@ -30,7 +30,7 @@ typedef struct wmatmul_state {
     cuda_weight_numbers numbers;
     grt_act act;
     bool wide_scales, gated;
-    float epsilon;
+    float epsilon, norm_unit;                   /* see cuda_weight_product; 0: there is no constant norm */
     int zero;                                   /* of all, if there is no array */
     void *packed, *scales, *zeros, *row_scales; /* in device memory; packed NULL: the plan's own */
 } wmatmul_state;
@@ -187,6 +187,20 @@ static grt_status put_zeros(const grt_kernel_node *node, wmatmul_state *state)
     return status;
 }
 
+/* A power of two, by which times the norm's largest scale x grows no larger. */
+static float norm_unit_of(const grt_kernel_node *node)
+{
+    if (!grt_node_has(node, NORM) || !node->in[NORM].data)
+        return 0;
+    float largest = 0;
+    int exponent = 0;
+    for (int64_t i = 0; i < grt_tensor_elements(&node->in[NORM]); i++)
+        largest = fmaxf(largest, fabsf(cuda_wmatmul_scale_at(&node->in[NORM], i)));
+    if (largest > 0 && isfinite(largest))
+        frexpf(largest, &exponent);
+    return ldexpf(1, -exponent);
+}
+
 static grt_status fill_state(const grt_kernel_node *node, wmatmul_state *state)
 {
     if (!grt_weights_read(node, &state->w) || !cuda_weight_form_of(&state->w, &state->form) ||
@@ -199,6 +213,7 @@ static grt_status fill_state(const grt_kernel_node *node, wmatmul_state *state)
     grt_act_read(node->desc, &state->act, NULL);
     state->gated = grt_attr_int(node->desc, "gated", 0) != 0;
     state->epsilon = grt_attr_float(node->desc, "epsilon", 1e-5f);
+    state->norm_unit = norm_unit_of(node);
     if (cuda_is_described(node->device))
         return GRT_OK;
     GRT_TRY(put_weights(node, state));
@@ -364,7 +379,8 @@ static grt_status run_with_steps(const grt_run *r, const wmatmul_shape *shape, c
     const bool overlaps = ((const cuda_device *)r->device)->prop.major >= 9,
                aligned = ((uintptr_t)p->x & 15) == 0;
     void *const x = (char *)r->workspace + shape->x_at, *const y = (char *)r->workspace + shape->y_at;
-    if (p->norm && !(aligned && cuda_weight_has_norm(choice) && ((uintptr_t)p->norm & 15) == 0)) {
+    if (p->norm &&
+        !(aligned && cuda_weight_has_norm(choice) && p->norm_unit > 0 && ((uintptr_t)p->norm & 15) == 0)) {
         GRT_TRY(cuda_weight_normalise(p, dtype, overlaps, x, r->stream));
         p->norm = NULL;
         p->x = x;
@@ -405,6 +421,7 @@ static grt_status run_wmatmul(const grt_run *r)
         .gated = state->gated,
         .norm = norm ? norm->data : NULL,
         .epsilon = state->epsilon,
+        .norm_unit = state->norm_unit,
         .m = (int)(grt_tensor_elements(x) / w->k),
         .n = (int)w->n,
         .k = (int)w->k,
