@@ -13,7 +13,7 @@ enum { UNFOLD_THREADS = 256, EACH_THREAD = 4, ENOUGH_CHANNELS = 8 };
 #define COLUMNS_WANTED ((int64_t)32 << 20) /* bytes of a call */
 #define COLUMNS_MOST   ((int64_t)256 << 20)
 
-int64_t taps_of(const cuda_conv_products *c)
+int64_t products_taps_of(const cuda_conv_products *c)
 {
     return c->kernel[0] * c->kernel[1];
 }
@@ -32,7 +32,7 @@ int64_t n_positions(const cuda_conv_products *c)
 /* Numbers in the columns of one group. */
 int64_t column_numbers(const cuda_conv_products *c)
 {
-    return (c->transposed ? c->out_group : c->in_group) * taps_of(c) * n_positions(c);
+    return (c->transposed ? c->out_group : c->in_group) * products_taps_of(c) * n_positions(c);
 }
 
 struct unfold_sizes {
@@ -52,7 +52,7 @@ unfold_sizes unfold_sizes_of(const cuda_conv_products *c, int64_t n)
         s.dilation[k] = (int)c->dilation[k];
         s.begin[k] = (int)c->begin[k];
     }
-    s.taps = (int)taps_of(c);
+    s.taps = (int)products_taps_of(c);
     s.positions = (int)n_positions(c);
     s.n = n;
     return s;
@@ -172,7 +172,7 @@ struct group_sizes {
 
 group_sizes group_sizes_of(const cuda_conv_products *c)
 {
-    return {c->in_group * c->out_group * taps_of(c), c->in_group * c->in[0] * c->in[1],
+    return {c->in_group * c->out_group * products_taps_of(c), c->in_group * c->in[0] * c->in[1],
             c->out_group * c->out[0] * c->out[1]};
 }
 
@@ -183,10 +183,11 @@ bool cuda_conv_products_fits(const cuda_conv_products *c)
     const int64_t most = INT32_MAX / 4;
     int64_t columns, pixels[2];
     return (c->dtype == GRT_DTYPE_FLOAT || c->dtype == GRT_DTYPE_FLOAT16 || c->dtype == GRT_DTYPE_BFLOAT16) &&
-           c->groups > 1 && c->in_group >= ENOUGH_CHANNELS && taps_of(c) > 1 &&
+           c->groups > 1 && c->in_group >= ENOUGH_CHANNELS && products_taps_of(c) > 1 &&
            grt_mul_i64(c->in[0], c->in[1], &pixels[0]) && grt_mul_i64(c->out[0], c->out[1], &pixels[1]) &&
            pixels[0] > 0 && pixels[1] > 0 && pixels[0] <= most && pixels[1] <= most &&
-           grt_mul_i64(n_positions(c), (c->transposed ? c->out_group : c->in_group) * taps_of(c), &columns) &&
+           grt_mul_i64(n_positions(c), (c->transposed ? c->out_group : c->in_group) * products_taps_of(c),
+                       &columns) &&
            columns <= COLUMNS_MOST / (int64_t)grt_dtype_size(c->dtype);
 }
 
@@ -199,9 +200,9 @@ grt_status cuda_conv_products_plan(cuda_device *device, const grt_op_desc *desc,
     m.dtype = c->dtype;
     m.tf32 = c->tf32;
     m.trans_a = c->transposed;
-    m.m = c->transposed ? c->out_group * taps_of(c) : c->out_group;
+    m.m = c->transposed ? c->out_group * products_taps_of(c) : c->out_group;
     m.n = n_positions(c);
-    m.k = c->transposed ? c->in_group : c->in_group * taps_of(c);
+    m.k = c->transposed ? c->in_group : c->in_group * products_taps_of(c);
     m.batch = c->together;
     m.stride_a = group.w;
     m.stride_b = c->transposed ? group.x : column_numbers(c);

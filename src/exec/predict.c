@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #ifdef __GLIBC__
+#include <dlfcn.h>
 #include <malloc.h>
 #endif
 #include <stdio.h>
@@ -93,11 +94,16 @@ static uint64_t private_bytes(void)
     return kib << 10;
 }
 
-/* Blocks of the heap that are in use; 0 where the system does not tell. */
+/* Blocks of the heap that are in use; 0 where the system does not tell. By name, as a library that refers to
+ * mallinfo2 itself does not load with an older glibc than 2.33. */
 static uint64_t heap_bytes(void)
 {
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
-    const struct mallinfo2 info = mallinfo2();
+    struct mallinfo2 (*find)(void) = NULL;
+    *(void **)&find = dlsym(RTLD_DEFAULT, "mallinfo2");
+    if (!find)
+        return 0;
+    const struct mallinfo2 info = find();
     return (uint64_t)info.uordblks + info.hblkhd;
 #else
     return 0;
