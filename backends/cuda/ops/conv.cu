@@ -205,6 +205,19 @@ static bool is_plane(const conv_geometry *g)
     return g->in[0] == 1 && g->out[0] == 1 && g->kernel[0] == 1 && g->begin[0] == 0;
 }
 
+/* The last two spatial dims, which are all of a plane. */
+template <class C> static void copy_plane(const conv_geometry *g, C *to)
+{
+    for (int k = 0; k < 2; k++) {
+        to->in[k] = g->in[k + 1];
+        to->out[k] = g->out[k + 1];
+        to->kernel[k] = g->kernel[k + 1];
+        to->stride[k] = g->stride[k + 1];
+        to->dilation[k] = g->dilation[k + 1];
+        to->begin[k] = g->begin[k + 1];
+    }
+}
+
 /* True if it is depthwise, in sizes that our own kernel takes. */
 static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_shape *s)
 {
@@ -218,14 +231,7 @@ static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_sh
     d->batch = g->batch;
     d->channels = g->in_channels;
     d->act = state->act;
-    for (int k = 0; k < 2; k++) {
-        d->in[k] = g->in[k + 1];
-        d->out[k] = g->out[k + 1];
-        d->kernel[k] = g->kernel[k + 1];
-        d->stride[k] = g->stride[k + 1];
-        d->dilation[k] = g->dilation[k + 1];
-        d->begin[k] = g->begin[k + 1];
-    }
+    copy_plane(g, d);
     return cuda_depthwise_fits(d);
 }
 
@@ -237,14 +243,7 @@ static bool describe_grouped(const conv_state *state, grt_dtype dtype, int multi
         return false;
     cuda_grouped_taps *t = &s->grouped;
     *t = {dtype, g->batch, g->groups, g->in_channels / g->groups, g->out_channels / g->groups};
-    for (int k = 0; k < 2; k++) {
-        t->in[k] = g->in[k + 1];
-        t->out[k] = g->out[k + 1];
-        t->kernel[k] = g->kernel[k + 1];
-        t->stride[k] = g->stride[k + 1];
-        t->dilation[k] = g->dilation[k + 1];
-        t->begin[k] = g->begin[k + 1];
-    }
+    copy_plane(g, t);
     return cuda_grouped_taps_plan(t, multiprocessors);
 }
 
@@ -261,14 +260,7 @@ static bool describe_windows(const conv_state *state, grt_dtype dtype, int multi
     c->groups = g->groups;
     c->group = g->in_channels / g->groups;
     c->act = state->act;
-    for (int k = 0; k < 2; k++) {
-        c->in[k] = g->in[k + 1];
-        c->out[k] = g->out[k + 1];
-        c->kernel[k] = g->kernel[k + 1];
-        c->stride[k] = g->stride[k + 1];
-        c->dilation[k] = g->dilation[k + 1];
-        c->begin[k] = g->begin[k + 1];
-    }
+    copy_plane(g, c);
     return cuda_grouped_windows_plan(c, multiprocessors);
 }
 
@@ -286,14 +278,7 @@ static bool describe_products(const conv_state *state, grt_dtype dtype, conv_sha
     c->groups = g->groups;
     c->in_group = g->in_channels / g->groups;
     c->out_group = g->out_channels / g->groups;
-    for (int k = 0; k < 2; k++) {
-        c->in[k] = g->in[k + 1];
-        c->out[k] = g->out[k + 1];
-        c->kernel[k] = g->kernel[k + 1];
-        c->stride[k] = g->stride[k + 1];
-        c->dilation[k] = g->dilation[k + 1];
-        c->begin[k] = g->begin[k + 1];
-    }
+    copy_plane(g, c);
     return cuda_conv_products_fits(c);
 }
 
