@@ -28,5 +28,8 @@ ir_node *ir_text_node(const ir_module *module, const char *op, int nth);
 void ir_text_check(const char *text, const char *pass, const char *expected);
 /* The target that these use: the CPU, with the passes that only other targets gain by. */
 grt_target ir_text_target(void);
+/* For target.supports: a device that has every kernel. */
+bool ir_text_takes_all(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in, int32_t n_in,
+                       const grt_tensor *out, int32_t n_out, grt_text *why);
 
 #endif

@@ -9,19 +9,6 @@
 #define ROTATE "a = RotaryEmbedding q cos sin num_heads=2\nb = RotaryEmbedding k cos sin num_heads=1\n"
 #define PAST   "in pk f16 1,1,5,4\nin pv f16 1,1,5,4\n"
 
-static bool attention_parts_takes_all(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
-                                      int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why)
-{
-    (void)target;
-    (void)desc;
-    (void)in;
-    (void)n_in;
-    (void)out;
-    (void)n_out;
-    (void)why;
-    return true;
-}
-
 /* For a device that has every kernel, and gains by fewer steps. */
 static ir_module *attention_parts_run(const char *text, const char *expected)
 {
@@ -30,7 +17,7 @@ static ir_module *attention_parts_run(const char *text, const char *expected)
     grt_device_traits traits = *target.traits;
     traits.merges_small_steps = true;
     target.traits = &traits;
-    target.supports = attention_parts_takes_all;
+    target.supports = ir_text_takes_all;
     pass_context context = {.module = m, .target = &target, .level = 2};
     ck_assert_int_eq(pass_attention_parts(&context), GRT_OK);
     ck_assert_int_eq(pass_dce(&context), GRT_OK);
