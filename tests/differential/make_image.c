@@ -22,9 +22,7 @@ static int32_t draw_window(node *n, int64_t *kernel, int64_t *dims, bool dilates
     }
     set_ints(n, "kernel_shape", kernel, spatial);
     set_ints(n, "strides", strides, spatial);
-    set_ints(n, "pads", pads, spatial);
-    memcpy(n->attributes[n->n_attributes - 1].ints, pads, (size_t)spatial * 2 * sizeof *pads);
-    n->attributes[n->n_attributes - 1].n = 2 * spatial;
+    set_ints(n, "pads", pads, 2 * spatial);
     if (dilates)
         set_ints(n, "dilations", dilations, spatial);
     return spatial;
@@ -240,9 +238,7 @@ void make_fold(node *n)
     add_list(n, block, spatial);
     set_ints(n, "strides", strides, spatial);
     set_ints(n, "dilations", dilations, spatial);
-    set_ints(n, "pads", pads, spatial);
-    memcpy(n->attributes[n->n_attributes - 1].ints, pads, (size_t)spatial * 2 * sizeof *pads);
-    n->attributes[n->n_attributes - 1].n = 2 * spatial;
+    set_ints(n, "pads", pads, 2 * spatial);
 }
 
 /* 1 x 1: of one pixel and of many, channels in whole vectors and odd ones, with what may follow inside. */
