@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and pools on random windows, in both layouts, against their definition in double. */
-#include "tests/unit/op_runner.h"
+/* Convolutions on random windows, in both layouts, against their definition in double. */
+#include "tests/unit/windows.h"
 
 #include <check.h>
 #include <math.h>
@@ -8,90 +8,13 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { MOST = 3 };
-
-typedef struct window {
-    int32_t spatial;
-    int64_t batch, channels, filters, groups;
-    int64_t in[MOST], kernel[MOST], stride[MOST], dilation[MOST], pads[2 * MOST];
-} window;
-
-static uint32_t state;
-static int64_t pick(int64_t low, int64_t high)
-{
-    state = state * 1664525u + 1013904223u;
-    return low + (int64_t)(state >> 8) % (high - low + 1);
-}
-
-static window random_window(uint32_t seed)
-{
-    state = seed * 2654435761u + 1;
-    window w = {.spatial = (int32_t)pick(1, 3), .batch = pick(1, 2)};
-    const int64_t kinds[] = {1, 1, 2, 3, 8}, per_in = kinds[pick(0, 4)], per_out = kinds[pick(0, 4)];
-    w.groups = pick(0, 2) ? 1 : pick(2, 4);
-    w.channels = w.groups * per_in;
-    w.filters = w.groups * per_out;
-    for (int32_t i = 0; i < w.spatial; i++) {
-        w.kernel[i] = pick(1, 4);
-        w.stride[i] = pick(1, 3);
-        w.dilation[i] = pick(1, 2);
-        w.pads[i] = pick(0, 2);
-        w.pads[w.spatial + i] = pick(0, 2);
-        w.in[i] = pick(1, 7) + (w.kernel[i] - 1) * w.dilation[i];
-    }
-    return w;
-}
-
-static void attributes(op_runner *r, const window *w)
-{
-    op_ints(r, "strides", w->stride, (size_t)w->spatial);
-    op_ints(r, "dilations", w->dilation, (size_t)w->spatial);
-    op_ints(r, "pads", w->pads, 2 * (size_t)w->spatial);
-}
-
-static int64_t product(const int64_t *dims, int32_t n)
-{
-    return grt_dims_product(dims, 0, n);
-}
-
-static void unflatten(int64_t flat, const int64_t *dims, int32_t n, int64_t *index)
-{
-    for (int32_t i = n - 1; i >= 0; i--) {
-        index[i] = flat % dims[i];
-        flat /= dims[i];
-    }
-}
-
-/* The next index in order of `flatten`; the first after the last. */
-static void advance(int64_t *index, const int64_t *dims, int32_t n)
-{
-    for (int32_t i = n - 1; i >= 0; i--) {
-        if (++index[i] < dims[i])
-            return;
-        index[i] = 0;
-    }
-}
-
-static int64_t flatten(const int64_t *index, const int64_t *dims, int32_t n)
-{
-    int64_t flat = 0;
-    for (int32_t i = 0; i < n; i++)
-        flat = flat * dims[i] + index[i];
-    return flat;
-}
-
-/* Position in the input of tap k at output o; false if it is padding. */
-static bool position(const window *w, const int64_t *o, const int64_t *k, int64_t *at)
-{
-    int64_t p[MOST];
-    for (int32_t i = 0; i < w->spatial; i++) {
-        p[i] = o[i] * w->stride[i] + k[i] * w->dilation[i] - w->pads[i];
-        if (p[i] < 0 || p[i] >= w->in[i])
-            return false;
-    }
-    *at = flatten(p, w->in, w->spatial);
-    return true;
-}
+/* Inputs of a convolution, and its sums by definition, without bias: of many runs. */
+typedef struct sample {
+    window w;
+    int64_t out[WINDOW_MOST], out_pixels;
+    float *x, *x_last, *bias, *weights;
+    double *sums;
+} sample;
 
 static double dot(const float *a, int64_t a_step, const float *b, int64_t b_step, int64_t n)
 {
@@ -101,50 +24,16 @@ static double dot(const float *a, int64_t a_step, const float *b, int64_t b_step
     return sum;
 }
 
-/* From batch, channels, pixels to batch, pixels, channels. */
-static float *channels_last(const float *x, int64_t batch, int64_t channels, int64_t pixels)
-{
-    float *y = malloc((size_t)(batch * channels * pixels + 1) * sizeof *y);
-    ck_assert_ptr_nonnull(y);
-    for (int64_t b = 0; b < batch; b++)
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t p = 0; p < pixels; p++)
-                y[(b * pixels + p) * channels + c] = x[(b * channels + c) * pixels + p];
-    return y;
-}
-
-static void shape(int64_t *dims, const window *w, int64_t channels, const int64_t *spatial, bool last)
-{
-    dims[0] = w->batch;
-    dims[last ? w->spatial + 1 : 1] = channels;
-    memcpy(dims + (last ? 1 : 2), spatial, (size_t)w->spatial * sizeof *dims);
-}
-
-static float *random_floats(int64_t n, uint32_t seed)
-{
-    float *data = malloc((size_t)(n + 1) * sizeof *data);
-    ck_assert_ptr_nonnull(data);
-    fill_floats(data, n, seed);
-    return data;
-}
-
-/* Inputs of a convolution, and its sums by definition, without bias: of many runs. */
-typedef struct sample {
-    window w;
-    int64_t out[MOST], out_pixels;
-    float *x, *x_last, *bias, *weights;
-    double *sums;
-} sample;
-
 /* At output o, which is pixel p of the result, of all images and filters. */
 static void add_tap(sample *s, const int64_t *o, int64_t p, int64_t tap)
 {
     const window *w = &s->w;
     const int64_t per = w->channels / w->groups, filters = w->filters / w->groups,
-                  taps = product(w->kernel, w->spatial), pixels = product(w->in, w->spatial);
-    int64_t k[MOST], at;
-    unflatten(tap, w->kernel, w->spatial, k);
-    if (!position(w, o, k, &at))
+                  taps = grt_dims_product(w->kernel, 0, w->spatial),
+                  pixels = grt_dims_product(w->in, 0, w->spatial);
+    int64_t k[WINDOW_MOST], at;
+    window_unflatten(tap, w->kernel, w->spatial, k);
+    if (!window_position(w, o, k, &at))
         return;
     for (int64_t b = 0; b < w->batch; b++)
         for (int64_t m = 0; m < w->filters; m++)
@@ -156,22 +45,22 @@ static void add_tap(sample *s, const int64_t *o, int64_t p, int64_t tap)
 static sample sample_create(const window *w, uint32_t seed)
 {
     const int32_t n = w->spatial;
-    const int64_t pixels = product(w->in, n), taps = product(w->kernel, n);
+    const int64_t pixels = grt_dims_product(w->in, 0, n), taps = grt_dims_product(w->kernel, 0, n);
     sample s = {.w = *w, .out_pixels = 1};
     for (int32_t i = 0; i < n; i++) {
         const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         s.out[i] = (w->in[i] + w->pads[i] + w->pads[n + i] - reach) / w->stride[i] + 1;
         s.out_pixels *= s.out[i];
     }
-    s.x = random_floats(w->batch * w->channels * pixels, seed);
-    s.x_last = channels_last(s.x, w->batch, w->channels, pixels);
-    s.bias = random_floats(w->filters, seed + 1);
-    s.weights = random_floats(w->filters * w->channels / w->groups * taps, seed + 2);
+    s.x = window_floats(w->batch * w->channels * pixels, seed);
+    s.x_last = window_channels_last(s.x, w->batch, w->channels, pixels);
+    s.bias = window_floats(w->filters, seed + 1);
+    s.weights = window_floats(w->filters * w->channels / w->groups * taps, seed + 2);
     s.sums = calloc((size_t)(w->batch * w->filters * s.out_pixels), sizeof *s.sums);
     ck_assert_ptr_nonnull(s.sums);
     for (int64_t p = 0; p < s.out_pixels; p++) {
-        int64_t o[MOST];
-        unflatten(p, s.out, n, o);
+        int64_t o[WINDOW_MOST];
+        window_unflatten(p, s.out, n, o);
         for (int64_t tap = 0; tap < taps; tap++)
             add_tap(&s, o, p, tap);
     }
@@ -211,22 +100,22 @@ static void check_conv(const sample *s, uint32_t seed, int variant)
     const int which = (int)(seed / 4 % 4);
     const int32_t n = w->spatial;
     float *residual = NULL;
-    int64_t dims[MOST + 2], w_dims[MOST + 2] = {w->filters, w->channels / w->groups};
+    int64_t dims[WINDOW_MOST + 2], w_dims[WINDOW_MOST + 2] = {w->filters, w->channels / w->groups};
     memcpy(w_dims + 2, w->kernel, (size_t)n * sizeof *w_dims);
     op_runner r;
     op_begin(&r, fused ? "graphrt" : "", "Conv");
     r.threads = 1 + seed % 2;
     r.constants = variant & 1 ? 2 : 0;
     r.pack = seed % 4 < 2;
-    attributes(&r, w);
+    window_attributes(&r, w);
     op_int(&r, "group", w->groups);
-    shape(dims, w, w->channels, w->in, last);
+    window_dims(dims, w, w->channels, w->in, last);
     op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, last ? s->x_last : s->x);
     op_add(&r, GRT_DTYPE_FLOAT, n + 2, w_dims, s->weights);
     op_add(&r, GRT_DTYPE_FLOAT, 1, &w->filters, s->bias);
     if (fused) {
-        residual = random_floats(w->batch * w->filters * s->out_pixels, seed + 3);
-        shape(dims, w, w->filters, s->out, last);
+        residual = window_floats(w->batch * w->filters * s->out_pixels, seed + 3);
+        window_dims(dims, w, w->filters, s->out, last);
         op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, residual);
         op_string(&r, "activation", activations[which]);
         op_float(&r, "alpha", 1.0f);
@@ -255,18 +144,18 @@ static void check_channels_last(const sample *s, uint32_t seed)
     const window *w = &s->w;
     const int32_t n = w->spatial;
     const int64_t per = w->channels / w->groups;
-    int64_t dims[MOST + 2], w_dims[MOST + 2] = {w->filters, per};
+    int64_t dims[WINDOW_MOST + 2], w_dims[WINDOW_MOST + 2] = {w->filters, per};
     memcpy(w_dims + 2, w->kernel, (size_t)n * sizeof *w_dims);
-    const double bound = 2e-5 + 1e-6 * sqrt((double)(per * product(w->kernel, n)));
+    const double bound = 2e-5 + 1e-6 * sqrt((double)(per * grt_dims_product(w->kernel, 0, n)));
     op_runner r;
     op_begin(&r, "graphrt", "Conv");
     r.threads = 1 + seed % 2;
     r.constants = 2;
     r.pack = seed % 4 < 2;
-    attributes(&r, w);
+    window_attributes(&r, w);
     op_int(&r, "group", w->groups);
     op_string(&r, "layout", "NHWC");
-    shape(dims, w, w->channels, w->in, true);
+    window_dims(dims, w, w->channels, w->in, true);
     op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, s->x_last);
     op_add(&r, GRT_DTYPE_FLOAT, n + 2, w_dims, s->weights);
     if (seed % 3)
@@ -415,7 +304,7 @@ static void run_biased_groups(op_runner *r, const char *activation, const float 
 START_TEST(groups_of_many_channels_take_bias_and_gelu)
 {
     enum { INPUTS = 64 * 200, WEIGHTS = 64 * 16 * 3 };
-    float *x = random_floats(INPUTS, 1), *weights = random_floats(WEIGHTS, 2);
+    float *x = window_floats(INPUTS, 1), *weights = window_floats(WEIGHTS, 2);
     for (int i = 0; i < WEIGHTS; i++)
         weights[i] *= 0.125f;
     op_runner plain, fused;
@@ -442,15 +331,16 @@ END_TEST
 START_TEST(long_windows_match_their_definition)
 {
     for (uint32_t seed = 0; seed < 60; seed++) {
-        state = seed * 2654435761u + 1;
-        const int64_t per[] = {1, 8, 16, 20, 32}, groups = pick(0, 1) ? 1 : pick(2, 4), end = pick(4, 20),
-                      taps = end + pick(1, 25), begin = pick(0, end), lines = pick(1, 2);
-        const int64_t columns = seed % 3 ? 2 * end - 1 : pick(end, 3 * end),
+        window_begin(seed);
+        const int64_t per[] = {1, 8, 16, 20, 32}, groups = window_pick(0, 1) ? 1 : window_pick(2, 4),
+                      end = window_pick(4, 20), taps = end + window_pick(1, 25), begin = window_pick(0, end),
+                      lines = window_pick(1, 2);
+        const int64_t columns = seed % 3 ? 2 * end - 1 : window_pick(end, 3 * end),
                       input = columns - 1 + taps - begin - end;
         const window w = {.spatial = 2,
-                          .batch = pick(1, 2),
-                          .channels = groups * per[pick(0, 4)],
-                          .filters = groups * pick(1, 80),
+                          .batch = window_pick(1, 2),
+                          .channels = groups * per[window_pick(0, 4)],
+                          .filters = groups * window_pick(1, 80),
                           .groups = groups,
                           .in = {lines, input},
                           .kernel = {1, taps},
@@ -467,18 +357,19 @@ END_TEST
 START_TEST(lines_match_their_definition)
 {
     for (uint32_t seed = 0; seed < 8; seed++) {
-        state = seed * 2654435761u + 1;
-        const int64_t channels = pick(1, 40), groups = seed % 2 ? channels : 1, taps = pick(2, 31);
+        window_begin(seed);
+        const int64_t channels = window_pick(1, 40), groups = seed % 2 ? channels : 1,
+                      taps = window_pick(2, 31);
         const window w = {.spatial = 1,
-                          .batch = pick(1, 2),
+                          .batch = window_pick(1, 2),
                           .channels = channels,
-                          .filters = groups == 1 ? pick(1, 40) : channels,
+                          .filters = groups == 1 ? window_pick(1, 40) : channels,
                           .groups = groups,
-                          .in = {pick(60, 80)},
+                          .in = {window_pick(60, 80)},
                           .kernel = {taps},
-                          .stride = {pick(1, 2)},
-                          .dilation = {taps < 12 ? pick(1, 5) : 1},
-                          .pads = {pick(0, 30), pick(0, 30)}};
+                          .stride = {window_pick(1, 2)},
+                          .dilation = {taps < 12 ? window_pick(1, 5) : 1},
+                          .pads = {window_pick(0, 30), window_pick(0, 30)}};
         check_all(&w, seed);
     }
 }
@@ -488,17 +379,18 @@ END_TEST
 START_TEST(images_match_their_definition)
 {
     for (uint32_t seed = 0; seed < 8; seed++) {
-        state = seed * 2654435761u + 1;
-        const window w = {.spatial = 2,
-                          .batch = pick(1, 2),
-                          .channels = pick(16, 40),
-                          .filters = pick(32, 50),
-                          .groups = 1,
-                          .in = {pick(12, 15), pick(12, 20)},
-                          .kernel = {3, 3},
-                          .stride = {1, 1},
-                          .dilation = {1, 1},
-                          .pads = {pick(0, 2), pick(0, 2), pick(0, 2), pick(0, 2)}};
+        window_begin(seed);
+        const window w = {
+            .spatial = 2,
+            .batch = window_pick(1, 2),
+            .channels = window_pick(16, 40),
+            .filters = window_pick(32, 50),
+            .groups = 1,
+            .in = {window_pick(12, 15), window_pick(12, 20)},
+            .kernel = {3, 3},
+            .stride = {1, 1},
+            .dilation = {1, 1},
+            .pads = {window_pick(0, 2), window_pick(0, 2), window_pick(0, 2), window_pick(0, 2)}};
         check_all(&w, seed);
     }
 }
@@ -508,20 +400,20 @@ END_TEST
 START_TEST(flat_windows_match_their_definition)
 {
     for (uint32_t seed = 0; seed < 24; seed++) {
-        state = seed * 2654435761u + 1;
+        window_begin(seed);
         window w = {.spatial = 3,
-                    .batch = pick(1, 2),
-                    .channels = pick(14, 20),
-                    .filters = pick(28, 40),
+                    .batch = window_pick(1, 2),
+                    .channels = window_pick(14, 20),
+                    .filters = window_pick(28, 40),
                     .groups = 1};
         for (int32_t i = 0; i < w.spatial; i++) {
             const bool seen = (seed + 1) >> i & 1;
-            w.kernel[i] = seen ? pick(2, 3) : 1;
-            w.stride[i] = seen && !pick(0, 3) ? 2 : 1;
-            w.dilation[i] = pick(1, 2);
-            w.pads[i] = seen ? pick(0, 2) : 0;
-            w.pads[w.spatial + i] = seen ? pick(0, 2) : !pick(0, 5);
-            w.in[i] = pick(5, 9);
+            w.kernel[i] = seen ? window_pick(2, 3) : 1;
+            w.stride[i] = seen && !window_pick(0, 3) ? 2 : 1;
+            w.dilation[i] = window_pick(1, 2);
+            w.pads[i] = seen ? window_pick(0, 2) : 0;
+            w.pads[w.spatial + i] = seen ? window_pick(0, 2) : !window_pick(0, 5);
+            w.in[i] = window_pick(5, 9);
         }
         check_one_channels_last(&w, seed);
     }
@@ -531,7 +423,7 @@ END_TEST
 START_TEST(convolutions_match_their_definition)
 {
     for (uint32_t seed = 0; seed < 60; seed++) {
-        const window w = random_window(seed);
+        const window w = window_random(seed);
         check_variants(&w, seed, 0, 1);
     }
 }
@@ -542,7 +434,7 @@ END_TEST
 static sample sample_of_transpose(const window *w, uint32_t seed)
 {
     const int32_t n = w->spatial;
-    const int64_t taps = product(w->kernel, n), per = w->channels / w->groups,
+    const int64_t taps = grt_dims_product(w->kernel, 0, n), per = w->channels / w->groups,
                   filters = w->filters / w->groups;
     sample s = {.w = *w, .out_pixels = 1};
     for (int32_t i = 0; i < n; i++) {
@@ -553,19 +445,19 @@ static sample sample_of_transpose(const window *w, uint32_t seed)
         if (s.w.in[i] < 1)
             return s;
     }
-    const int64_t in_pixels = product(s.w.in, n);
-    s.x = random_floats(w->batch * w->filters * s.out_pixels, seed);
-    s.x_last = channels_last(s.x, w->batch, w->filters, s.out_pixels);
-    s.bias = random_floats(w->channels, seed + 1);
-    s.weights = random_floats(w->filters * per * taps, seed + 2);
+    const int64_t in_pixels = grt_dims_product(s.w.in, 0, n);
+    s.x = window_floats(w->batch * w->filters * s.out_pixels, seed);
+    s.x_last = window_channels_last(s.x, w->batch, w->filters, s.out_pixels);
+    s.bias = window_floats(w->channels, seed + 1);
+    s.weights = window_floats(w->filters * per * taps, seed + 2);
     s.sums = calloc((size_t)(w->batch * w->channels * in_pixels), sizeof *s.sums);
     ck_assert_ptr_nonnull(s.sums);
     for (int64_t i = 0; i < s.out_pixels * taps; i++) {
         const int64_t p = i / taps, t = i % taps;
-        int64_t o[MOST], k[MOST], at;
-        unflatten(p, s.out, n, o);
-        unflatten(t, w->kernel, n, k);
-        if (!position(&s.w, o, k, &at))
+        int64_t o[WINDOW_MOST], k[WINDOW_MOST], at;
+        window_unflatten(p, s.out, n, o);
+        window_unflatten(t, w->kernel, n, k);
+        if (!window_position(&s.w, o, k, &at))
             continue;
         for (int64_t b = 0; b < w->batch; b++)
             for (int64_t m = 0; m < w->filters; m++) {
@@ -583,8 +475,8 @@ static void check_transpose(const sample *s, uint32_t seed, bool constant, bool 
 {
     const window *w = &s->w;
     const int32_t n = w->spatial;
-    const int64_t in_pixels = product(w->in, n);
-    int64_t dims[MOST + 2], w_dims[MOST + 2] = {w->filters, w->channels / w->groups};
+    const int64_t in_pixels = grt_dims_product(w->in, 0, n);
+    int64_t dims[WINDOW_MOST + 2], w_dims[WINDOW_MOST + 2] = {w->filters, w->channels / w->groups};
     memcpy(w_dims + 2, w->kernel, (size_t)n * sizeof *w_dims);
     op_runner r;
     op_begin(&r, last ? "graphrt" : "", "ConvTranspose");
@@ -592,9 +484,9 @@ static void check_transpose(const sample *s, uint32_t seed, bool constant, bool 
         op_string(&r, "layout", "NHWC");
     r.constants = constant ? 2 : 0;
     r.pack = seed % 4 < 2;
-    attributes(&r, w);
+    window_attributes(&r, w);
     op_int(&r, "group", w->groups);
-    shape(dims, w, w->filters, s->out, last);
+    window_dims(dims, w, w->filters, s->out, last);
     op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, last ? s->x_last : s->x);
     op_add(&r, GRT_DTYPE_FLOAT, n + 2, w_dims, s->weights);
     op_add(&r, GRT_DTYPE_FLOAT, 1, &w->channels, s->bias);
@@ -623,7 +515,7 @@ static void check_transposes(const window *w, uint32_t seed, int first)
 START_TEST(transposed_convolutions_are_adjoint)
 {
     for (uint32_t seed = 0; seed < 60; seed++) {
-        const window w = random_window(seed);
+        const window w = window_random(seed);
         check_transposes(&w, seed, 0);
     }
 }
@@ -634,18 +526,18 @@ END_TEST
 START_TEST(transposed_lines_are_adjoint)
 {
     for (uint32_t seed = 0; seed < 24; seed++) {
-        state = seed * 2654435761u + 1;
-        const int64_t stride = pick(2, 5), taps = stride + pick(0, 9);
+        window_begin(seed);
+        const int64_t stride = window_pick(2, 5), taps = stride + window_pick(0, 9);
         const window w = {.spatial = 1,
-                          .batch = pick(1, 2),
-                          .channels = pick(8, 40),
-                          .filters = pick(16, 24),
+                          .batch = window_pick(1, 2),
+                          .channels = window_pick(8, 40),
+                          .filters = window_pick(16, 24),
                           .groups = 1,
-                          .in = {pick(taps, seed % 4 ? 60 : 900)},
+                          .in = {window_pick(taps, seed % 4 ? 60 : 900)},
                           .kernel = {taps},
                           .stride = {stride},
                           .dilation = {1},
-                          .pads = {pick(0, taps - 1), pick(0, taps - 1)}};
+                          .pads = {window_pick(0, taps - 1), window_pick(0, taps - 1)}};
         check_transposes(&w, seed, 3);
     }
 }
@@ -701,113 +593,6 @@ START_TEST(memory_is_bounded_for_wide_convolutions)
 }
 END_TEST
 
-static int64_t column_major(int64_t flat, const int64_t *dims, int32_t n)
-{
-    int64_t index[MOST], at = 0;
-    unflatten(flat, dims, n, index);
-    for (int32_t i = n - 1; i >= 0; i--)
-        at = at * dims[i] + index[i];
-    return at;
-}
-
-/* holes: some values are NaN, which maxima leave out. */
-static void check_pool(const window *chosen, uint32_t seed, bool max, bool last, grt_dtype dtype, bool holes)
-{
-    const window w = *chosen;
-    const int32_t n = w.spatial;
-    const int64_t in_pixels = product(w.in, n), total = w.batch * w.channels * in_pixels,
-                  taps = product(w.kernel, n);
-    float *x = random_floats(total, seed);
-    for (int64_t i = 0; holes && i < total; i += 3)
-        x[i] = NAN;
-    float *x_last = last ? channels_last(x, w.batch, w.channels, in_pixels) : NULL;
-    double *wide = malloc((size_t)total * sizeof *wide);
-    ck_assert_ptr_nonnull(wide);
-    for (int64_t i = 0; i < total; i++)
-        wide[i] = (double)x[i];
-    int64_t dims[MOST + 2], out[MOST];
-    op_runner r;
-    op_begin(&r, last ? "graphrt" : "", max ? "MaxPool" : "AveragePool");
-    attributes(&r, &w);
-    op_ints(&r, "kernel_shape", w.kernel, (size_t)n);
-    op_int(&r, "ceil_mode", seed % 3 == 0);
-    if (last)
-        op_string(&r, "layout", "NHWC");
-    shape(dims, &w, w.channels, w.in, last);
-    op_add(&r, dtype, n + 2, dims, dtype == GRT_DTYPE_DOUBLE ? (void *)wide : last ? x_last : x);
-    const bool positions = max && !last && !holes && seed % 2, by_columns = positions && seed % 4 == 3;
-    if (by_columns)
-        op_int(&r, "storage_order", 1);
-    op_run_ok(&r, positions ? 2 : 1);
-    memcpy(out, r.out[0].t.dims + (last ? 1 : 2), (size_t)n * sizeof *out);
-    const int64_t out_pixels = product(out, n);
-    for (int64_t i = 0; i < w.batch * w.channels * out_pixels; i++) {
-        const int64_t plane = i / out_pixels, b = plane / w.channels, c = plane % w.channels,
-                      p = i % out_pixels;
-        double wanted = max ? -INFINITY : 0.0;
-        int64_t o[MOST], k[MOST] = {0}, at, count = 0, best = -1;
-        unflatten(p, out, n, o);
-        for (int64_t t = 0; t < taps; t++, advance(k, w.kernel, n)) {
-            if (!position(&w, o, k, &at))
-                continue;
-            const double v = wide[plane * in_pixels + at];
-            count++;
-            if (max && v > wanted)
-                best = plane * in_pixels + (by_columns ? column_major(at, w.in, n) : at);
-            wanted = max ? fmax(wanted, v) : wanted + v;
-        }
-        if (count == 0)
-            continue; /* a window in padding alone has no defined result */
-        wanted = max ? wanted : wanted / (double)count;
-        const double found = grt_tensor_double(&r.out[0].t, last ? (b * out_pixels + p) * w.channels + c : i);
-        ck_assert_msg(fabs(found - wanted) < 1e-6, "seed %u element %lld: %g, expected %g", seed,
-                      (long long)i, found, wanted);
-        if (r.n_out == 2)
-            ck_assert_int_eq(grt_tensor_int(&r.out[1].t, i), best);
-    }
-    op_end(&r);
-    free(x);
-    free(x_last);
-    free(wide);
-}
-
-START_TEST(pools_match_their_definition)
-{
-    for (uint32_t seed = 0; seed < 60; seed++)
-        for (int max = 0; max < 2; max++) {
-            const window w = random_window(seed);
-            check_pool(&w, seed, max, false, GRT_DTYPE_FLOAT, false);
-            check_pool(&w, seed, max, true, GRT_DTYPE_FLOAT, false);
-            check_pool(&w, seed, max, false, GRT_DTYPE_DOUBLE, false);
-        }
-}
-END_TEST
-
-/* Short lines, many to a tile; tiles that end within a line; windows nearly as large as their image, and
- * much larger; more channels than a tile has floats. */
-static const window pool_windows[] = {
-    {2, 2, 3, 3, 1, {20, 20}, {5, 5}, {1, 1}, {1, 1}, {2, 2, 2, 2}},
-    {2, 1, 2, 2, 1, {150, 33}, {13, 3}, {1, 2}, {1, 1}, {6, 1, 6, 1}},
-    {2, 1, 2, 2, 1, {9, 70}, {3, 7}, {2, 3}, {2, 1}, {2, 3, 1, 0}},
-    {1, 1, 2, 2, 1, {30011}, {9}, {4}, {3}, {8, 5}},
-    {1, 1, 1, 1, 1, {9000}, {400}, {1}, {1}, {399, 0}},
-    {2, 1, 3, 3, 1, {7, 7}, {7, 6}, {1, 1}, {1, 1}, {6, 5, 6, 5}},
-    {2, 1, 2, 2, 1, {3, 4}, {300, 300}, {1, 1}, {1, 1}, {150, 150, 150, 150}},
-    {3, 1, 5, 5, 1, {6, 5, 70}, {3, 2, 4}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2, 1, 1, 2}},
-    {2, 1, 5000, 5000, 1, {3, 4}, {3, 2}, {1, 1}, {1, 1}, {1, 0, 1, 1}},
-};
-
-START_TEST(overlapping_pools_match_their_definition)
-{
-    for (uint32_t i = 0; i < sizeof pool_windows / sizeof *pool_windows; i++)
-        for (int last = 0; last < 2; last++) {
-            check_pool(&pool_windows[i], i, false, last, GRT_DTYPE_FLOAT, false);
-            check_pool(&pool_windows[i], 2 * i, true, last, GRT_DTYPE_FLOAT, false);
-            check_pool(&pool_windows[i], i, true, last, GRT_DTYPE_FLOAT, i < 2);
-        }
-}
-END_TEST
-
 START_TEST(wrong_shapes_are_named)
 {
     const float data[64] = {0};
@@ -844,8 +629,6 @@ Suite *suite_test_conv(void)
     tcase_add_test(tc, groups_of_many_channels_take_bias_and_gelu);
     tcase_add_test(tc, transposed_convolutions_are_adjoint);
     tcase_add_test(tc, transposed_lines_are_adjoint);
-    tcase_add_test(tc, pools_match_their_definition);
-    tcase_add_test(tc, overlapping_pools_match_their_definition);
     tcase_add_test(tc, wrong_shapes_are_named);
     suite_add_tcase(suite, tc);
     return suite;
