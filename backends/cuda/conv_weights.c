@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/conv_weights.h"
 
-#include "backends/cuda/half_node.h"
+#include "backends/cuda/gemm_node.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/packing.h"
 
@@ -71,7 +71,7 @@ static grt_status upload_rows(const grt_kernel_node *node, cuda_conv_weights *ou
 {
     const grt_tensor *w = &node->in[W];
     const size_t bytes = grt_tensor_bytes(w), n = (size_t)w->dims[0], filter = bytes / n,
-                 padded = (size_t)cuda_half_row_length(w) * grt_dtype_size(w->dtype);
+                 padded = (size_t)cuda_gemm_row_length(w) * grt_dtype_size(w->dtype);
     const bool turn = !grt_node_packing(node, W) && cuda_packing_differs(w);
     char *rows = calloc(n, padded), *turned = turn ? malloc(bytes) : NULL;
     grt_status status = rows && (turned || !turn) ? GRT_OK : grt_fail_memory(padded * n);
@@ -89,9 +89,9 @@ static grt_status upload_rows(const grt_kernel_node *node, cuda_conv_weights *ou
 static bool wants_rows(const grt_kernel_node *node, bool transposed, int64_t groups)
 {
     const grt_tensor *w = &node->in[W];
-    return !cuda_is_described(node->device) && cuda_half_on(&((const cuda_device *)node->device)->prop) &&
-           cuda_half_has_type(node->desc, w->dtype) && !transposed && groups == 1 && w->rank <= 4 &&
-           cuda_half_row_length(w) > 0;
+    return !cuda_is_described(node->device) && cuda_gemm_on(&((const cuda_device *)node->device)->prop) &&
+           cuda_gemm_has_type(node->desc, w->dtype) && !transposed && groups == 1 && w->rank <= 4 &&
+           cuda_gemm_row_length(w) > 0;
 }
 
 grt_status cuda_conv_weights_create(const grt_kernel_node *node, bool transposed, int64_t groups,

@@ -16,7 +16,7 @@ typedef struct cuda_conv_weights {
     bool turned;       /* the input itself has channels last: the plan was made so */
     bool ready;     /* channels last, wherever they are; always, as ONNX has them, where that is the same */
     bool depthwise; /* one filter a channel */
-    void *rows;     /* padded to whole vectors, for windows that become rows (half_node.h); or NULL */
+    void *rows;     /* padded to whole vectors, for windows that become rows (gemm_node.h); or NULL */
     void *filters;  /* of one filter a channel for our own kernel, [window, channels] */
 } cuda_conv_weights;
 

@@ -4,7 +4,7 @@
 #include "backends/cuda/libraries.h"
 
 #include "backends/cuda/dnn_plans.h"
-#include "backends/cuda/half_node.h"
+#include "backends/cuda/gemm_node.h"
 #include "backends/cuda/wheels.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ enum { MAX_HANDLES = 64, PATH_SIZE = 4096 };
 
 struct cuda_libraries {
     int device;
-    bool has_own; /* kernels of half_node.h */
+    bool has_own; /* kernels of gemm_node.h */
     pthread_mutex_t lock;
     cuda_blas blas;
     int n_free;
@@ -122,7 +122,7 @@ grt_status cuda_library_open(cuda_library *l)
 
 /* ---- loading in the background ---- */
 
-/* What nodes need: on any device, or where our own kernels (half_node.h) do not take them. */
+/* What nodes need: on any device, or where our own kernels (gemm_node.h) do not take them. */
 typedef struct wanted {
     atomic_bool blas, dnn;
 } wanted;
@@ -170,7 +170,7 @@ static bool all_have_own(void)
         struct cudaDeviceProp prop = {0};
         own = cudaDeviceGetAttribute(&prop.major, cudaDevAttrComputeCapabilityMajor, i) == cudaSuccess &&
               cudaDeviceGetAttribute(&prop.minor, cudaDevAttrComputeCapabilityMinor, i) == cudaSuccess &&
-              cuda_half_on(&prop);
+              cuda_gemm_on(&prop);
     }
     return own;
 }
@@ -213,7 +213,7 @@ void cuda_libraries_expect(const grt_kernel_node *nodes, size_t n)
         const bool blas = expects_blas(nodes[i].desc), dnn = expects_dnn(nodes[i].desc);
         if (!blas && !dnn)
             continue;
-        wanted *w = cuda_half_takes(&nodes[i]) ? &elsewhere : &everywhere;
+        wanted *w = cuda_gemm_takes(&nodes[i]) ? &elsewhere : &everywhere;
         fresh |= libraries_want(&w->blas, blas);
         fresh |= libraries_want(&w->dnn, dnn);
     }
@@ -271,7 +271,7 @@ grt_status cuda_libraries_create(int device, const struct cudaDeviceProp *prop,
 {
     cuda_libraries *libraries;
     GRT_TRY(make_libraries(device, &libraries));
-    libraries->has_own = cuda_half_on(prop);
+    libraries->has_own = cuda_gemm_on(prop);
     if (wants_blas_on(libraries->has_own) || wants_dnn_on(libraries->has_own))
         libraries->warms = !pthread_create(&libraries->warmer, NULL, make_handles, libraries);
     *out_libraries = libraries;

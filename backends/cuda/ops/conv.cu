@@ -16,7 +16,7 @@
 #include "backends/cuda/few_pixels.h"
 #include "backends/cuda/grouped_taps.h"
 #include "backends/cuda/grouped_windows.h"
-#include "backends/cuda/half_node.h"
+#include "backends/cuda/gemm_node.h"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/lt_start.h"
 #include "backends/cuda/pixel_product.h"
@@ -61,7 +61,7 @@ typedef struct conv_shape {
     cuda_few_pixels few_pixels;
     cuda_pixel_product product;
     bool is_half; /* 16-bit numbers and TF32 on Hopper: by our own kernel, too */
-    cuda_half_conv half;
+    cuda_gemm_conv half;
     cuda_conv_products products; /* of computed filters; products.plan is NULL: not so */
     cuda_dnn_plan *plan;         /* NULL: plain kernel */
     bool patches;  /* windows that tile the image: a copy makes them pixels of a 1 x 1 convolution */
@@ -111,7 +111,7 @@ static void begin_products(const grt_kernel_node *node, const conv_state *state)
     const bool narrow = w->dtype == GRT_DTYPE_FLOAT16 || w->dtype == GRT_DTYPE_BFLOAT16;
     if (w->rank > 2 && grt_dims_product(w->dims, 2, w->rank) == 1 && state->groups == 1 &&
         !state->transposed && (narrow || state->tf32) &&
-        !(cuda_half_on(&((const cuda_device *)node->device)->prop) && cuda_half_takes(node)))
+        !(cuda_gemm_on(&((const cuda_device *)node->device)->prop) && cuda_gemm_takes(node)))
         cuda_lt_start_type((cuda_device *)node->device, w->dtype, state->tf32);
 }
 
@@ -473,8 +473,8 @@ static bool describe_half(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
     const cudaDeviceProp *prop = &((const cuda_device *)r->device)->prop;
-    if (!state->weights.ready || s->g.transposed || !cuda_half_on(prop) ||
-        !cuda_half_of_conv(r, prop->multiProcessorCount, &s->half) ||
+    if (!state->weights.ready || s->g.transposed || !cuda_gemm_on(prop) ||
+        !cuda_gemm_of_conv(r, prop->multiProcessorCount, &s->half) ||
         (s->half.gathers && !state->weights.rows && !cuda_is_described(r->device)))
         return false;
     s->patches = s->half.cuts;
@@ -484,7 +484,7 @@ static bool describe_half(const grt_reshape *r, conv_shape *s)
     if (s->patches)
         plan_cut(s, r->in[0]->dtype);
     if (!cuda_is_described(r->device))
-        cuda_half_product_bind(&s->half.product);
+        cuda_gemm_bind(&s->half.product);
     return true;
 }
 
@@ -658,7 +658,7 @@ static char *cuda_conv_workspace(const grt_run *r)
 static grt_status run_half(const grt_run *r, const conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
-    cuda_half_args args = {r->in[0]->data, s->half.gathers ? state->weights.rows : conv_weights_in(r),
+    cuda_gemm_args args = {r->in[0]->data, s->half.gathers ? state->weights.rows : conv_weights_in(r),
                            grt_run_data(r, BIAS), grt_run_data(r, RESIDUAL), r->out[0]->data};
     char *rows = cuda_conv_workspace(r);
     if (s->half.gathers)
@@ -667,7 +667,7 @@ static grt_status run_half(const grt_run *r, const conv_shape *s)
         GRT_TRY(cuda_copy_run(&s->cut, rows, args.x, (cudaStream_t)r->stream));
     if (s->copy)
         args.x = rows;
-    return cuda_half_product_run(&s->half.product, &args, (cudaStream_t)r->stream);
+    return cuda_gemm_run(&s->half.product, &args, (cudaStream_t)r->stream);
 }
 
 static grt_status run_plan(const grt_run *r, const conv_shape *s)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMul, Gemm and graphrt::MatMul by our own kernel (half_product.h), else on cuBLASLt (lt_matmul.h).
+/* MatMul, Gemm and graphrt::MatMul by our own kernel (gemm.h), else on cuBLASLt (lt_matmul.h).
  *
  * Batch dims become one strided batch as far as both inputs allow; an odometer on the host walks the rest.
  * float32 is strict unless the node's attribute math says "tf32". */
 #include "backends/cuda/epilogue.h"
-#include "backends/cuda/half_node.h"
+#include "backends/cuda/gemm_node.h"
 #include "backends/cuda/lt_matmul.h"
 #include "backends/cuda/lt_start.h"
 #include "backends/cuda/number.cuh"
@@ -22,7 +22,7 @@ typedef struct matmul_state {
 /* How bias, residual and Gemm's C reach the result. */
 typedef struct matmul_shape {
     bool is_half; /* by our own kernel */
-    cuda_half_product half;
+    cuda_gemm half;
     cuda_lt_plan *plan; /* NULL: nothing to multiply, or our own kernel does */
     grt_matmul m;
     grt_dtype dtype;
@@ -53,7 +53,7 @@ static grt_status cuda_matmul_create(const grt_kernel_node *node, void **out_sta
     cuda_device *device = (cuda_device *)node->device;
     const cuda_blas *blas; /* fail now if cuBLASLt is missing */
     const bool tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
-    if (!cuda_half_on(&device->prop) || !cuda_half_takes(node)) {
+    if (!cuda_gemm_on(&device->prop) || !cuda_gemm_takes(node)) {
         cuda_lt_start_type(device, node->in[0].dtype, tf32);
         GRT_TRY(cuda_blas_get(device->libraries, &blas));
     }
@@ -165,10 +165,10 @@ static grt_status cuda_matmul_plan(const grt_reshape *r, matmul_shape *s)
 static grt_status cuda_matmul_choose(const grt_reshape *r, matmul_shape *s)
 {
     const cudaDeviceProp *prop = &((const cuda_device *)r->device)->prop;
-    s->is_half = cuda_half_on(prop) && cuda_half_of_matmul(r, &s->m, prop->multiProcessorCount, &s->half);
+    s->is_half = cuda_gemm_on(prop) && cuda_gemm_of_matmul(r, &s->m, prop->multiProcessorCount, &s->half);
     if (!s->is_half)
         return cuda_matmul_plan(r, s);
-    cuda_half_product_bind(&s->half);
+    cuda_gemm_bind(&s->half);
     return GRT_OK;
 }
 
@@ -249,9 +249,9 @@ static grt_status cuda_matmul_run_half(const grt_run *r, const matmul_shape *s)
     const matmul_state *state = (const matmul_state *)r->state;
     const void *bias = grt_run_data(r, GRT_MATMUL_BIAS);
     const bool adds_c = state->is_gemm && s->half.has_residual;
-    const cuda_half_args args = {r->in[0]->data, r->in[1]->data, adds_c ? NULL : bias,
+    const cuda_gemm_args args = {r->in[0]->data, r->in[1]->data, adds_c ? NULL : bias,
                                  adds_c ? bias : grt_run_data(r, GRT_MATMUL_RESIDUAL), r->out[0]->data};
-    GRT_TRY(cuda_half_product_run(&s->half, &args, (cudaStream_t)r->stream));
+    GRT_TRY(cuda_gemm_run(&s->half, &args, (cudaStream_t)r->stream));
     if (state->act.kind == s->half.act.kind)
         return GRT_OK;
     cuda_epilogue e = {};

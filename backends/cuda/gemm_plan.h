@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A product for half_product.h: what it is, and how it is spread over the device. */
-#ifndef GRT_BACKENDS_CUDA_HALF_PLAN_H
-#define GRT_BACKENDS_CUDA_HALF_PLAN_H
+/* A product for gemm.h: what it is, and how it is spread over the device. */
+#ifndef GRT_BACKENDS_CUDA_GEMM_PLAN_H
+#define GRT_BACKENDS_CUDA_GEMM_PLAN_H
 
 #include "src/base/activation.h"
 #include "src/base/tensor.h"
@@ -12,7 +12,7 @@ extern "C" {
 
 /* y = act(x w + bias + residual): x is [rows, channels], and y [rows, columns]; or the rows are windows of
  * images with channels last. */
-typedef struct cuda_half_product {
+typedef struct cuda_gemm {
     grt_dtype dtype; /* FLOAT16, BFLOAT16, or FLOAT to be multiplied as TF32; sums are float32 */
     bool across;     /* w is [channels, columns]; else [columns, kernel[0], kernel[1], channels], as always of
                         FLOAT */
@@ -23,27 +23,27 @@ typedef struct cuda_half_product {
     grt_act act;
     int32_t multiprocessors;
     bool is_constant;                   /* w is not made by the kernel in front of this one */
-    void *encode_tiled, *encode_im2col; /* the driver's functions; set by cuda_half_product_bind */
-    int32_t form, splits;               /* set by cuda_half_product_plan, as what follows */
+    void *encode_tiled, *encode_im2col; /* the driver's functions; set by cuda_gemm_bind */
+    int32_t form, splits;               /* set by cuda_gemm_plan, as what follows */
     double time;                        /* predicted, in microseconds */
     bool is_long;                       /* too long to begin before the kernel in front of it ends */
-} cuda_half_product;
+} cuda_gemm;
 
-typedef struct cuda_half_args {
+typedef struct cuda_gemm_args {
     const void *x, *w, *bias, *residual; /* bias and residual may be NULL */
     void *y;
-} cuda_half_args;
+} cuda_gemm_args;
 
 /* True if results get the activation on their way out. */
-bool cuda_half_product_activates(const cuda_half_product *p);
+bool cuda_gemm_activates(const cuda_gemm *p);
 /* Chooses form and splits; false if it is no such product, or none that the engine's boxes fit. Needs no
  * device. */
-bool cuda_half_product_plan(cuda_half_product *p);
+bool cuda_gemm_plan(cuda_gemm *p);
 /* Of a planned product: true if its tiles fill the multiprocessors better than the large ones of libraries by
  * a twentieth. */
-bool cuda_half_product_fills_better(const cuda_half_product *p);
+bool cuda_gemm_fills_better(const cuda_gemm *p);
 /* True if stages and tiles are filled by four fifths: few channels in or out leave them empty. */
-bool cuda_half_product_is_whole(const cuda_half_product *p);
+bool cuda_gemm_is_whole(const cuda_gemm *p);
 
 #ifdef __cplusplus
 }

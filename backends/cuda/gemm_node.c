@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/cuda/half_node.h"
+#include "backends/cuda/gemm_node.h"
 
 #include "backends/cuda/conv_patches.h"
 #include "backends/cuda/cuda.h"
@@ -15,12 +15,12 @@ enum {
 };
 enum { CONV_BIAS = 2, CONV_RESIDUAL = 3, MOST_INPUTS = 4, USUAL_MULTIPROCESSORS = 132 };
 
-bool cuda_half_on(const struct cudaDeviceProp *prop)
+bool cuda_gemm_on(const struct cudaDeviceProp *prop)
 {
     return prop->major == 9 && prop->minor == 0;
 }
 
-bool cuda_half_has_type(const grt_op_desc *desc, grt_dtype dtype)
+bool cuda_gemm_has_type(const grt_op_desc *desc, grt_dtype dtype)
 {
     return dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16 ||
            (dtype == GRT_DTYPE_FLOAT && !strcmp(grt_attr_string(desc, "math", ""), "tf32"));
@@ -53,7 +53,7 @@ static bool adds_as_we_do(const grt_reshape *r, const grt_matmul *m, bool *out_r
 
 /* Measured beside cuBLASLt. Few rows: by a few million weights. Its tiles are finer where rows fill less
  * than four fifths of tiles. Long products: where ours fill the device better, up to about 100 us. */
-static bool half_is_worth(const cuda_half_product *p)
+static bool gemm_is_worth(const cuda_gemm *p)
 {
     enum { TILE_ROWS = 64, MOST_TIME = 100 };
     const double weights = (double)p->channels * (double)p->columns;
@@ -61,36 +61,35 @@ static bool half_is_worth(const cuda_half_product *p)
     if (p->rows <= TILE_ROWS)
         return weights <= 4e6;
     return 4 * tile_rows <= 5 * p->rows &&
-           (!p->is_long || (p->time <= MOST_TIME && cuda_half_product_fills_better(p)));
+           (!p->is_long || (p->time <= MOST_TIME && cuda_gemm_fills_better(p)));
 }
 
-bool cuda_half_of_matmul(const grt_reshape *r, const grt_matmul *m, int multiprocessors,
-                         cuda_half_product *out)
+bool cuda_gemm_of_matmul(const grt_reshape *r, const grt_matmul *m, int multiprocessors, cuda_gemm *out)
 {
     const float scale = grt_attr_float(r->desc, m->is_gemm ? "alpha" : "scale", 1.0f);
     bool residual;
-    *out = (cuda_half_product){.dtype = r->in[0]->dtype,
-                               .across = !m->trans_b,
-                               .rows = m->m,
-                               .channels = m->k,
-                               .columns = m->n,
-                               .multiprocessors = multiprocessors};
-    if (!cuda_half_has_type(r->desc, out->dtype) || scale != 1.0f || m->calls != 1 || m->batch != 1 ||
+    *out = (cuda_gemm){.dtype = r->in[0]->dtype,
+                       .across = !m->trans_b,
+                       .rows = m->m,
+                       .channels = m->k,
+                       .columns = m->n,
+                       .multiprocessors = multiprocessors};
+    if (!cuda_gemm_has_type(r->desc, out->dtype) || scale != 1.0f || m->calls != 1 || m->batch != 1 ||
         m->trans_a || !reads_act(r->desc, &out->act) || !adds_as_we_do(r, m, &residual))
         return false;
-    if (!cuda_half_product_activates(out))
+    if (!cuda_gemm_activates(out))
         out->act.kind = GRT_ACT_NONE;
     out->has_residual = residual;
     out->is_constant = is_constant(r->in[1]) && is_constant(grt_reshape_in(r, GRT_MATMUL_BIAS));
-    return cuda_half_product_plan(out) && half_is_worth(out);
+    return cuda_gemm_plan(out) && gemm_is_worth(out);
 }
 
 /* Two spatial dims, of which the first may be missing. */
-static void read_windows(const grt_reshape *r, cuda_half_conv *c)
+static void read_windows(const grt_reshape *r, cuda_gemm_conv *c)
 {
     const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0];
     const int32_t spatial = x->rank - 2;
-    cuda_half_product *p = &c->product;
+    cuda_gemm *p = &c->product;
     cpu_window window;
     cpu_window_read(r->desc, spatial, x->dims + 1, y->dims + 1, w->dims + 2, false, &window);
     c->cuts = cuda_conv_tiles(spatial, p->channels, window.in, window.out, window.kernel, window.stride,
@@ -113,17 +112,17 @@ static int64_t vector_of(grt_dtype dtype)
     return VECTOR / (int64_t)grt_dtype_size(dtype);
 }
 
-int64_t cuda_half_row_length(const grt_tensor *w)
+int64_t cuda_gemm_row_length(const grt_tensor *w)
 {
     const int64_t length = grt_dims_product(w->dims, 1, w->rank), vector = vector_of(w->dtype);
     return w->dims[1] % vector && length <= MOST_LENGTH ? (length + vector - 1) / vector * vector : 0;
 }
 
 /* Windows become rows; false: too many bytes. */
-static bool gather_windows(const grt_tensor *w, cuda_half_conv *c)
+static bool gather_windows(const grt_tensor *w, cuda_gemm_conv *c)
 {
-    cuda_half_product *p = &c->product;
-    const int64_t length = cuda_half_row_length(w);
+    cuda_gemm *p = &c->product;
+    const int64_t length = cuda_gemm_row_length(w);
     c->gathers = true;
     c->rows = (cuda_window_rows){.dtype = p->dtype,
                                  .images = p->images,
@@ -151,13 +150,13 @@ static bool are_small(const grt_tensor *t)
     return true;
 }
 
-bool cuda_half_of_conv(const grt_reshape *r, int multiprocessors, cuda_half_conv *out)
+bool cuda_gemm_of_conv(const grt_reshape *r, int multiprocessors, cuda_gemm_conv *out)
 {
     const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0];
-    cuda_half_product *p = &out->product;
-    *out = (cuda_half_conv){
+    cuda_gemm *p = &out->product;
+    *out = (cuda_gemm_conv){
         .product = {.dtype = x->dtype, .multiprocessors = multiprocessors, .is_constant = true}};
-    if (strcmp(r->desc->op, "Conv") != 0 || !cuda_half_has_type(r->desc, x->dtype) ||
+    if (strcmp(r->desc->op, "Conv") != 0 || !cuda_gemm_has_type(r->desc, x->dtype) ||
         !grt_channels_last(r->desc) || !w->data || grt_attr_int(r->desc, "group", 1) != 1 || x->rank < 3 ||
         x->rank > 4 || w->rank != x->rank || y->rank != x->rank || !are_small(x) || !are_small(w) ||
         !are_small(y) || !reads_act(r->desc, &p->act) || !is_constant(grt_reshape_in(r, CONV_BIAS)))
@@ -176,8 +175,8 @@ bool cuda_half_of_conv(const grt_reshape *r, int multiprocessors, cuda_half_conv
     }
     /* Long ones with few channels are a matter of memory, which other kernels serve as well, and so are rows
      * of float32 that are written and read again. */
-    return cuda_half_product_plan(p) &&
-           (!p->is_long || (cuda_half_product_is_whole(p) && !(out->gathers && p->dtype == GRT_DTYPE_FLOAT)));
+    return cuda_gemm_plan(p) &&
+           (!p->is_long || (cuda_gemm_is_whole(p) && !(out->gathers && p->dtype == GRT_DTYPE_FLOAT)));
 }
 
 /* Known dims, of so few elements that no product of two such numbers overflows: plans may be forged. */
@@ -195,14 +194,14 @@ static bool is_same_everywhere(const grt_kernel_node *node)
         if ((i < 2 || grt_node_has(node, i)) &&
             (!are_known(&node->in[i]) || node->in[i].dtype != node->in[0].dtype))
             return false;
-    return cuda_half_has_type(node->desc, node->in[0].dtype);
+    return cuda_gemm_has_type(node->desc, node->in[0].dtype);
 }
 
-bool cuda_half_takes(const grt_kernel_node *node)
+bool cuda_gemm_takes(const grt_kernel_node *node)
 {
     const grt_tensor *in[MOST_INPUTS] = {NULL}, *out[1] = {node->out};
-    cuda_half_conv conv;
-    cuda_half_product p;
+    cuda_gemm_conv conv;
+    cuda_gemm p;
     grt_matmul m;
     if (!is_same_everywhere(node))
         return false;
@@ -210,9 +209,9 @@ bool cuda_half_takes(const grt_kernel_node *node)
         in[i] = grt_node_has(node, i) ? &node->in[i] : NULL;
     grt_reshape r = {.desc = node->desc, .in = in, .out = out, .n_in = node->n_in, .n_out = 1};
     if (!strcmp(node->desc->op, "Conv"))
-        return cuda_half_of_conv(&r, USUAL_MULTIPROCESSORS, &conv);
+        return cuda_gemm_of_conv(&r, USUAL_MULTIPROCESSORS, &conv);
     return (grt_op_is(node->desc, "graphrt", "MatMul") || grt_op_is(node->desc, "", "MatMul") ||
             grt_op_is(node->desc, "", "Gemm")) &&
            grt_matmul_fit(&r, &m) == GRT_OK && m.n_c > 0 && m.k > 0 &&
-           cuda_half_of_matmul(&r, &m, USUAL_MULTIPROCESSORS, &p);
+           cuda_gemm_of_matmul(&r, &m, USUAL_MULTIPROCESSORS, &p);
 }

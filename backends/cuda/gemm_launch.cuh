@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches of half_tile.cuh's kernel, for one type. */
-#ifndef GRT_BACKENDS_CUDA_HALF_LAUNCH_CUH
-#define GRT_BACKENDS_CUDA_HALF_LAUNCH_CUH
+/* Launches of gemm_tile.cuh's kernel, for one type. */
+#ifndef GRT_BACKENDS_CUDA_GEMM_LAUNCH_CUH
+#define GRT_BACKENDS_CUDA_GEMM_LAUNCH_CUH
 
-#include "backends/cuda/half_forms.h"
-#include "backends/cuda/half_plan.h"
-#include "backends/cuda/half_tile.cuh"
+#include "backends/cuda/gemm_forms.h"
+#include "backends/cuda/gemm_plan.h"
+#include "backends/cuda/gemm_tile.cuh"
 #include "backends/cuda/tensor_map.h"
 
 namespace
 {
 
-CUtensorMapDataType half_map_type(const cuda_half_product *p)
+CUtensorMapDataType gemm_map_type(const cuda_gemm *p)
 {
     return p->dtype == GRT_DTYPE_FLOAT16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
            : p->dtype == GRT_DTYPE_BFLOAT16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
@@ -19,18 +19,18 @@ CUtensorMapDataType half_map_type(const cuda_half_product *p)
 }
 
 /* Boxes of 128 bytes by `rows`. */
-cudaError_t half_map_boxes(const cuda_half_product *p, const void *data, int rank, const cuuint64_t *dims,
+cudaError_t gemm_map_boxes(const cuda_gemm *p, const void *data, int rank, const cuuint64_t *dims,
                            const cuuint64_t *strides, const cuuint32_t *box, CUtensorMap *out)
 {
     const cuuint32_t steps[] = {1, 1, 1};
     return cuda_tensor_map_error(((cuda_tensor_map_encoder)p->encode_tiled)(
-        out, half_map_type(p), rank, (void *)(uintptr_t)data, dims, strides, box, steps,
+        out, gemm_map_type(p), rank, (void *)(uintptr_t)data, dims, strides, box, steps,
         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
 template <class T>
-cudaError_t half_map_windows(const cuda_half_product *p, const void *data, int pixels, CUtensorMap *out)
+cudaError_t gemm_map_windows(const cuda_gemm *p, const void *data, int pixels, CUtensorMap *out)
 {
     const cuuint64_t pixel = (cuuint64_t)p->channels * sizeof(T),
                      dims[] = {(cuuint64_t)p->channels, (cuuint64_t)p->in[1], (cuuint64_t)p->in[0],
@@ -41,39 +41,37 @@ cudaError_t half_map_windows(const cuda_half_product *p, const void *data, int p
                          -p->begin[0] + (p->out[0] - 1) * p->stride[0] + 1 - p->in[0]};
     const cuuint32_t steps[] = {1, (cuuint32_t)p->stride[1], (cuuint32_t)p->stride[0], 1};
     return cuda_tensor_map_error(((cuda_image_map_encoder)p->encode_im2col)(
-        out, half_map_type(p), 4, (void *)(uintptr_t)data, dims, strides, lower, upper, half_depth<T>,
+        out, gemm_map_type(p), 4, (void *)(uintptr_t)data, dims, strides, lower, upper, gemm_depth<T>,
         (cuuint32_t)pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
-template <class T>
-cudaError_t half_map_x(const cuda_half_product *p, const void *x, int rows, CUtensorMap *out)
+template <class T> cudaError_t gemm_map_x(const cuda_gemm *p, const void *x, int rows, CUtensorMap *out)
 {
     const cuuint64_t dims[] = {(cuuint64_t)p->channels, (cuuint64_t)p->rows},
                      strides[] = {dims[0] * sizeof(T)};
-    const cuuint32_t box[] = {half_depth<T>, (cuuint32_t)rows};
-    return p->is_windows ? half_map_windows<T>(p, x, rows, out)
-                         : half_map_boxes(p, x, 2, dims, strides, box, out);
+    const cuuint32_t box[] = {gemm_depth<T>, (cuuint32_t)rows};
+    return p->is_windows ? gemm_map_windows<T>(p, x, rows, out)
+                         : gemm_map_boxes(p, x, 2, dims, strides, box, out);
 }
 
-template <class T>
-cudaError_t half_map_w(const cuda_half_product *p, const void *w, int columns, CUtensorMap *out)
+template <class T> cudaError_t gemm_map_w(const cuda_gemm *p, const void *w, int columns, CUtensorMap *out)
 {
     const cuuint64_t n = (cuuint64_t)p->columns, channels = (cuuint64_t)p->channels,
                      taps = p->is_windows ? (cuuint64_t)p->kernel[0] * (cuuint64_t)p->kernel[1] : 1;
     if (p->across) {
         const cuuint64_t dims[] = {n, channels}, strides[] = {n * sizeof(T)};
-        const cuuint32_t box[] = {64, half_depth<T>};
-        return half_map_boxes(p, w, 2, dims, strides, box, out);
+        const cuuint32_t box[] = {64, gemm_depth<T>};
+        return gemm_map_boxes(p, w, 2, dims, strides, box, out);
     }
     const cuuint64_t dims[] = {channels, taps, n},
                      strides[] = {channels * sizeof(T), channels * taps * sizeof(T)};
-    const cuuint32_t box[] = {half_depth<T>, 1, (cuuint32_t)columns};
-    return half_map_boxes(p, w, 3, dims, strides, box, out);
+    const cuuint32_t box[] = {gemm_depth<T>, 1, (cuuint32_t)columns};
+    return gemm_map_boxes(p, w, 3, dims, strides, box, out);
 }
 
 /* A bound as kernels have it: twice if it has 16 bits. */
-template <class T> uint32_t half_bound(float x)
+template <class T> uint32_t gemm_bound(float x)
 {
     const T v = (T)x; /* on the host */
     uint32_t bits = 0;
@@ -82,14 +80,14 @@ template <class T> uint32_t half_bound(float x)
 }
 
 template <class T>
-half_work half_work_of(const cuda_half_product *p, const cuda_half_args *args, int rows, int columns)
+gemm_work gemm_work_of(const cuda_gemm *p, const cuda_gemm_args *args, int rows, int columns)
 {
-    half_work work = {};
+    gemm_work work = {};
     work.rows = (int)p->rows;
     work.columns = (int)p->columns;
     work.across = (work.columns + columns - 1) / columns;
     work.tiles = (work.rows + rows - 1) / rows * work.across;
-    work.per_tap = (int)((p->channels + half_depth<T> - 1) / half_depth<T>);
+    work.per_tap = (int)((p->channels + gemm_depth<T> - 1) / gemm_depth<T>);
     work.steps = work.per_tap * (p->is_windows ? p->kernel[0] * p->kernel[1] : 1);
     work.taps_right = p->is_windows ? p->kernel[1] : 1;
     work.splits = p->splits;
@@ -105,10 +103,10 @@ half_work half_work_of(const cuda_half_product *p, const cuda_half_args *args, i
     work.by_lines = divider::by(work.lines);
     work.is_windows = p->is_windows;
     work.is_constant = p->is_constant;
-    work.low = half_bound<T>(p->act.kind == GRT_ACT_RELU   ? 0.0f
+    work.low = gemm_bound<T>(p->act.kind == GRT_ACT_RELU   ? 0.0f
                              : p->act.kind == GRT_ACT_CLIP ? p->act.a
                                                            : -INFINITY);
-    work.high = half_bound<T>(p->act.kind == GRT_ACT_CLIP ? p->act.b : INFINITY);
+    work.high = gemm_bound<T>(p->act.kind == GRT_ACT_CLIP ? p->act.b : INFINITY);
     work.act = p->act;
     work.bias = args->bias;
     work.residual = args->residual;
@@ -117,17 +115,17 @@ half_work half_work_of(const cuda_half_product *p, const cuda_half_args *args, i
 }
 
 template <class T, class F, bool ACROSS, bool GELU, bool SPLIT>
-grt_status half_launch_kernel(const cuda_half_product *p, const cuda_half_args *args, cudaStream_t stream)
+grt_status gemm_launch_kernel(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
 {
-    const half_work work = half_work_of<T>(p, args, F::ROWS, F::COLUMNS);
-    const size_t bytes = sizeof(half_room<T, F>);
-    const auto kernel = half_kernel<T, F, ACROSS, GELU, SPLIT>;
-    half_maps maps;
+    const gemm_work work = gemm_work_of<T>(p, args, F::ROWS, F::COLUMNS);
+    const size_t bytes = sizeof(gemm_room<T, F>);
+    const auto kernel = gemm_kernel<T, F, ACROSS, GELU, SPLIT>;
+    gemm_maps maps;
     const int room = p->multiprocessors * F::BLOCKS, blocks = SPLIT               ? work.tiles * work.splits
                                                               : work.tiles < room ? work.tiles
                                                                                   : room;
-    CUDA_TRY(half_map_x<T>(p, args->x, F::ROWS, &maps.x));
-    CUDA_TRY(half_map_w<T>(p, args->w, F::COLUMNS, &maps.w));
+    CUDA_TRY(gemm_map_x<T>(p, args->x, F::ROWS, &maps.x));
+    CUDA_TRY(gemm_map_w<T>(p, args->w, F::COLUMNS, &maps.w));
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = overlap_config(!p->is_long, blocks, F::THREADS, bytes, stream, attributes);
@@ -142,30 +140,29 @@ grt_status half_launch_kernel(const cuda_half_product *p, const cuda_half_args *
 }
 
 template <class T, class F, bool CAN_SPLIT, bool ACROSS>
-grt_status half_launch_form(const cuda_half_product *p, const cuda_half_args *args, cudaStream_t stream)
+grt_status gemm_launch_form(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
 {
     if constexpr (CAN_SPLIT)
         if (p->splits > 1)
-            return half_launch_kernel<T, F, ACROSS, false, true>(p, args, stream);
+            return gemm_launch_kernel<T, F, ACROSS, false, true>(p, args, stream);
     if constexpr (ACROSS || sizeof(T) == 4)
-        if (!half_is_bounds(p->act.kind))
-            return half_launch_kernel<T, F, ACROSS, true, false>(p, args, stream);
-    return half_launch_kernel<T, F, ACROSS, false, false>(p, args, stream);
+        if (!gemm_is_bounds(p->act.kind))
+            return gemm_launch_kernel<T, F, ACROSS, true, false>(p, args, stream);
+    return gemm_launch_kernel<T, F, ACROSS, false, false>(p, args, stream);
 }
 
-template <class T>
-grt_status half_launch(const cuda_half_product *p, const cuda_half_args *args, cudaStream_t stream)
+template <class T> grt_status gemm_launch(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
 {
     switch (p->form) {
-#define HALF_CASE(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS)               \
+#define GEMM_CASE(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS)               \
     case NUMBER: {                                                               \
-        using form = half_form<GROUPS, COLUMNS, STAGES, BLOCKS>;                 \
+        using form = gemm_form<GROUPS, COLUMNS, STAGES, BLOCKS>;                 \
         if constexpr (COLUMNS >= 64 && sizeof(T) == 2)                           \
             if (p->across)                                                       \
-                return half_launch_form<T, form, SPLITS, true>(p, args, stream); \
-        return half_launch_form<T, form, SPLITS, false>(p, args, stream);        \
+                return gemm_launch_form<T, form, SPLITS, true>(p, args, stream); \
+        return gemm_launch_form<T, form, SPLITS, false>(p, args, stream);        \
     }
-        HALF_FORMS(HALF_CASE)
+        GEMM_FORMS(GEMM_CASE)
     default:
         return GRT_OK;
     }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forms of half_tile.cuh's kernel. */
-#ifndef GRT_BACKENDS_CUDA_HALF_FORMS_H
-#define GRT_BACKENDS_CUDA_HALF_FORMS_H
+/* The forms of gemm_tile.cuh's kernel. */
+#ifndef GRT_BACKENDS_CUDA_GEMM_FORMS_H
+#define GRT_BACKENDS_CUDA_GEMM_FORMS_H
 
 #include "src/base/activation.h"
 
 #include <stdbool.h>
 
 /* X(number, warpgroups, columns, stages, blocks on a multiprocessor, may split the sum) */
-#define HALF_FORMS(X)         \
+#define GEMM_FORMS(X)         \
     X(0, 1, 32, 6, 3, true)   \
     X(1, 1, 64, 5, 2, true)   \
     X(2, 1, 128, 4, 2, true)  \
@@ -20,15 +20,15 @@
     X(8, 3, 128, 5, 1, true)  \
     X(9, 3, 192, 4, 1, false)
 
-enum { HALF_MOST_SPLITS = 8 };
+enum { GEMM_MOST_SPLITS = 8 };
 
 /* Activations that only bound. */
-static inline bool half_is_bounds(grt_act_kind kind)
+static inline bool gemm_is_bounds(grt_act_kind kind)
 {
     return kind == GRT_ACT_NONE || kind == GRT_ACT_RELU || kind == GRT_ACT_CLIP;
 }
 
-static inline bool half_is_gelu(grt_act_kind kind)
+static inline bool gemm_is_gelu(grt_act_kind kind)
 {
     return kind == GRT_ACT_GELU_ERF || kind == GRT_ACT_GELU_TANH;
 }

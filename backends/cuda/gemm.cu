@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See half_product.h. What the bulk copy engine cannot fetch, as its address is no multiple of 16 or the
+/* See gemm.h. What the bulk copy engine cannot fetch, as its address is no multiple of 16 or the
  * driver has no maps, is summed by a thread for each result. */
-#include "backends/cuda/half_product.h"
+#include "backends/cuda/gemm.h"
 
 #include "backends/cuda/activate.cuh"
 #include "backends/cuda/each.cuh"
-#include "backends/cuda/half_run.h"
+#include "backends/cuda/gemm_run.h"
 #include "backends/cuda/tensor_map.h"
 
 namespace
@@ -14,7 +14,7 @@ namespace
 enum { PLAIN_THREADS = 256 };
 
 template <class T>
-__device__ __forceinline__ float sum_window(const cuda_half_product &p, const T *x, const T *w, int64_t row,
+__device__ __forceinline__ float sum_window(const cuda_gemm &p, const T *x, const T *w, int64_t row,
                                             int64_t column)
 {
     const int64_t line = row / p.out[1], image = line / p.out[0],
@@ -35,8 +35,7 @@ __device__ __forceinline__ float sum_window(const cuda_half_product &p, const T 
 }
 
 template <class T>
-__global__ void half_plain(const __grid_constant__ cuda_half_product p,
-                           const __grid_constant__ cuda_half_args a)
+__global__ void gemm_plain(const __grid_constant__ cuda_gemm p, const __grid_constant__ cuda_gemm_args a)
 {
     CUDA_EACH(i, p.rows * p.columns)
     {
@@ -58,22 +57,22 @@ __global__ void half_plain(const __grid_constant__ cuda_half_product p,
 }
 
 template <class T>
-grt_status half_run_plain(const cuda_half_product *p, const cuda_half_args *args, cudaStream_t stream)
+grt_status gemm_run_plain(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
 {
-    half_plain<T><<<cuda_blocks(p->rows * p->columns, PLAIN_THREADS), PLAIN_THREADS, 0, stream>>>(*p, *args);
+    gemm_plain<T><<<cuda_blocks(p->rows * p->columns, PLAIN_THREADS), PLAIN_THREADS, 0, stream>>>(*p, *args);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
 } // namespace
 
-void cuda_half_product_bind(cuda_half_product *p)
+void cuda_gemm_bind(cuda_gemm *p)
 {
     p->encode_tiled = (void *)cuda_tensor_map_find();
     p->encode_im2col = (void *)cuda_image_map_find();
 }
 
-grt_status cuda_half_product_run(const cuda_half_product *p, const cuda_half_args *args, cudaStream_t stream)
+grt_status cuda_gemm_run(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
 {
     const bool is_plain = ((uintptr_t)args->x | (uintptr_t)args->w | (uintptr_t)args->bias |
                            (uintptr_t)args->residual | (uintptr_t)args->y) %
@@ -81,10 +80,10 @@ grt_status cuda_half_product_run(const cuda_half_product *p, const cuda_half_arg
                           !p->encode_tiled || !p->encode_im2col;
     switch (p->dtype) {
     case GRT_DTYPE_FLOAT16:
-        return (is_plain ? half_run_plain<__half> : cuda_half_run_float16)(p, args, stream);
+        return (is_plain ? gemm_run_plain<__half> : cuda_gemm_run_float16)(p, args, stream);
     case GRT_DTYPE_BFLOAT16:
-        return (is_plain ? half_run_plain<__nv_bfloat16> : cuda_half_run_bfloat16)(p, args, stream);
+        return (is_plain ? gemm_run_plain<__nv_bfloat16> : cuda_gemm_run_bfloat16)(p, args, stream);
     default:
-        return (is_plain ? half_run_plain<float> : cuda_half_run_tf32)(p, args, stream);
+        return (is_plain ? gemm_run_plain<float> : cuda_gemm_run_tf32)(p, args, stream);
     }
 }

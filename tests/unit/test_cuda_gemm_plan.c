@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forms and splits of products of 16 bits and of TF32 on Hopper. */
-#include "backends/cuda/half_forms.h"
-#include "backends/cuda/half_plan.h"
+#include "backends/cuda/gemm_forms.h"
+#include "backends/cuda/gemm_plan.h"
 #include "tests/unit/suite.h"
 
 enum { MULTIPROCESSORS = 132 };
@@ -15,17 +15,17 @@ static const struct {
 #undef FORM
 };
 
-static cuda_half_product product(int64_t rows, int64_t channels, int64_t columns)
+static cuda_gemm product(int64_t rows, int64_t channels, int64_t columns)
 {
-    return (cuda_half_product){.dtype = GRT_DTYPE_FLOAT16,
-                               .across = true,
-                               .rows = rows,
-                               .channels = channels,
-                               .columns = columns,
-                               .multiprocessors = MULTIPROCESSORS};
+    return (cuda_gemm){.dtype = GRT_DTYPE_FLOAT16,
+                       .across = true,
+                       .rows = rows,
+                       .channels = channels,
+                       .columns = columns,
+                       .multiprocessors = MULTIPROCESSORS};
 }
 
-static int64_t tiles_of(const cuda_half_product *p)
+static int64_t tiles_of(const cuda_gemm *p)
 {
     const int64_t rows = 64 * forms[p->form].groups, columns = forms[p->form].columns;
     return (p->rows + rows - 1) / rows * ((p->columns + columns - 1) / columns);
@@ -34,13 +34,13 @@ static int64_t tiles_of(const cuda_half_product *p)
 /* 6,304 rows and 768 columns are 33 x 4 tiles of 192 x 192, one for each multiprocessor. */
 START_TEST(waves_are_full)
 {
-    cuda_half_product p = product(6304, 3072, 768);
-    ck_assert(cuda_half_product_plan(&p));
+    cuda_gemm p = product(6304, 3072, 768);
+    ck_assert(cuda_gemm_plan(&p));
     ck_assert_int_eq(tiles_of(&p), MULTIPROCESSORS);
     ck_assert_int_eq(p.splits, 1);
     ck_assert(p.is_long); /* long */
     p = product(128, 768, 768);
-    ck_assert(cuda_half_product_plan(&p));
+    ck_assert(cuda_gemm_plan(&p));
     ck_assert(!p.is_long);
 }
 END_TEST
@@ -48,7 +48,7 @@ END_TEST
 /* Few tiles and a long sum: blocks share the sum. */
 START_TEST(sums_are_split)
 {
-    cuda_half_product p = product(49, 512, 512);
+    cuda_gemm p = product(49, 512, 512);
     p.across = false;
     p.is_windows = true;
     p.images = 1;
@@ -57,7 +57,7 @@ START_TEST(sums_are_split)
         p.kernel[i] = 3;
         p.stride[i] = p.dilation[i] = p.begin[i] = 1;
     }
-    ck_assert(cuda_half_product_plan(&p));
+    ck_assert(cuda_gemm_plan(&p));
     ck_assert(p.splits > 1 && tiles_of(&p) * p.splits > 32);
 }
 END_TEST
@@ -65,20 +65,20 @@ END_TEST
 /* A stage has half as many numbers of the sum, weights lie along it, vectors are shorter. */
 START_TEST(tf32_fits)
 {
-    cuda_half_product p = product(512, 96, 36);
+    cuda_gemm p = product(512, 96, 36);
     p.dtype = GRT_DTYPE_FLOAT;
-    ck_assert(!cuda_half_product_plan(&p)); /* across */
+    ck_assert(!cuda_gemm_plan(&p)); /* across */
     p.across = false;
     p.act.kind = GRT_ACT_SILU;
-    ck_assert(cuda_half_product_plan(&p));
-    ck_assert(cuda_half_product_activates(&p));
+    ck_assert(cuda_gemm_plan(&p));
+    ck_assert(cuda_gemm_activates(&p));
     ck_assert_int_eq(p.splits, 1); /* parts of a sum are not activated */
     p.channels = 98;
-    ck_assert(!cuda_half_product_plan(&p)); /* no whole vectors of 16 bytes */
-    cuda_half_product narrow = product(4096, 1024, 1024), wide = product(4096, 1024, 1024);
+    ck_assert(!cuda_gemm_plan(&p)); /* no whole vectors of 16 bytes */
+    cuda_gemm narrow = product(4096, 1024, 1024), wide = product(4096, 1024, 1024);
     narrow.across = wide.across = false;
     wide.dtype = GRT_DTYPE_FLOAT;
-    ck_assert(cuda_half_product_plan(&narrow) && cuda_half_product_plan(&wide));
+    ck_assert(cuda_gemm_plan(&narrow) && cuda_gemm_plan(&wide));
     ck_assert(wide.time > 1.5 * narrow.time);
 }
 END_TEST
@@ -88,10 +88,10 @@ START_TEST(forms_fit)
 {
     const int64_t sizes[] = {8, 64, 200, 1000, 4096};
     for (int i = 0; i < 5 * 5 * 5 * 4; i++) {
-        cuda_half_product p = product(sizes[i % 5] + 1, sizes[i / 5 % 5], sizes[i / 25 % 5]);
+        cuda_gemm p = product(sizes[i % 5] + 1, sizes[i / 5 % 5], sizes[i / 25 % 5]);
         p.across = i / 125 % 2;
         p.act.kind = i / 250 && p.across ? GRT_ACT_GELU_ERF : GRT_ACT_RELU;
-        ck_assert(cuda_half_product_plan(&p));
+        ck_assert(cuda_gemm_plan(&p));
         ck_assert(p.splits == 1 || (forms[p.form].splits && forms[p.form].columns / 8 % p.splits == 0 &&
                                     p.splits * 64 < p.channels + 64 && p.act.kind == GRT_ACT_RELU));
         ck_assert(!p.across || forms[p.form].columns >= 64);
@@ -102,40 +102,40 @@ END_TEST
 /* Beside tiles of 128 x 256 and the like: 6,304 rows leave these empty, 4,096 do not. */
 START_TEST(tiles_are_compared)
 {
-    cuda_half_product p = product(6304, 768, 3072);
-    ck_assert(cuda_half_product_plan(&p) && cuda_half_product_fills_better(&p));
+    cuda_gemm p = product(6304, 768, 3072);
+    ck_assert(cuda_gemm_plan(&p) && cuda_gemm_fills_better(&p));
     p = product(4096, 768, 768);
-    ck_assert(cuda_half_product_plan(&p) && !cuda_half_product_fills_better(&p));
+    ck_assert(cuda_gemm_plan(&p) && !cuda_gemm_fills_better(&p));
 }
 END_TEST
 
 START_TEST(few_channels_leave_tiles_empty)
 {
-    cuda_half_product p = product(1000, 24, 144);
-    ck_assert(!cuda_half_product_is_whole(&p));
+    cuda_gemm p = product(1000, 24, 144);
+    ck_assert(!cuda_gemm_is_whole(&p));
     p = product(1000, 192, 24);
-    ck_assert(!cuda_half_product_is_whole(&p));
+    ck_assert(!cuda_gemm_is_whole(&p));
     p = product(1000, 192, 32);
-    ck_assert(cuda_half_product_is_whole(&p));
+    ck_assert(cuda_gemm_is_whole(&p));
 }
 END_TEST
 
 START_TEST(others_are_refused)
 {
-    cuda_half_product p = product(100, 60, 64);
-    ck_assert(!cuda_half_product_plan(&p)); /* rows are no multiples of 16 bytes */
+    cuda_gemm p = product(100, 60, 64);
+    ck_assert(!cuda_gemm_plan(&p)); /* rows are no multiples of 16 bytes */
     p = product(100, 64, 60);
-    ck_assert(!cuda_half_product_plan(&p));
+    ck_assert(!cuda_gemm_plan(&p));
     p = product(100, 64, 64);
     p.dtype = GRT_DTYPE_FLOAT;
-    ck_assert(!cuda_half_product_plan(&p));
+    ck_assert(!cuda_gemm_plan(&p));
     p = product(100, 64, 64);
     p.act.kind = GRT_ACT_TANH;
-    ck_assert(!cuda_half_product_plan(&p));
+    ck_assert(!cuda_gemm_plan(&p));
     p = product(INT64_MAX / 2, 64, 64);
-    ck_assert(!cuda_half_product_plan(&p));
+    ck_assert(!cuda_gemm_plan(&p));
 }
 END_TEST
 
-UNIT_SUITE(test_half_plan, NULL, NULL, waves_are_full, sums_are_split, tf32_fits, forms_fit,
+UNIT_SUITE(test_cuda_gemm_plan, NULL, NULL, waves_are_full, sums_are_split, tf32_fits, forms_fit,
            tiles_are_compared, few_channels_leave_tiles_empty, others_are_refused)
