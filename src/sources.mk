@@ -93,7 +93,7 @@ src_SOURCES += src/session/model.h src/session/model.c
 src_SOURCES += src/session/phases.h src/session/phases.c
 src_SOURCES += src/session/resident.h src/session/resident.c
 src_SOURCES += src/session/runtime.c
-src_SOURCES += src/session/session.h src/session/session.c
+src_SOURCES += src/session/session.h src/session/session.c src/session/kernels.c
 src_SOURCES += src/session/upload.h src/session/upload.c
 
 src_SOURCES += src/exec/binding.h src/exec/binding.c

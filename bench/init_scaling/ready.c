@@ -111,7 +111,10 @@ int main(int argc, char **argv)
         print_session(sessions[i], i + 1 == n);
     double begin = now_ms();
     must(grt_sessions_create(model, devices, n, &options, seconds));
-    printf("], \"second_ms\": %.3f", now_ms() - begin);
+    printf("], \"second_ms\": %.3f, \"second\": [", now_ms() - begin);
+    for (size_t i = 0; i < n; i++)
+        print_session(seconds[i], i + 1 == n);
+    printf("]");
     begin = now_ms();
     must(grt_sessions_create(model, devices, 1, &options, &third));
     printf(", \"second_on_one_ms\": %.3f", now_ms() - begin);

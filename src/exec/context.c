@@ -319,7 +319,7 @@ static grt_status run_with(grt_context *context, const char *function, const grt
     grt_thread_share *share = &session->model->runtime->threads;
     const grt_thread_grant grant =
         session->on_device ? (grt_thread_grant){0} : grt_thread_share_take(share, session->threads);
-    const grt_team team = grt_team_enter(session->threads, grant.alone);
+    const grt_team team = grt_team_enter(grt_session_team(session), grant.alone);
     if (grt_profile_is_on(&context->profile))
         grt_profile_begin(&context->profile);
     GRT_SPAN_ENTER(span, .kind = GRT_SPAN_RUN, .device = context->executor.session->name);
@@ -498,7 +498,7 @@ grt_status grt_context_output_dims(grt_context *context, size_t index, grt_tenso
     if (!out_tensor)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_output_dims: out_tensor is NULL");
     GRT_TRY(context_enter(context, "grt_context_output_dims", NULL, &switched));
-    const grt_team team = grt_team_enter(context->executor.session->threads, false);
+    const grt_team team = grt_team_enter(grt_session_team(context->executor.session), false);
     const grt_status status = find_output_dims(context, index, out_tensor);
     grt_team_leave(team);
     context_leave(context, switched);

@@ -181,7 +181,7 @@ static grt_status rehearse_run(grt_session *session, const grt_memory_options *o
     if (status == GRT_OK)
         status = grt_device_enter(session->device, &switched);
     if (status == GRT_OK) {
-        const grt_team team = grt_team_enter(session->threads, false);
+        const grt_team team = grt_team_enter(grt_session_team(session), false);
         status = prepare_rehearsed(context);
         grt_team_leave(team);
         grt_device_leave(session->device, switched);

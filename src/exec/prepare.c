@@ -327,9 +327,10 @@ static grt_status prepare_kernel(grt_draft *draft, int32_t s)
  * parallel. The first failure is reported. */
 static grt_status prepare_kernels(grt_draft *draft)
 {
-    enum { WORTH_A_TEAM = 8, MOST_THREADS = 8 };
+    enum { WORTH_A_TEAM = 8 };
     const grt_session *session = draft->frame->executor->session;
-    const int32_t threads = session->threads < MOST_THREADS ? session->threads : MOST_THREADS;
+    const int32_t team = grt_session_team(session),
+                  threads = team < GRT_MOST_PREPARING ? team : GRT_MOST_PREPARING;
     const int32_t n_steps = draft->program->body->n_steps;
     grt_failures failures = {0};
     grt_new_code_begin(draft->frame);

@@ -3,8 +3,6 @@
 
 #include <stdatomic.h>
 
-enum { MOST_THREADS = 8 };
-
 /* Vendors' libraries may keep something for the context (see grt_run_hooks): one thread at a time. */
 static bool is_a_library_s(const grt_instruction *ins)
 {
@@ -67,8 +65,8 @@ static void rehearse_libraries(const grt_frame *frame)
 
 void grt_rehearse(const grt_frame *frame)
 {
-    const int32_t possible = frame->executor->session->threads, steps = frame->program->n_instructions;
-    const int32_t threads = possible < MOST_THREADS ? possible : MOST_THREADS;
+    const int32_t team = grt_session_team(frame->executor->session), steps = frame->program->n_instructions;
+    const int32_t threads = team < GRT_MOST_PREPARING ? team : GRT_MOST_PREPARING;
     atomic_int next = 0;
     if (!frame->replay.sets || frame->executor->debug || threads < 2 || steps < 2)
         return;

@@ -116,7 +116,7 @@ void grt_warm_up(grt_session *session)
         return;
     grt_status status = grt_device_enter(session->device, &switched);
     if (status == GRT_OK) {
-        const grt_team team = grt_team_enter(session->threads, false);
+        const grt_team team = grt_team_enter(grt_session_team(session), false);
         status = warm_up_prepare(context);
         grt_team_leave(team);
         grt_device_leave(session->device, switched);

@@ -32,6 +32,7 @@ struct grt_session {
     grt_device *device; /* the runtime's, or a part of it */
     bool has_part;
     int32_t threads;
+    int32_t team;                 /* of its runs: grt_session_team */
     grt_session_kernel **kernels; /* per body, per step */
     bool on_device;               /* the device has memory of its own */
     bool fallback;                /* ops that the device lacks run on the CPU */
@@ -64,6 +65,16 @@ grt_status grt_session_open_device(grt_session *session, const grt_backend *back
 grt_status grt_session_place_weights(grt_session *session, void **out_block);
 /* On up to `threads` threads. */
 grt_status grt_session_create_kernels(grt_session *session, int32_t threads);
+void grt_session_release_kernels(grt_session *session); /* also of a creation that failed half-way */
+/* The largest team that a thread needs which prepares or runs this session's steps. Kernels on the host are
+ * made for session->threads; where there are none, only preparing takes a team, of GRT_MOST_PREPARING at
+ * most. To have a team costs the making of its threads once a thread (openmp.h), which on a machine of many
+ * cores is longer than the rest of a device's session. */
+enum { GRT_MOST_PREPARING = 8 };
+static inline int32_t grt_session_team(const grt_session *session)
+{
+    return session->team;
+}
 /* On devices of their own memory, once the weights are there: they are still read until then. */
 void grt_session_forget_copied(const grt_session *session);
 /* Saves new algorithms after a session's kernels have chosen. */

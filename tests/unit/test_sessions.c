@@ -382,6 +382,53 @@ START_TEST(phases_of_a_session)
 }
 END_TEST
 
+static Onnx__GraphProto *branch(onnx_model *m, const char *op, const char *output)
+{
+    Onnx__GraphProto *g = onnx_graph(m, output);
+    onnx_node(m, g, op, "x", output);
+    onnx_output(m, g, output);
+    return g;
+}
+
+/* A condition, whose branches run on the host. */
+static grt_model *open_condition(void)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "c", GRT_DTYPE_BOOL, "");
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2");
+    Onnx__GraphProto *then = branch(&m, "Neg", "a"), *other = branch(&m, "Abs", "b");
+    Onnx__NodeProto *node = onnx_node(&m, m.graph, "If", "c", "y");
+    onnx_attr(&m, node, "then_branch", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = then;
+    onnx_attr(&m, node, "else_branch", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = other;
+    onnx_output(&m, m.graph, "y");
+    grt_model *model = onnx_open(&m, runtime);
+    onnx_release(&m);
+    return model;
+}
+
+static int32_t team_on(grt_model *model, const char *device)
+{
+    const grt_session_options options = {
+        .struct_size = sizeof options, .threads = 4 * GRT_MOST_PREPARING, .fallback = "cpu"};
+    grt_session *made;
+    ck_assert_msg(grt_session_create(model, device, &options, &made) == GRT_OK, "%s", grt_last_error());
+    const int32_t team = grt_session_team(made);
+    grt_session_release(made);
+    return team;
+}
+
+/* Threads of a team have to be made by each thread that runs: who needs none for its kernels makes few. */
+START_TEST(team_of_a_session)
+{
+    grt_model *model = open_model(ROWS), *condition = open_condition();
+    ck_assert_int_eq(team_on(model, "mirror:0"), GRT_MOST_PREPARING);
+    ck_assert_int_eq(team_on(model, "cpu"), 4 * GRT_MOST_PREPARING);
+    ck_assert_int_eq(team_on(condition, "mirror:0"), 4 * GRT_MOST_PREPARING);
+    grt_model_release(model);
+    grt_model_release(condition);
+}
+END_TEST
+
 typedef struct filler {
     grt_resident *resident;
     grt_status status;
@@ -442,6 +489,7 @@ Suite *suite_test_sessions(void)
     tcase_add_test(tests, phases_of_a_session);
     tcase_add_test(tests, parts_of_a_device);
     tcase_add_test(tests, waiting_for_weights);
+    tcase_add_test(tests, team_of_a_session);
     suite_add_tcase(suite, tests);
     return suite;
 }
