@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the patterns of `recognise` are matched by and replaced with, and the patterns. */
+#ifndef GRT_GRAPH_PASSES_RECOGNISE_H
+#define GRT_GRAPH_PASSES_RECOGNISE_H
+
+#include "graph/passes/rewrite.h"
+
+/* constant * x[0] * x[1] ..., as Mul and Div by constants write it, through nodes that only serve this
+ * product. */
+enum { RECOGNISE_FACTORS = 4 };
+typedef struct recognise_product {
+    double constant;
+    int32_t n;
+    ir_value *x[RECOGNISE_FACTORS];
+} recognise_product;
+
+/* The factors of `value`; false if they are more than that. */
+bool recognise_factors_of(ir_value *value, recognise_product *p);
+bool recognise_is_near(double found, double expected);
+/* x of Add(x, c) or Add(c, x); NULL otherwise. */
+ir_value *recognise_plus_constant(const ir_value *value, double expected);
+/* The input of `op` if that makes the value and only serves here. */
+ir_value *recognise_input_of(const ir_value *value, const char *op);
+/* Replaces the pattern that ends in `node` by `made`. The covered nodes are dead then. */
+bool recognise_put(pass_context *context, ir_node *node, ir_node *made);
+ir_node *recognise_unary(ir_node *node, const char *op, ir_value *x);
+
+/* Each takes the last node of its pattern, and is true if that was replaced. The product is what `node`
+ * makes. */
+/* x * sigmoid(alpha * x) */
+bool recognise_swish(pass_context *context, ir_node *node, const recognise_product *p);
+/* x * hardsigmoid(x) with the slope and offset of hardswish */
+bool recognise_hard_swish(pass_context *context, ir_node *node, const recognise_product *p);
+/* 0.5 * x * (1 + f(x)) with f the error function, or tanh of a polynomial */
+bool recognise_gelu(pass_context *context, ir_node *node, const recognise_product *p);
+/* (x - mean) / sqrt(var + eps) * w + b, from its Add */
+bool recognise_layer_norm(pass_context *context, ir_node *node);
+/* x / rms(x) * w, from its last Mul; layer normalisation without a bias if x is y - mean(y). */
+bool recognise_rms_norm(pass_context *context, ir_node *node);
+/* x / max(norm(x), e) over one axis, as float16 that is to come. It knows no norm between zero and 5.9e-8: e
+ * below divides zeros alone, and rows may be divided by their norms wherever those are not zero. */
+bool recognise_unit_rows(pass_context *context, ir_node *node);
+/* Groups of channels seen as channels: Reshape to [N, groups, ...], InstanceNormalization, Reshape back. */
+bool recognise_group_norm(pass_context *context, ir_node *node);
+/* What multiplies the channels of a group normalisation, or is added to them, joins its scale and bias. */
+bool recognise_wider_group_norm(pass_context *context, ir_node *node);
+
+#endif
