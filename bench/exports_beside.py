@@ -198,16 +198,21 @@ def beside(args, name, batch, plans, give):
         except RuntimeError as error:
             ort = {p: {"error": str(error)[-300:]} for p in args.precisions}
     torch.backends.mha.set_fastpath_enabled(True)  # which the exporter went without
-    module, inputs, channels_last = exports.make(name, "full", batch)
-    module, inputs = module.cuda(), tuple(x.cuda() for x in inputs)
+    module = None
     for precision in args.precisions:
-        if precision == "fp16":
-            module, inputs = module.half(), tuple(x.half() if x.is_floating_point() else x for x in inputs)
         peer = {"ort": ort[precision]} if precision in ort else {}
-        try:
-            peer |= theirs(args, plans[0][1][precision][0], module, inputs, channels_last)
-        except Exception as error:
-            peer["peer_problem"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        if (name, batch, precision) in args.known:
+            peer |= args.known[name, batch, precision]
+        else:
+            if not module:
+                module, inputs, channels_last = exports.make(name, "full", batch)
+                module, inputs = module.cuda(), tuple(x.cuda() for x in inputs)
+            if precision == "fp16":
+                module, inputs = module.half(), tuple(x.half() if x.is_floating_point() else x for x in inputs)
+            try:
+                peer |= theirs(args, plans[0][1][precision][0], module, inputs, channels_last)
+            except Exception as error:
+                peer["peer_problem"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         for common, of in plans:
             give.put(row_of(args, *of[precision], {**common, "precision": precision}, peer, name in HALF and precision == "fp16"))
 
@@ -234,6 +239,16 @@ def family(args, name, batches, exporter, gpu_number, give):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = torch.backends.cudnn.benchmark = True
     for batch, plans in made.items():
         beside(args, name, batch, plans, give)
+
+
+def known_peers(files):
+    """(model, batch, precision) -> PyTorch's figures in results of the same kind of machine."""
+    found = {}
+    for file in files:
+        for row in json.loads(file.read_text())["rows"]:
+            if "pytorch_ms" in row:
+                found[row["model"], row["batch"], row["precision"]] = {k: row[k] for k in ("pytorch_ms", "peer_difference") if k in row} | {"pytorch_from": file.name}
+    return found
 
 
 def parsed(text):
@@ -302,6 +317,7 @@ def main():
     p.add_argument("--cuda", type=Path, default=Path("/usr/local/cuda/lib64"), help="directory of libcudart")
     p.add_argument("--gpus", type=int, default=1, help="how many to use; a model's rows are all of one")
     p.add_argument("--ort", action="store_true", help="ONNX Runtime beside, too; wants onnxruntime-gpu")
+    p.add_argument("--peers", nargs="+", type=Path, default=[], metavar="FILE", help="take PyTorch's figures from these results, where they have them")
     p.add_argument("--precisions", nargs="+", default=["tf32", "fp16"], choices=["tf32", "fp16"])
     p.add_argument("--quantised", metavar="FORM", help="models in 8 bits by ONNX Runtime's quantiser (forms of bench/quantised.py); PyTorch's figures stay those of floats")
     p.add_argument("--threads", type=int, default=1, help="of PyTorch on the CPU in each process")
@@ -314,6 +330,7 @@ def main():
     p.add_argument("--save", type=Path)
     args = p.parse_args()
     args.bundle, args.work = args.bundle.resolve(), args.work.resolve()
+    args.known = known_peers(args.peers)
     args.precisions.sort(reverse=True)  # modules are narrowed in place
     args.work.mkdir(parents=True, exist_ok=True)
     import torch
