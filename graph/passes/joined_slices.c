@@ -84,8 +84,7 @@ static ir_value *rolled(const pass_context *context, const joined *j, int64_t sh
 {
     int64_t shifts[GRT_MAX_RANK] = {0};
     ir_value *x = before_roll(j->source, j->axis, shifts);
-    ir_node *made =
-        ir_node_create(j->node->graph, j->node, "graphrt", "Roll", j->node->desc.name, 1, &x, 1);
+    ir_node *made = ir_node_create(j->node->graph, j->node, "graphrt", "Roll", j->node->desc.name, 1, &x, 1);
     if (!made)
         return NULL;
     shifts[j->axis] = shift;

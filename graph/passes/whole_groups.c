@@ -27,7 +27,8 @@ static int64_t count_pixels(const ir_value *x)
     return all;
 }
 
-/* Constant weights of one pixel for narrow or few groups, and pixels enough. Depthwise ones are fast as they are. */
+/* Constant weights of one pixel for narrow or few groups, and pixels enough. Depthwise ones are fast as they
+ * are. */
 static bool has_costly_groups(const ir_node *node, int64_t *out_groups)
 {
     const ir_value *x = ir_in(node, 0), *w = ir_in(node, W);

@@ -44,7 +44,7 @@ START_TEST(roll_along_two_axes)
     ir_module *module = ir_text(two_axes);
     ir_text_pass(module, "");
     size_t n;
-    const int64_t *shifts = grt_attr_ints(&ir_text_node(module, "graphrt::Roll", 0)->desc, "shifts", &n);
+    const int64_t *shifts = grt_attr_ints(&ir_text_node(module, "Roll", 0)->desc, "shifts", &n);
     ck_assert_uint_eq(n, 4);
     ck_assert(shifts[0] == 0 && shifts[1] == 3 && shifts[2] == 4 && shifts[3] == 0);
     ir_module_release(module);

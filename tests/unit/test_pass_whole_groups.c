@@ -78,5 +78,5 @@ START_TEST(others_stay)
 }
 END_TEST
 
-UNIT_SUITE(test_pass_whole_groups, NULL, NULL, narrow_groups, along_a_line,
-           few_wide_groups_along_a_line, others_stay)
+UNIT_SUITE(test_pass_whole_groups, NULL, NULL, narrow_groups, along_a_line, few_wide_groups_along_a_line,
+           others_stay)

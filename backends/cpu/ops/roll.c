@@ -20,7 +20,7 @@ static void copy_box(const grt_run *run, const int64_t *shifts, uint32_t halves)
                  run->threads);
 }
 
-static grt_status run_roll(const grt_run *run)
+static grt_status cpu_run_roll(const grt_run *run)
 {
     const grt_tensor *in = run->in[0];
     int64_t shifts[GRT_MAX_RANK];
@@ -41,6 +41,6 @@ static grt_status run_roll(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "Roll", .domain = "graphrt", .types = {CPU_MOVABLE}, .run = run_roll},
+    {.op = "Roll", .domain = "graphrt", .types = {CPU_MOVABLE}, .run = cpu_run_roll},
 };
 CPU_KERNELS(roll, rows);

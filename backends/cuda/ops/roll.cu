@@ -95,19 +95,18 @@ grt_status reshape_roll(grt_reshape *r)
 
 template <typename T> grt_status launch_roll(const grt_run *r, const roll_axes *axes)
 {
-    roll_kernel<T><<<cuda_grid(axes->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *axes, (T *)r->out[0]->data, (const T *)r->in[0]->data);
+    roll_kernel<T><<<cuda_grid(axes->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(*axes, (T *)r->out[0]->data,
+                                                                              (const T *)r->in[0]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
-grt_status run_roll(const grt_run *r)
+grt_status cuda_run_roll(const grt_run *r)
 {
     const roll_shape *s = (const roll_shape *)r->shape;
     const size_t unit = (size_t)s->units.unit;
-    const roll_axes *axes = cuda_aligned(r->in[0]->data, unit) && cuda_aligned(r->out[0]->data, unit)
-                                ? &s->units
-                                : &s->elements;
+    const roll_axes *axes =
+        cuda_aligned(r->in[0]->data, unit) && cuda_aligned(r->out[0]->data, unit) ? &s->units : &s->elements;
     return axes->total > 0 ? CUDA_BY_SIZE(axes->unit, launch_roll, r, axes) : GRT_OK;
 }
 
@@ -117,7 +116,7 @@ const grt_kernel_row rows[] = {
      .types = {CUDA_MOVABLE},
      .reshape = reshape_roll,
      .release_shape = free,
-     .run = run_roll},
+     .run = cuda_run_roll},
 };
 
 } // namespace
