@@ -68,6 +68,25 @@ def dlrm(small, batch):
     return Ranking(), (torch.rand(batch, 13), torch.randint(0, rows, (batch, tables)))
 
 
+@entry("experts")
+def experts(small, batch):
+    """All experts for each row, weighted, as a loop over them."""
+    import torch
+    count, width, inner = (8, 16, 32) if small else (64, 128, 256)
+
+    class Experts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate = torch.nn.Linear(width, count)
+            self.all = torch.nn.ModuleList([torch.nn.Sequential(torch.nn.Linear(width, inner), torch.nn.GELU(), torch.nn.Linear(inner, width)) for _ in range(count)])
+
+        def forward(self, x):
+            weights = self.gate(x).softmax(-1)
+            return sum(weights[:, i:i + 1] * expert(x) for i, expert in enumerate(self.all))
+
+    return Experts(), (torch.rand(batch, width),)
+
+
 @entry("unet", channels_last=True)
 def unet(small, batch):
     import torch

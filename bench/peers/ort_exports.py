@@ -3,13 +3,15 @@
 """Peer: ONNX Runtime's CUDA provider at its best on exported files: inputs and outputs bound on the GPU, a CUDA graph where the model allows one, and both layouts of
 convolutions.
 
-    ort_exports.py NAME:BATCH=MODEL.onnx ... --precisions fp16 tf32
+    ort_exports.py NAME:BATCH=MODEL.onnx ... --precisions fp16 tf32 [--lock FILE]
 
 A JSON line for each: name, batch, precision, milliseconds by mode (graph, graph_nhwc; run, run_nhwc where the provider cannot capture the model), load_s and first_s of the first mode,
-error. The model's inputs are in MODEL.npz, which bench/exports.py writes. fp16 is ONNX Runtime's own conversion of the float32 model. Runs are back to back: the host waits behind
-the last one only. Needs onnxruntime-gpu, and CUDA's libraries where the loader finds them.
+difference (the largest from PyTorch's float32 results, relative to the largest of these), error. The model's inputs are in MODEL.npz, which bench/exports.py writes. fp16 is ONNX Runtime's own conversion of the float32 model. Runs are back to back: the host waits behind
+the last one only. Channels last are asked for where there are convolutions. --lock: everything behind the load happens while FILE is locked. Needs onnxruntime-gpu, and CUDA's libraries where the loader finds them.
 """
 import argparse
+import contextlib
+import fcntl
 import json
 import statistics
 import sys
@@ -76,32 +78,61 @@ def milliseconds(session, binding, seconds):
     return statistics.median(measure(n) for _ in range(5))
 
 
-def try_mode(path, inputs, nhwc, graph, seconds):
+@contextlib.contextmanager
+def turn(path):
+    """The GPU for oneself, among processes that share the file."""
+    if not path:
+        yield
+        return
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def difference(session, binding, expected):
+    worst = 0.0
+    for info, result in zip(session.get_outputs(), binding.copy_outputs_to_cpu()):
+        if info.name in expected and expected[info.name].size:
+            a, b = expected[info.name].astype(np.float64), result.astype(np.float64)
+            worst = max(worst, float(np.abs(a - b).max() / (np.abs(a).max() + 1e-30)))
+    return worst
+
+
+def try_mode(path, inputs, nhwc, graph, options):
     begin = time.perf_counter()
     session = session_of(path, nhwc, graph)
     load = time.perf_counter() - begin
-    binding, kept = bound(session, inputs)
-    begin = time.perf_counter()
-    session.run_with_iobinding(binding)
-    first = time.perf_counter() - begin
-    found = {"load_s": load, "first_s": first, "ms": milliseconds(session, binding, seconds)}
+    with turn(options.lock):
+        binding, kept = bound(session, inputs)
+        begin = time.perf_counter()
+        session.run_with_iobinding(binding)
+        first = time.perf_counter() - begin
+        found = {"load_s": load, "first_s": first, "ms": milliseconds(session, binding, options.seconds)}
+    found["difference"] = difference(session, binding, inputs)
     del binding, kept, session
     return found
 
 
-def measure(path, precision, seconds):
+def has_convolutions(path):
+    import onnx
+
+    return any("Conv" in node.op_type for node in onnx.load(path, load_external_data=False).graph.node)
+
+
+def measure(path, precision, options):
     inputs = dict(np.load(path.with_suffix(".npz")))
     model = narrowed(path) if precision == "fp16" else path
     row, errors = {}, []
-    for nhwc in (False, True):
+    for nhwc in (False, True) if has_convolutions(path) else (False,):
         for graph in (True, False):
             mode = ("graph" if graph else "run") + ("_nhwc" if nhwc else "")
             try:
-                found = try_mode(model, inputs, nhwc, graph, seconds)
+                found = try_mode(model, inputs, nhwc, graph, options)
             except Exception as error:
                 errors.append(f"{mode}: {type(error).__name__}: {' '.join(str(error).split())[:160]}")
                 continue
             row |= {mode: found["ms"]} | {k: row.get(k, found[k]) for k in ("load_s", "first_s")}
+            row["difference"] = max(row.get("difference", 0.0), found["difference"])
             break
     return row | ({"error": "; ".join(errors)} if errors else {})
 
@@ -111,6 +142,7 @@ def main():
     p.add_argument("models", nargs="+", metavar="NAME:BATCH=MODEL.onnx")
     p.add_argument("--precisions", nargs="+", default=["fp16", "tf32"], choices=["fp16", "tf32"])
     p.add_argument("--seconds", type=float, default=0.3)
+    p.add_argument("--lock")
     options = p.parse_args()
     ort.preload_dlls()  # of the nvidia-* wheels, where these are
     if "CUDAExecutionProvider" not in ort.get_available_providers():
@@ -121,7 +153,7 @@ def main():
         for precision in options.precisions:
             row = {"name": name, "batch": int(batch), "precision": precision, "runtime": f"onnxruntime {ort.__version__}"}
             try:
-                row |= measure(Path(path), precision, options.seconds)
+                row |= measure(Path(path), precision, options)
             except Exception as error:
                 row["error"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             print(json.dumps(row), flush=True)

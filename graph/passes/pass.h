@@ -79,6 +79,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(fold_if, 1, KEEPS, "take the branch of an If whose condition is known")                             \
     X(simplify, 1, KEEPS, "remove no-ops, join reshapes and transposes")                                  \
     X(slice_updates, 2, KEEPS, "write slices of tensors as such, not by an index for each element")       \
+    X(joined_slices, 2, KEEPS, "make one move of slices of a value that are joined again")                \
     X(symbolic_sizes, 1, KEEPS, "ask the model's inputs for sizes that they have")                        \
     X(dce, 1, KEEPS, "remove nodes whose results nobody uses")                                            \
     X(stacks, 2, DROPS, "fold stacked values by themselves, without the stack")                           \
@@ -88,6 +89,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(recognise, 2, DROPS, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
     X(rotary, 2, DROPS, "find rotary position embedding that is written out")                             \
     X(partial_rotary, 2, DROPS, "let rotary embedding leave the rest of each head as it is by itself")    \
+    X(whole_groups, 2, DROPS, "compute 1 x 1 convolutions in narrow or few groups with all channels")     \
     X(tokens, 2, DROPS, "compute 1 x 1 convolutions in front of attention as products")                   \
     X(attention, 2, DROPS, "find attention that is written out")                                          \
     X(moves, 2, KEEPS, "join what moves elements into one transpose")                                     \
@@ -96,7 +98,6 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(mask_rows, 2, KEEPS, "make one row of attention masks whose rows are equal")                        \
     X(affine, 2, DROPS, "put scales and shifts per channel into weights")                                 \
     X(planes, 2, DROPS, "compute one filter for every channel as a filter for each")                      \
-    X(whole_groups, 2, DROPS, "compute 1 x 1 convolutions in narrow groups with all channels")            \
     X(phases, 2, DROPS, "compute transposed convolutions as convolutions")                                \
     X(batch_branches, 2, DROPS, "compute branches of one form as one batch")                              \
     X(quantised_epilogues, 2, DROPS, "let products of 8-bit numbers apply activations and add residuals") \

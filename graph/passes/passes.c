@@ -25,18 +25,18 @@ static const char *const names[] = {PASSES(X)};
 static const unsigned char schedule[] = {
     /* as imported */
     PASS_half_models, PASS_cse, PASS_fold, PASS_fold_if, PASS_slice_updates, PASS_simplify,
-    PASS_symbolic_sizes, PASS_dce, PASS_stacks, PASS_dce,
+    PASS_joined_slices, PASS_symbolic_sizes, PASS_dce, PASS_stacks, PASS_dce,
     /* read, while weights are still 8-bit numbers */
     PASS_quantised, PASS_dce,
     /* what expansions left */
     PASS_legalise, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* found; each pattern wants the nodes that the one before covered to be gone */
-    PASS_softmax, PASS_dce, PASS_recognise, PASS_rotary, PASS_dce, PASS_partial_rotary, PASS_dce, PASS_tokens,
-    PASS_simplify, PASS_dce, PASS_attention, PASS_dce, PASS_moves, PASS_dce, PASS_row_moves, PASS_dce,
-    PASS_fold, PASS_causal_mask, PASS_mask_rows, PASS_dce, PASS_simplify,
+    PASS_softmax, PASS_dce, PASS_recognise, PASS_rotary, PASS_dce, PASS_partial_rotary, PASS_dce,
+    PASS_whole_groups, PASS_tokens, PASS_simplify, PASS_dce, PASS_attention, PASS_dce, PASS_moves, PASS_dce,
+    PASS_row_moves, PASS_dce, PASS_fold, PASS_causal_mask, PASS_mask_rows, PASS_dce, PASS_simplify,
     /* fused */
-    PASS_planes, PASS_affine, PASS_whole_groups, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues,
-    PASS_dce, PASS_epilogue, PASS_dce, PASS_merge_projections,
+    PASS_planes, PASS_affine, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues, PASS_dce,
+    PASS_epilogue, PASS_dce, PASS_merge_projections,
     /* narrowed, once all that gains has its final form */
     PASS_bfloat16_products, PASS_precision, PASS_dce, PASS_quantised_norms, PASS_dce,
     /* joined, with the constants that they have by now */

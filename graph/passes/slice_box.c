@@ -113,16 +113,21 @@ static bool box_step_out(const ir_value **value, slice_box *at)
     return true;
 }
 
+bool slice_box_of_part(const ir_value *part, const ir_value *whole, slice_box *out)
+{
+    if (part->type.rank < 0)
+        return false;
+    slice_box_of_all(part, out);
+    for (int32_t i = 0; i < MOST_SLICES && box_step_out(&part, out); i++)
+        if (part == whole)
+            return true;
+    return false;
+}
+
 bool slice_box_is_part(const ir_value *part, const ir_value *whole, const slice_box *where)
 {
     slice_box at;
-    if (part->type.rank < 0)
-        return false;
-    slice_box_of_all(part, &at);
-    for (int32_t i = 0; i < MOST_SLICES && box_step_out(&part, &at); i++)
-        if (part == whole && slice_box_equal(&at, where))
-            return true;
-    return false;
+    return slice_box_of_part(part, whole, &at) && slice_box_equal(&at, where);
 }
 
 ir_value *slice_box_written(const ir_value *value, slice_box at)

@@ -30,6 +30,8 @@ void slice_box_normalise(const grt_dims *dims, slice_box *b);
 bool slice_box_of_slice(const ir_node *node, slice_box *out);
 /* The box of its data that a WriteSlice writes; false of other nodes and NULL. */
 bool slice_box_of_write(const ir_node *node, slice_box *out);
+/* Which part of `whole` is `part`, by one Slice or more; false if it is none. */
+bool slice_box_of_part(const ir_value *part, const ir_value *whole, slice_box *out);
 /* True if `part` is the slice `where` of `whole`. */
 bool slice_box_is_part(const ir_value *part, const ir_value *whole, const slice_box *where);
 /* The value that was written to the slice `at` of `value`, last of all; NULL if it is not known. */

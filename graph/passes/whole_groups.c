@@ -2,13 +2,15 @@
 /* Whole groups: a 1 x 1 convolution in narrow groups becomes one of all channels, with zeros for the channels
  * of other groups. Tensor cores multiply tiles of channels, most of which a narrow group leaves empty, and
  * libraries take ten times as long for them as for the whole product, which takes little longer than reading
- * the image. */
+ * the image. So do few wide groups along a line, whose convolutions have channels first otherwise, with moves
+ * around each. */
 #include "graph/ir/constant.h"
 #include "graph/passes/rewrite.h"
 
 #include <string.h>
 
 enum { W = 1, WIDEST_GROUP = 32, MOST_WEIGHTS = 1 << 20, LEAST_PIXELS = 32 };
+enum { LINE = 3, FEW_GROUPS = 4, WIDEST_OF_FEW = 1024, MOST_WEIGHTS_OF_FEW = 1 << 22 };
 
 /* Pixels of all images; LEAST_PIXELS where they are not known. */
 static int64_t count_pixels(const ir_value *x)
@@ -25,15 +27,19 @@ static int64_t count_pixels(const ir_value *x)
     return all;
 }
 
-/* Constant weights of one pixel for narrow groups, and pixels enough. Depthwise ones are fast as they are. */
-static bool has_narrow_groups(const ir_node *node, int64_t *out_groups)
+/* Constant weights of one pixel for narrow or few groups, and pixels enough. Depthwise ones are fast as they
+ * are. */
+static bool has_costly_groups(const ir_node *node, int64_t *out_groups)
 {
     const ir_value *x = ir_in(node, 0), *w = ir_in(node, W);
     const grt_tensor *t = rewrite_is(node, "Conv") && w ? w->type.data : NULL;
     *out_groups = t ? grt_attr_int(&node->desc, "group", 1) : 1;
     if (*out_groups < 2 || !x || x->type.rank != t->rank || t->rank < 3 || t->dims[0] % *out_groups ||
-        !grt_dtype_in(t->dtype, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)) || t->dims[1] < 2 ||
-        t->dims[1] > WIDEST_GROUP || t->dims[0] > MOST_WEIGHTS / t->dims[1] / *out_groups)
+        !grt_dtype_in(t->dtype, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)) || t->dims[1] < 2)
+        return false;
+    const bool few = t->rank == LINE && *out_groups <= FEW_GROUPS;
+    if (t->dims[1] > (few ? WIDEST_OF_FEW : WIDEST_GROUP) ||
+        t->dims[0] > (few ? MOST_WEIGHTS_OF_FEW : MOST_WEIGHTS) / t->dims[1] / *out_groups)
         return false;
     for (int32_t i = 2; i < t->rank; i++)
         if (t->dims[i] != 1)
@@ -63,7 +69,7 @@ static grt_status whole_groups_visit(pass_context *context, ir_graph *graph)
 {
     int64_t groups;
     IR_FOR_EACH_NODE (node, graph) {
-        ir_value *w = has_narrow_groups(node, &groups) ? whole_weights(node, groups) : NULL;
+        ir_value *w = has_costly_groups(node, &groups) ? whole_weights(node, groups) : NULL;
         if (!w)
             continue;
         ir_node_set_input(node, W, w);

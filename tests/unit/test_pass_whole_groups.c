@@ -32,6 +32,16 @@ START_TEST(along_a_line)
 }
 END_TEST
 
+START_TEST(few_wide_groups_along_a_line)
+{
+    ir_text_check("in x f32 1,128,64\n"
+                  "const w f32 128,64,1\n"
+                  "y = Conv x w group=2\n"
+                  "out y\n",
+                  "whole_groups", "Conv");
+}
+END_TEST
+
 static void groups_stay(const char *text)
 {
     ir_module *module = ir_text(text);
@@ -57,6 +67,10 @@ START_TEST(others_stay)
                 "const w f32 128,64,1,1\n"
                 "y = Conv x w group=2\n"
                 "out y\n");
+    groups_stay("in x f32 1,512,64\n" /* many wide ones */
+                "const w f32 512,64,1\n"
+                "y = Conv x w group=8\n"
+                "out y\n");
     groups_stay("in x f32 1,2048,8,8\n" /* many weights */
                 "const w f32 2048,16,1,1\n"
                 "y = Conv x w group=128\n"
@@ -64,4 +78,5 @@ START_TEST(others_stay)
 }
 END_TEST
 
-UNIT_SUITE(test_pass_whole_groups, NULL, NULL, narrow_groups, along_a_line, others_stay)
+UNIT_SUITE(test_pass_whole_groups, NULL, NULL, narrow_groups, along_a_line, few_wide_groups_along_a_line,
+           others_stay)
