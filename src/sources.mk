@@ -17,6 +17,7 @@ src_SOURCES += src/base/device_traits.h
 src_SOURCES += src/base/dim.h src/base/dim.c
 src_SOURCES += src/base/einsum.h src/base/einsum.c
 src_SOURCES += src/base/element.h
+src_SOURCES += src/base/exit_guard.h src/base/exit_guard.c
 src_SOURCES += src/base/failures.h src/base/failures.c
 src_SOURCES += src/base/file_map.h src/base/file_map.c
 src_SOURCES += src/base/forked.h src/base/forked.c

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/exec/frame_cache.h"
 
+#include "src/base/exit_guard.h"
 #include "src/base/log.h"
 #include "src/base/span.h"
 #include "src/exec/prepare.h"
@@ -83,6 +84,7 @@ static grt_status prepare_frame(grt_executor *executor, grt_frame **out_frame)
         symbols && by ? bind_symbols(&executor->bound, symbols, by) : grt_fail_memory(n * sizeof *symbols);
     if (status == GRT_OK)
         status = grt_prepare(executor, symbols, out_frame);
+    grt_exit_guard_register(); /* kernels may have loaded libraries */
     free(symbols);
     free(by);
     return status;
