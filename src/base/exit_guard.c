@@ -6,13 +6,15 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#ifdef __GLIBC__
+#include <execinfo.h>
+#endif
 
 /* What a section waits for may be held by the thread that called exit(): then waiting has an end, too. */
 static const double promised_ms = 1000, most_ms = 10000;
@@ -66,6 +68,7 @@ extern void *this_library __asm__("__dso_handle") __attribute__((visibility("hid
 /* They run at the thread's own end, too. */
 static bool is_in_exit(void)
 {
+#ifdef __GLIBC__
     enum { DEEPEST = 64 };
     void *frames[DEEPEST];
     const int n = backtrace(frames, DEEPEST);
@@ -74,6 +77,7 @@ static bool is_in_exit(void)
         if (dladdr((char *)frames[i] - 1, &info) && info.dli_sname && !strcmp(info.dli_sname, "exit"))
             return true;
     }
+#endif
     return false;
 }
 

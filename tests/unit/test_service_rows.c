@@ -10,11 +10,8 @@ enum { REQUESTS = 4, ROWS = 8 };
 
 static grt_pool *open_rows(onnx_model *m, int device)
 {
-    const grt_pool_options options = {.struct_size = sizeof options,
-                                      .contexts = 1,
-                                      .max_batch = ROWS,
-                                      .queue = 16,
-                                      .max_delay_ms = 20};
+    const grt_pool_options options = {
+        .struct_size = sizeof options, .contexts = 1, .max_batch = ROWS, .queue = 16, .max_delay_ms = 20};
     return service_open_pool(service_open(m), devices[device], &options);
 }
 
@@ -52,8 +49,7 @@ START_TEST(strings)
     for (int i = 0; i < REQUESTS; i++) {
         rows[i][0] = words[i];
         rows[i][1] = words[REQUESTS - 1 - i];
-        const grt_tensor in = {
-            .dtype = GRT_DTYPE_STRING, .rank = 2, .dims = {1, 2}, .data = rows[i]};
+        const grt_tensor in = {.dtype = GRT_DTYPE_STRING, .rank = 2, .dims = {1, 2}, .data = rows[i]};
         r[i] = submit_one(pool, &in, 1);
     }
     for (int i = 0; i < REQUESTS; i++) {
@@ -84,8 +80,7 @@ START_TEST(two_symbols)
     float x[REQUESTS][5];
     grt_request *r[REQUESTS];
     for (int i = 0; i < REQUESTS; i++) {
-        const grt_tensor in = {
-            .dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {1, i % 2 ? 5 : 3}, .data = x[i]};
+        const grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {1, i % 2 ? 5 : 3}, .data = x[i]};
         for (int k = 0; k < 5; k++)
             x[i][k] = (float)(10 * i + k);
         r[i] = submit_one(pool, &in, 1);
