@@ -160,6 +160,7 @@ src_SOURCES += src/pool/pool.c
 src_SOURCES += src/pool/queue.h src/pool/queue.c
 src_SOURCES += src/pool/replace.c src/pool/report.c
 src_SOURCES += src/pool/request.h src/pool/request.c
+src_SOURCES += src/pool/prepared.h src/pool/prepared.c
 src_SOURCES += src/pool/schedule.h src/pool/schedule.c
 src_SOURCES += src/pool/submit.c
 src_SOURCES += src/pool/share.h src/pool/share.c

@@ -29,6 +29,33 @@ static bool key_fits(const grt_binding *bound, const grt_cached_frame *cached)
     return at == cached->key_size;
 }
 
+static bool key_has(const grt_cached_frame *cached, const grt_input_dims *inputs, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        const grt_input_dims *in = &inputs[i];
+        if (at >= cached->key_size)
+            return false;
+        const int64_t rank = cached->key[at++];
+        if (in->rank >= 0 && in->rank != rank)
+            return false;
+        for (int64_t k = 0; k < rank; k++, at++)
+            if (in->rank >= 0 && cached->key[at] != (k || in->rows < 0 ? in->dims[k] : in->rows))
+                return false;
+    }
+    return at == cached->key_size;
+}
+
+bool grt_frame_cache_has(const grt_frame_cache *cache, const grt_input_dims *inputs, size_t n)
+{
+    if (cache->last < cache->n && key_has(&cache->frames[cache->last], inputs, n))
+        return true;
+    for (int32_t i = 0; i < cache->n; i++)
+        if (key_has(&cache->frames[i], inputs, n))
+            return true;
+    return false;
+}
+
 static grt_status frame_cache_make_key(const grt_binding *bound, grt_cached_frame *cached)
 {
     const int32_t n_inputs = grt_binding_body(bound)->n_inputs;
