@@ -23,6 +23,7 @@ static atomic_long sections, promises;
 static atomic_bool ending, stops, has_given_up;
 static atomic_ullong loads;        /* of libraries, when the handler was registered last */
 static _Thread_local long entered; /* sections of this thread */
+static _Thread_local int outside;  /* callbacks that it is in */
 
 /* ---- the end ---- */
 
@@ -43,14 +44,14 @@ static bool wait_for_quiet(bool with_promises, double until_ms)
     return true;
 }
 
-/* Called several times. In a section, other requests may wait for this thread. */
+/* Called several times. In a section or a callback, other requests may wait for this thread. */
 static void end_sections(void)
 {
     if (atomic_load(&has_given_up))
         return;
     const double begin = grt_now_ms();
     atomic_store(&ending, true);
-    if (entered == 0 && wait_for_quiet(true, begin + promised_ms))
+    if (entered == 0 && outside == 0 && wait_for_quiet(true, begin + promised_ms))
         return;
     atomic_store(&stops, true);
     if (!wait_for_quiet(false, begin + most_ms))
@@ -173,6 +174,22 @@ void grt_exit_guard_leave(void)
 {
     entered--;
     atomic_fetch_sub(&sections, 1);
+}
+
+long grt_exit_guard_step_out(void)
+{
+    const long before = entered;
+    atomic_fetch_sub(&sections, before);
+    entered = 0;
+    outside++;
+    return before;
+}
+
+void grt_exit_guard_step_in(long before)
+{
+    outside--;
+    entered = before;
+    atomic_fetch_add(&sections, before);
 }
 
 void grt_exit_guard_promise(long more)

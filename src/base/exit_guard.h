@@ -25,6 +25,10 @@ bool grt_exit_guard_ends(void);
 /* A section of the calling thread; it may nest. */
 void grt_exit_guard_enter(void);
 void grt_exit_guard_leave(void);
+/* Around what the program does in a callback, which is no section and may take for ever: the thread's
+ * sections end, and as many begin again. */
+long grt_exit_guard_step_out(void);
+void grt_exit_guard_step_in(long sections);
 /* `more` requests are promised an answer, or fewer if negative: exit() gives them a second. */
 void grt_exit_guard_promise(long more);
 /* True when that second is over: what is at work should end, and nothing begin. One atomic read. */

@@ -292,6 +292,33 @@ START_TEST(a_callback_may_end_the_process)
 }
 END_TEST
 
+static void never_return(void *user, grt_request *request)
+{
+    (void)user;
+    (void)request;
+    atomic_fetch_add(&jobs_begun, 1);
+    for (;;)
+        pause();
+}
+
+/* As one does that waits for a lock of the thread that ends the process: a second is what it gets. */
+static void end_beside_callback(void)
+{
+    runtime_open();
+    most_exit_ms = SERVICE_LONG_MS / 4.0;
+    submit_for_ever(service_open_small(with_device), 1, &service_three, never_return);
+    while (!atomic_load(&jobs_begun))
+        service_sleep_ms(1);
+    end_process();
+}
+
+START_TEST(callbacks_may_take_for_ever)
+{
+    with_device = _i;
+    expect_end(end_beside_callback);
+}
+END_TEST
+
 /* A program's own exit handler may come later, as the destructor of a static object does. */
 static grt_pool *kept;
 
@@ -335,6 +362,7 @@ Suite *suite_test_exit_guard(void)
     tcase_add_loop_test(tc, requests_are_answered, 0, N_DEVICES);
     tcase_add_loop_test(tc, endless_requests_are_cancelled, 0, N_DEVICES);
     tcase_add_loop_test(tc, a_callback_may_end_the_process, 0, N_DEVICES);
+    tcase_add_loop_test(tc, callbacks_may_take_for_ever, 0, N_DEVICES);
     tcase_add_loop_test(tc, pools_serve_exit_handlers, 0, N_DEVICES);
     suite_add_tcase(suite, tc);
     return suite;
