@@ -6,7 +6,8 @@
  * Prints the median and the 99th percentile of: a run in a context, in a second one, as those of pools are,
  * and with inputs and outputs bound anew; grt_pool_run; a request that is submitted and waited for, and its
  * submission alone; what of that is the system's, which wakes a thread; the same from a callback. One at a
- * time. Then a run and a request while spans are told, in turns of 100 with such without. */
+ * time, in turns of 100, so that all have the same neighbours; and how much more than the first each median
+ * is. Then a run and a request while spans are told, in turns of 100 with such without. */
 #include <graphrt/graphrt.h>
 #include <graphrt/processes.h>
 
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM_UP = 2000 };
+enum { WARM_UP = 500, TURN = 100 };
 
 typedef struct subject {
     grt_context *context, *second; /* made before the pool, and after it */
@@ -186,19 +187,55 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void measure(const char *name, subject *s, double (*once)(subject *s), long runs)
+/* One way to run the model. */
+typedef struct way {
+    const char *name;
+    double (*once)(subject *s);
+    bool alone; /* not a whole run: there is nothing to compare */
+    double *ms;
+} way;
+
+static way ways[] = {
+    {.name = "run in a context", .once = run_context},
+    {.name = "run in a second context", .once = run_second},
+    {.name = "the same, bound anew", .once = bind_and_run_second},
+    {.name = "grt_pool_run", .once = run_pool},
+    {.name = "submit and wait", .once = submit_and_wait},
+    {.name = "submit", .once = submit_alone, .alone = true},
+    {.name = "waking a thread alone", .once = wake_sleeper, .alone = true},
+    {.name = "submit until called back", .once = submit_and_be_called},
+    {.name = "the submission alone", .once = submit_for_a_call, .alone = true},
+    {.name = "submit, wait, in a process", .once = submit_to_process},
+};
+enum { N_WAYS = sizeof ways / sizeof *ways };
+
+static void print_way(const way *w, long runs)
 {
-    double *ms = malloc((size_t)runs * sizeof *ms);
-    if (!ms)
-        exit(1);
-    for (int i = 0; i < WARM_UP; i++)
-        (void)once(s);
-    for (long i = 0; i < runs; i++)
-        ms[i] = once(s);
-    qsort(ms, (size_t)runs, sizeof *ms, compare_times);
-    printf("%-28s min %8.2f us, median %8.2f us, p99 %8.2f us\n", name, 1e3 * ms[0], 1e3 * ms[runs / 2],
-           1e3 * ms[runs * 99 / 100]);
-    free(ms);
+    qsort(w->ms, (size_t)runs, sizeof *w->ms, compare_times);
+    const double median = w->ms[runs / 2];
+    printf("%-28s min %8.2f us, median %8.2f us, p99 %8.2f us", w->name, 1e3 * w->ms[0], 1e3 * median,
+           1e3 * w->ms[runs * 99 / 100]);
+    if (!w->alone && w != ways)
+        printf(", %+.2f us", 1e3 * (median - ways[0].ms[runs / 2]));
+    printf("\n");
+}
+
+static void measure_ways(subject *s, long runs)
+{
+    for (int k = 0; k < N_WAYS; k++) {
+        if (!(ways[k].ms = malloc((size_t)runs * sizeof(double))))
+            exit(1);
+        for (int i = 0; i < WARM_UP; i++)
+            (void)ways[k].once(s);
+    }
+    for (long i = 0; i < runs; i += TURN)
+        for (int k = 0; k < N_WAYS; k++)
+            for (long at = i; at < i + TURN && at < runs; at++)
+                ways[k].ms[at] = ways[k].once(s);
+    for (int k = 0; k < N_WAYS; k++)
+        print_way(&ways[k], runs);
+    for (int k = 0; k < N_WAYS; k++)
+        free(ways[k].ms);
 }
 
 /* The listener of a profiler does more than this, and less than a tool that writes. */
@@ -216,7 +253,6 @@ static double median_of(double *ms, long n)
 
 static void compare_told(const char *name, subject *s, double (*once)(subject *s), long runs)
 {
-    enum { TURN = 100 };
     double *ms[2] = {malloc((size_t)runs * sizeof(double)), malloc((size_t)runs * sizeof(double))};
     atomic_long spans = 0;
     if (!ms[0] || !ms[1])
@@ -279,18 +315,9 @@ int main(int argc, char **argv)
         return 2;
     }
     open_subject(&s, argv[1], argc > 2 ? argv[2] : "cpu");
-    measure("run in a context", &s, run_context, runs);
-    measure("run in a second context", &s, run_second, runs);
-    measure("the same, bound anew", &s, bind_and_run_second, runs);
-    measure("grt_pool_run", &s, run_pool, runs);
-    measure("submit and wait", &s, submit_and_wait, runs);
-    measure("submit", &s, submit_alone, runs);
     start_sleeper();
-    measure("waking a thread alone", &s, wake_sleeper, runs);
+    measure_ways(&s, runs);
     end_sleeper();
-    measure("submit until called back", &s, submit_and_be_called, runs);
-    measure("the submission alone", &s, submit_for_a_call, runs);
-    measure("submit, wait, in a process", &s, submit_to_process, runs);
     compare_told("run, spans", &s, run_context, runs);
     compare_told("submit and wait, spans", &s, submit_and_wait, runs);
     grt_pool_release(s.pool);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # One complete program per problem; each uses the public header and the shared library only. Built with the rest, not installed.
-noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool examples/processes examples/service examples/state examples/stop examples/streams examples/trace examples/profile examples/memory examples/latency examples/weights
+noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool examples/processes examples/service examples/state examples/stop examples/streams examples/trace examples/profile examples/memory examples/latency examples/weights examples/buffers examples/faults
 examples_digits_SOURCES = examples/digits.c examples/npy.c examples/npy.h
 examples_digits_LDADD = libgraphrt.la
 examples_threads_SOURCES = examples/threads.c
@@ -25,6 +25,10 @@ examples_latency_SOURCES = examples/latency.c
 examples_latency_LDADD = libgraphrt.la
 examples_weights_SOURCES = examples/weights.c
 examples_weights_LDADD = libgraphrt.la -lpthread
+examples_buffers_SOURCES = examples/buffers.c
+examples_buffers_LDADD = libgraphrt.la
+examples_faults_SOURCES = examples/faults.c
+examples_faults_LDADD = libgraphrt.la -lpthread
 examples_streams_SOURCES = examples/streams.c
 examples_streams_LDADD = libgraphrt.la
 examples_stop_SOURCES = examples/stop.c

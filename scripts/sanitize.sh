@@ -39,8 +39,10 @@ configure_build()
 run_threads()
 {
     printf 'called_from_lib:libgomp.so\ncalled_from_lib:libdnnl.so\n' >"$build/tsan.supp"
-    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/$build/tsan.supp halt_on_error=1" "$@"
+    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/$build/tsan.supp halt_on_error=1${TSAN_MORE:+ $TSAN_MORE}" "$@"
 }
+# Processes that end beside their threads leave them.
+run_leaving_threads() { TSAN_MORE=report_thread_leaks=0 run_threads "$@"; }
 on_devices()
 {
     local devices
@@ -63,9 +65,10 @@ if [ "$list" = thread ]; then
     step "four threads on one session" run_threads "$build/examples/threads" models/digits/digits.onnx 4 20 || exit 1
     step "sessions on eight devices" on_devices || exit 1
     step "a pool under 4000 requests" run_threads "$build/tests/soak/soak" --requests 4000 models/digits/digits.onnx || exit 1
-    step "uploads, sessions, pools, cache" run_threads "$build/tests/unit/unit" test_upload test_sessions test_pool test_schedule test_linger test_service_stop test_service_queue test_service_histograms test_service_lanes test_service_batches test_service_misuse test_pool_state test_spans test_processes test_algo_cache test_algo_cache_files test_algo_cache_writers || exit 1
+    step "uploads, sessions, pools, cache" run_threads "$build/tests/unit/unit" test_upload test_sessions test_pool test_schedule test_linger test_service_stop test_service_queue test_service_histograms test_service_lanes test_service_batches test_service_rows test_prepared test_service_misuse test_pool_state test_background test_spans test_processes test_algo_cache test_algo_cache_files test_algo_cache_writers || exit 1
     step "stops, state, weights, memory, lost devices" run_threads "$build/tests/unit/unit" test_stop test_state test_weights_api test_memory_api test_binding test_thread_share test_lost || exit 1
-    echo "5 passed, 0 failed, 0 skipped"
+    step "processes that end with all open" run_leaving_threads "$build/tests/unit/unit" test_exit_guard || exit 1
+    echo "6 passed, 0 failed, 0 skipped"
     exit 0
 fi
 # oneDNN keeps a primitive cache for the life of the process; what it holds is reachable, so leaks stay reportable.

@@ -6,6 +6,7 @@
 #include "backends/cuda/dnn_plans.h"
 #include "backends/cuda/gemm_node.h"
 #include "backends/cuda/wheels.h"
+#include "src/base/exit_guard.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -115,6 +116,7 @@ grt_status cuda_library_open(cuda_library *l)
         if (missing)
             status = grt_fail(GRT_STATUS_DEVICE, "the library found for %s lacks %s", l->what, missing);
         l->open = status == GRT_OK;
+        grt_exit_guard_register();
     }
     pthread_mutex_unlock(&l->lock);
     return status;
@@ -180,9 +182,9 @@ static void *load_wanted(void *unused)
     (void)unused;
     const bool own = all_have_own();
     /* Errors are reported when a kernel needs them. */
-    if (wants_blas_on(own))
+    if (!grt_exit_guard_ends() && wants_blas_on(own))
         (void)cuda_library_open(&blas_library);
-    if (wants_dnn_on(own))
+    if (!grt_exit_guard_ends() && wants_dnn_on(own))
         (void)cuda_library_open(&dnn_library);
     count_loading(-1);
     return NULL;
@@ -222,7 +224,7 @@ void cuda_libraries_expect(const grt_kernel_node *nodes, size_t n)
     if (!fresh)
         return;
     count_loading(1);
-    if (!pthread_create(&thread, NULL, load_wanted, NULL))
+    if (!grt_exit_guard_start(&thread, load_wanted, NULL))
         pthread_detach(thread);
     else
         count_loading(-1);
@@ -235,7 +237,7 @@ static void *make_handles(void *data)
     const cuda_blas *blas;
     const cuda_dnn *dnn;
     cudnnHandle_t handle;
-    if (cudaSetDevice(libraries->device) != cudaSuccess)
+    if (grt_exit_guard_ends() || cudaSetDevice(libraries->device) != cudaSuccess)
         return NULL;
     if (wants_blas_on(libraries->has_own))
         (void)cuda_blas_get(libraries, &blas);
@@ -273,7 +275,7 @@ grt_status cuda_libraries_create(int device, const struct cudaDeviceProp *prop,
     GRT_TRY(make_libraries(device, &libraries));
     libraries->has_own = cuda_gemm_on(prop);
     if (wants_blas_on(libraries->has_own) || wants_dnn_on(libraries->has_own))
-        libraries->warms = !pthread_create(&libraries->warmer, NULL, make_handles, libraries);
+        libraries->warms = !grt_exit_guard_start(&libraries->warmer, make_handles, libraries);
     *out_libraries = libraries;
     return GRT_OK;
 }

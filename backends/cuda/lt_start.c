@@ -2,6 +2,7 @@
 #include "backends/cuda/lt_start.h"
 
 #include "backends/cuda/lt_matmul.h"
+#include "src/base/exit_guard.h"
 
 #include <stdlib.h>
 
@@ -34,7 +35,7 @@ grt_status cuda_lt_start_create(cuda_lt_start **out_start)
 static void *ask_early(void *data)
 {
     const beginning *b = data;
-    if (cudaSetDevice(b->device->base.index) == cudaSuccess)
+    if (!grt_exit_guard_ends() && cudaSetDevice(b->device->base.index) == cudaSuccess)
         cuda_lt_ask(b->device, &b->product);
     return NULL;
 }
@@ -74,7 +75,7 @@ void cuda_lt_start_type(cuda_device *device, grt_dtype dtype, bool tf32)
                                      .alignment = 16,
                                      .workspace_cap = CAP},
                          .begun = true};
-        b->has_thread = pthread_create(&b->thread, NULL, ask_early, b) == 0;
+        b->has_thread = grt_exit_guard_start(&b->thread, ask_early, b) == 0;
     }
     pthread_mutex_unlock(&start->lock);
 }

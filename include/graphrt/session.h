@@ -33,8 +33,8 @@ GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime,
  * INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_runtime_set_threads(grt_runtime *runtime, int32_t threads);
 /* Generate no more kernels in the background (grt_session_options.compile), and wait for the one that is compiled: for programs that
- * end without releasing the runtime, as exit handlers of the compiler's library run in the midst of its work. Releasing the runtime
- * does the same. NULL: does nothing. Threads: any. */
+ * end without releasing the runtime by exit() in a thread that never called this library; in others exit() waits itself. Releasing the
+ * runtime does the same. NULL: does nothing. Threads: any. */
 GRT_API void grt_runtime_stop_compiling(grt_runtime *runtime);
 
 /* Open a plan (.grt) or an ONNX model; the content decides which it is. A plan is mapped and checked. An ONNX model is compiled in

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/base/background.h"
 
+#include "src/base/exit_guard.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -75,7 +77,8 @@ static void *do_jobs(void *arg)
     while (b->first && !b->stopped) {
         queued *q = take_first(b);
         pthread_mutex_unlock(&b->lock);
-        q->job.run(q->job.data);
+        if (!grt_exit_guard_ends())
+            q->job.run(q->job.data);
         background_drop(q);
         pthread_mutex_lock(&b->lock);
     }
@@ -97,7 +100,7 @@ static bool start_thread(grt_background *b)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     b->process = getpid();
-    b->working = pthread_create(&b->thread, NULL, do_jobs, b) == 0;
+    b->working = grt_exit_guard_start(&b->thread, do_jobs, b) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return b->working;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/exec/frame_cache.h"
 
+#include "src/base/exit_guard.h"
 #include "src/base/log.h"
 #include "src/base/span.h"
 #include "src/exec/prepare.h"
@@ -26,6 +27,33 @@ static bool key_fits(const grt_binding *bound, const grt_cached_frame *cached)
                 return false;
     }
     return at == cached->key_size;
+}
+
+static bool key_has(const grt_cached_frame *cached, const grt_input_dims *inputs, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        const grt_input_dims *in = &inputs[i];
+        if (at >= cached->key_size)
+            return false;
+        const int64_t rank = cached->key[at++];
+        if (in->rank >= 0 && in->rank != rank)
+            return false;
+        for (int64_t k = 0; k < rank; k++, at++)
+            if (in->rank >= 0 && cached->key[at] != (k || in->rows < 0 ? in->dims[k] : in->rows))
+                return false;
+    }
+    return at == cached->key_size;
+}
+
+bool grt_frame_cache_has(const grt_frame_cache *cache, const grt_input_dims *inputs, size_t n)
+{
+    if (cache->last < cache->n && key_has(&cache->frames[cache->last], inputs, n))
+        return true;
+    for (int32_t i = 0; i < cache->n; i++)
+        if (key_has(&cache->frames[i], inputs, n))
+            return true;
+    return false;
 }
 
 static grt_status frame_cache_make_key(const grt_binding *bound, grt_cached_frame *cached)
@@ -83,6 +111,7 @@ static grt_status prepare_frame(grt_executor *executor, grt_frame **out_frame)
         symbols && by ? bind_symbols(&executor->bound, symbols, by) : grt_fail_memory(n * sizeof *symbols);
     if (status == GRT_OK)
         status = grt_prepare(executor, symbols, out_frame);
+    grt_exit_guard_register(); /* kernels may have loaded libraries */
     free(symbols);
     free(by);
     return status;

@@ -22,6 +22,15 @@ typedef struct grt_frame_cache {
     struct grt_kept_frame *kept; /* evicted, but graphs of the caller's point into them */
 } grt_frame_cache;
 
+/* Dims of an input that is not bound yet. rank -1: any. rows: in place of the first dim, if not negative. */
+typedef struct grt_input_dims {
+    const int64_t *dims;
+    int64_t rows;
+    int32_t rank;
+} grt_input_dims;
+
+/* True if a frame is there for such inputs, which are all of the body's. */
+bool grt_frame_cache_has(const grt_frame_cache *cache, const grt_input_dims *inputs, size_t n);
 /* The frame for the dims of what is bound, prepared now if they are new. */
 grt_status grt_frame_cache_get(grt_frame_cache *cache, grt_executor *executor, grt_frame **out_frame);
 /* Only what graphs of the caller's point into stays. Nothing is in flight. *bytes grows by what the device

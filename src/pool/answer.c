@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/pool/answer.h"
 
+#include "src/base/exit_guard.h"
 #include "src/pool/caller.h"
 #include "src/pool/chain.h"
 #include "src/pool/schedule.h"
@@ -82,6 +83,7 @@ void grt_answer(grt_request *r, grt_status status, grt_request **slot)
 void grt_answer_close(grt_pool *pool, size_t n)
 {
     pool->open -= n;
+    grt_exit_guard_promise(-(long)n);
     if (pool->n_watchers)
         pthread_cond_broadcast(&pool->closed);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/pool/caller.h"
 
+#include "src/base/exit_guard.h"
 #include "src/base/forked.h"
 
 /* In whose callback the thread is. */
@@ -39,6 +40,8 @@ void grt_caller_call_back(const grt_pool *pool, grt_request *request,
     const grt_pool *const before = calling;
     void *const user = request->user;
     calling = pool;
+    const long sections = grt_exit_guard_step_out();
     callback(user, request);
+    grt_exit_guard_step_in(sections);
     calling = before;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/pool/keeper.h"
 
+#include "src/base/exit_guard.h"
 #include "src/pool/answer.h"
 #include "src/pool/clock.h"
 #include "src/pool/schedule.h"
@@ -26,12 +27,14 @@ static void answer_left(grt_pool *pool)
     size_t n = 0;
     pool->left = NULL;
     pthread_mutex_unlock(&pool->lock);
+    grt_exit_guard_enter(); /* exit() in a callback does not wait for it */
     for (grt_request *r = left, *next; r; r = next, n++) {
         next = r->next;
         const double waited = grt_now_ms() - r->submitted_ms;
         r->info.queued_ms = waited;
         grt_answer(r, fail_left(r->verdict, waited), NULL);
     }
+    grt_exit_guard_leave();
     pthread_mutex_lock(&pool->lock);
     grt_answer_close(pool, n);
 }

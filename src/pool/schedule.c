@@ -7,6 +7,7 @@
 
 #include "src/exec/state_slot.h"
 #include "src/pool/linger.h"
+#include "src/pool/prepared.h"
 #include "src/pool/remote.h"
 #include "src/pool/share.h"
 
@@ -162,7 +163,7 @@ grt_worker *grt_schedule_lend(grt_request *r)
 {
     grt_lane *lane = r->lane;
     grt_lane_session *s = lane->batching.most_rows ? NULL : least_busy(r, NULL);
-    if (!s || !s->lends)
+    if (!s || !s->lends || !grt_prepared_for(s->idle, r))
         return NULL;
     for (size_t i = 0; i < lane->pool->n_lanes; i++) /* its turn may be another lane's */
         if (lane->pool->lanes[i]->queue.n || lane->pool->lanes[i]->n_own)
@@ -178,7 +179,8 @@ grt_worker *grt_schedule_lend(grt_request *r)
 grt_worker *grt_schedule_overtake(grt_request *r)
 {
     grt_worker *w = r->stage == GRT_REQUEST_AT_WORK ? r->worker : NULL;
-    if (!w || w->begun || w->n_requests != 1 || !w->lane->sessions[w->session].lends)
+    if (!w || w->begun || w->n_requests != 1 || !w->lane->sessions[w->session].lends ||
+        !grt_prepared_for(w, r))
         return NULL;
     w->begun = w->lent = true;
     return w;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests are submitted and waited for. */
+#include "src/base/exit_guard.h"
 #include "src/base/forked.h"
 #include "src/base/structs.h"
 #include "src/pool/caller.h"
@@ -112,6 +113,7 @@ static grt_status enqueue_request(grt_request *r, bool wait)
         status = grt_chain_join(r);
     if (status == GRT_OK) {
         pool->open++;
+        grt_exit_guard_promise(1);
         r->lane->stats.submitted++;
         grt_schedule_add(r);
         grt_schedule_dispatch(pool, now_ms);
@@ -182,6 +184,7 @@ static grt_worker *borrow_worker(grt_pool *pool, grt_request *r)
     grt_worker *w = pool->closing ? NULL : grt_schedule_lend(r);
     if (w) {
         pool->open++;
+        grt_exit_guard_promise(1);
         r->lane->stats.submitted++;
     }
     pthread_mutex_unlock(&pool->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/pool/worker.h"
 
+#include "src/base/exit_guard.h"
 #include "src/base/span.h"
 #include "src/exec/state.h"
 #include "src/pool/answer.h"
@@ -104,7 +105,8 @@ static grt_status keep_results(grt_context *context, grt_request *r)
 
 static bool worker_is_cancelled(void *user)
 {
-    return atomic_load_explicit(&((grt_request *)user)->cancelled, memory_order_relaxed);
+    return atomic_load_explicit(&((grt_request *)user)->cancelled, memory_order_relaxed) ||
+           grt_exit_guard_stops();
 }
 
 static bool is_lost(const grt_worker *w)
@@ -188,12 +190,17 @@ static grt_status worker_run(grt_worker *w, double deadline_ms, bool (*cancelled
     return status;
 }
 
+static grt_status fail_ending(void)
+{
+    return grt_fail(GRT_STATUS_CANCELLED, "the process is ending: requests of pools are no longer computed");
+}
+
 static void serve_alone(grt_worker *w, grt_request **slot)
 {
     grt_request *r = *slot;
     const double begin = grt_now_ms();
     double bound = begin;
-    grt_status status = bind_in_span(w, r, &bound);
+    grt_status status = grt_exit_guard_stops() ? fail_ending() : bind_in_span(w, r, &bound);
     if (status == GRT_OK)
         status = worker_run(w, r->queued.deadline_ms, worker_is_cancelled, r);
     const double ran = grt_now_ms();
@@ -248,7 +255,7 @@ static void hold_back(grt_worker *w, grt_request_stage stage)
 
 static bool is_deserted(void *user)
 {
-    return !atomic_load_explicit(&((grt_worker *)user)->live, memory_order_relaxed);
+    return !atomic_load_explicit(&((grt_worker *)user)->live, memory_order_relaxed) || grt_exit_guard_stops();
 }
 
 static grt_status worker_run_batch(grt_worker *w, double *out_bound)
@@ -334,10 +341,13 @@ void grt_worker_serve(grt_worker *w)
 {
     grt_pool *pool = w->lane->pool;
     const double begin = grt_now_ms();
+    grt_exit_guard_enter(); /* requests that are open are served */
     for (size_t i = 0; i < w->n_requests; i++)
         tell_queue(w, w->requests[i], begin);
     w->n_served = 0;
-    if (w->n_requests > 1 || (w->rows && grt_batching_padded(&w->lane->batching, w->rows) != w->rows))
+    if (grt_exit_guard_stops())
+        serve_separately(w);
+    else if (w->n_requests > 1 || (w->rows && grt_batching_padded(&w->lane->batching, w->rows) != w->rows))
         serve_batch(w);
     else
         serve_alone(w, &w->requests[0]);
@@ -347,6 +357,7 @@ void grt_worker_serve(grt_worker *w)
     grt_answer_close(pool, w->n_served); /* those that left are the keeper's */
     grt_schedule_dispatch(pool, end);
     pthread_mutex_unlock(&pool->lock);
+    grt_exit_guard_leave();
 }
 
 static void *serve_requests(void *arg)
@@ -395,6 +406,7 @@ grt_status grt_worker_start(grt_worker *w, grt_lane *lane, size_t index, grt_ses
     w->next_idle = lane->sessions[index].idle;
     lane->sessions[index].idle = w;
     pthread_mutex_unlock(&lane->pool->lock);
+    grt_exit_guard_register();
     w->started = pthread_create(&w->thread, NULL, serve_requests, w) == 0;
     return w->started ? GRT_OK : grt_fail(GRT_STATUS_OUT_OF_MEMORY, "a pool's thread cannot be made");
 }

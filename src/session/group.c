@@ -3,6 +3,7 @@
 #include "src/session/session.h"
 
 #include "src/base/checked.h"
+#include "src/base/exit_guard.h"
 #include "src/base/log.h"
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
@@ -441,6 +442,7 @@ static grt_status run_group(group *g, const char *const *devices, grt_session **
     for (size_t i = 0; i < g->n; i++)
         g->to_move += g->items[i].backend->traits.own_memory ? g->model->plan->weights_bytes : 0;
     grt_status status = judge(g, work_at_all(g));
+    grt_exit_guard_register(); /* in the thread that asked, which may end the process soon */
     for (source *s = g->sources, *next; s; s = next) {
         next = s->next;
         release_source(g, s);

@@ -3,6 +3,7 @@
  * threads. */
 #include "src/session/model.h"
 
+#include "src/base/exit_guard.h"
 #include "src/base/openmp.h"
 #include "src/base/span.h"
 
@@ -31,6 +32,7 @@ grt_status grt_runtime_create(grt_runtime **out_runtime)
         return status;
     }
     grt_team_used();
+    grt_exit_guard_register();
     grt_spans_look();
     *out_runtime = runtime;
     return GRT_OK;

@@ -53,6 +53,14 @@ replaced() { examples/weights "$digits/digits.onnx" "$@" | grep -qE '^2 weights 
 check "weights replaced while the CPU serves" replaced fc.weight,fc.bias cpu 200
 check "weights replaced while a device serves" replaced fc.weight,fc.bias mirror:0 200
 refuse 1 "weights that are none" examples/weights "$digits/digits.onnx" none
+# Weights of 25 MB in a file of their own, of which the library sees the bytes.
+external() { models/generate/grt-models resnet50 --width 8 --size 32 --external -o "$scratch/external.onnx"; }
+check "a model with external weights" external
+check "weights out of memory" sh -c "examples/buffers '$scratch/external.onnx' '$scratch/external.onnx.data' | grep -q 'has 1000 elements'"
+refuse 1 "weights of another name" examples/buffers "$scratch/external.onnx" "$scratch/external.onnx.data" other.data
+moved() { examples/faults "$digits/digits.onnx" "$@" | tee "$scratch/moved" && grep -q 'moved 5 times' "$scratch/moved" && grep -qF "$1 requests: $1 answered, 0 failed" "$scratch/moved"; }
+check "sessions that move between CPU and device" moved 2000 cpu mirror:0
+check "sessions that move between devices" moved 2000 mirror:0 mirror:1 mirror:2
 check "the slowest steps" sh -c "examples/profile '$digits/digits.onnx' cpu 5 | grep -q '^ *[0-9.]* ms  Conv conv1'"
 refuse 2 "state of an input that is none" ./graphc optimize "$scratch/recurrent.onnx" --state h_next=none -o "$scratch/none.grt"
 
@@ -69,7 +77,7 @@ refuse 2 "a custom operator without its library" ./graphrun "$scratch/window.grt
 refuse 2 "its own rule speaks" ./graphrun --custom-ops "$window" "$model" --shape signal=2x2
 refuse 2 "a library that is none" ./graphrun --custom-ops "$model" "$model"
 
-for example in digits threads dynamic_shapes pool service state stop streams trace profile memory latency weights; do
+for example in digits threads dynamic_shapes pool service state stop streams trace profile memory latency weights buffers faults; do
     refuse 2 "$example says how it is used" examples/$example
 done
 refuse 1 "a missing model is an error" examples/threads "$scratch/none.grt"

@@ -408,6 +408,27 @@ refuse 2 "a GRAPHRT_LOG that is none" env GRAPHRT_LOG=loud ./graphrun "$plan"
 completed() { bash -c "source <(./$1 completion bash); COMP_WORDS=($1 $2); COMP_CWORD=$3; _$1_words; echo \"\${COMPREPLY[*]}\""; }
 check "completion of commands" says "^optimize$" completed graphc opt 1
 check "completion of options" says "--contexts --concurrency" completed graphrun "bench --con" 2
+# What --help names and what completion offers, of each command; the word behind none is the tool itself.
+options_of() { grep -oE '(^|[[:space:],(])--[a-z0-9][-a-z0-9]*' | tr -d ' ,(\t' | sort -u; }
+completes_all()
+{
+    local tool command n=0
+    for tool in graphc graphrun; do
+        for command in $(completed "$tool" "" 1 | tr ' ' '\n' | grep '^[a-z]') none; do
+            case $tool-$command in *-help | *-completion | graphc-none) continue ;; esac
+            [ "$command" != none ] || command=
+            ./$tool $command --help >"$scratch/help" || return 1
+            completed "$tool" "$command --" $((${command:+1} + 1)) | tr ' ' '\n' | options_of >"$scratch/offered"
+            sed -n 's/^ \{2,6\}\(-[a-zA-Z], *\)\{0,1\}\(--[a-z0-9][-a-z0-9]*\).*/\2/p' "$scratch/help" | sort -u >"$scratch/told"
+            [ -s "$scratch/told" ] || { echo "$tool $command --help has no options" && return 1; }
+            comm -23 "$scratch/told" "$scratch/offered" | grep . && echo "are not offered: $tool $command" && return 1
+            n=$((n + 1))
+        done
+    done
+    echo "$n commands"
+    [ "$n" -ge 13 ]
+}
+check "completion has every option of --help" completes_all
 refuse 2 "completion for no shell" ./graphc completion
 check "bench --profile" fields bench "./graphrun bench $plan --repeat 10 --profile 3 --json" 0.profile.steps.0.op:string \
     0.profile.steps.0.name:string 0.profile.steps.0.ms:number 0.profile.steps.2.ms:number 0.device_ms:number

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* MOST_ROWS: of a request. OPEN: requests that a thread has at a time. ROUNDS: how often memory is looked at;
  * in those that warm up, pools and allocators reach their size. */
@@ -170,24 +169,38 @@ static void *run_client(void *user)
     return NULL;
 }
 
+/* Without pages of files: those of libraries come as their code is first used, and the system takes them back
+ * as it likes. */
 static long resident_kb(void)
 {
-    long size, resident;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file || fscanf(file, "%ld %ld", &size, &resident) != 2)
-        give_up("/proc/self/statm");
-    fclose(file);
-    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+    char line[256];
+    long kb = 0, sum = 0, n = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "RssAnon: %ld", &kb) == 1 || sscanf(line, "RssShmem: %ld", &kb) == 1) {
+            sum += kb;
+            n++;
+        }
+    if (file)
+        fclose(file);
+    if (n != 2)
+        give_up("/proc/self/status");
+    return sum;
 }
 
-/* What was allocated and not released yet; 0 where the C library does not tell. */
-static long in_use_kb(void)
+/* What was allocated and not released yet, and what the allocator keeps for later; 0 where the C library does
+ * not tell. */
+typedef struct heap {
+    long in_use_kb, kept_kb;
+} heap;
+
+static heap heap_look(void)
 {
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
     const struct mallinfo2 info = mallinfo2();
-    return (long)((info.uordblks + info.hblkhd) / 1024);
+    return (heap){(long)((info.uordblks + info.hblkhd) / 1024), (long)(info.fordblks / 1024)};
 #else
-    return 0;
+    return (heap){0};
 #endif
 }
 
@@ -328,10 +341,12 @@ static bool soak(subject *s, long requests, int n)
         if (grt_pool_drain(s->pool, 0) != GRT_OK)
             give_up("grt_pool_drain");
         collect(s);
-        const long now = resident_kb(), used = in_use_kb();
-        printf("%ld (%ld)%s", now, used, round + 1 < ROUNDS ? ", " : " KB (in use) after each round\n");
+        const long now = resident_kb();
+        const heap h = heap_look();
+        printf("%ld (%ld, %ld)%s", now, h.in_use_kb, h.kept_kb,
+               round + 1 < ROUNDS ? ", " : " KB (in use, kept by the allocator) after each round\n");
         growth_add(&resident, round, now);
-        growth_add(&in_use, round, used);
+        growth_add(&in_use, round, h.in_use_kb);
     }
     for (int i = 0; i < n; i++) {
         read += clients[i].read;
