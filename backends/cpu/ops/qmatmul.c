@@ -41,7 +41,7 @@ static void pack_matrix(const grt_qgemm_b *b, bool trans, const void *data, int6
 }
 
 /* Of a product by weights, which all rows of A meet; -1 while it is not known. */
-static int64_t rows_of(const grt_tensor *a)
+static int64_t qmatmul_rows(const grt_tensor *a)
 {
     int64_t rows = 1;
     for (int32_t i = 0; i < a->rank - 1; i++) {
@@ -66,7 +66,7 @@ static grt_status pack_constant(const grt_kernel_node *node, qmatmul_state *stat
     size_t bytes = 0;
     state->matrices = grt_dims_product(b->dims, 0, b->rank - 2);
     const struct grt_qgemm_kernel *kernel =
-        state->matrices == 1 ? grt_qgemm_kernel_of_rows(rows_of(&node->in[QP_X])) : NULL;
+        state->matrices == 1 ? grt_qgemm_kernel_of_rows(qmatmul_rows(&node->in[QP_X])) : NULL;
     if (!init_b(kernel, b, state->trans_b, &state->b) ||
         !grt_mul_size((size_t)state->b.bytes, (size_t)state->matrices, &bytes) || bytes > SIZE_MAX / 2)
         return grt_fail_memory(SIZE_MAX);
