@@ -167,6 +167,7 @@ backends_SOURCES += backends/cpu/conv_exact.c
 backends_SOURCES += backends/cpu/conv_columns.h backends/cpu/conv_columns.c
 backends_SOURCES += backends/cpu/conv_group.c backends/cpu/conv_group.h
 backends_SOURCES += backends/cpu/conv_depthwise.c backends/cpu/conv_depthwise.h
+backends_SOURCES += backends/cpu/conv_dots.c backends/cpu/conv_dots.h
 backends_SOURCES += backends/cpu/conv_phases.c backends/cpu/conv_phases.h
 backends_SOURCES += backends/cpu/conv_taps.c backends/cpu/conv_taps.h
 backends_SOURCES += backends/cpu/depthwise_kernel.h

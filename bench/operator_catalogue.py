@@ -300,13 +300,22 @@ def convolutions():
             ("Conv 1-D dilated", (1, 64, 4000), (64, 64, 3), {"pads": [4, 4], "dilations": [4]}),
             ("Conv 1-D of a wave", (1, 1, 16000), (512, 1, 10), {"strides": [5]}),
             ("Conv 3-D", (1, 16, 16, 28, 28), (32, 16, 3, 3, 3), {"pads": [1] * 6}),
-            ("Conv to 1 channel", (1, 64, 56, 56), (1, 64, 3, 3), {"pads": [1] * 4})):
+            ("Conv to 1 channel", (1, 64, 56, 56), (1, 64, 3, 3), {"pads": [1] * 4}),
+            ("Conv to 3 channels", (1, 64, 112, 112), (3, 64, 3, 3), {"pads": [1] * 4}),
+            ("Conv to 4 channels", (1, 320, 32, 32), (4, 320, 3, 3), {"pads": [1] * 4}),
+            ("Conv 1-D to a wave", (1, 32, 16000), (1, 32, 7), {"pads": [3, 3]}),
+            ("Conv 1-D of a wave, 7 taps", (1, 1, 16000), (32, 1, 7), {"pads": [3, 3]}),
+            ("Conv 1-D 3/2", (1, 512, 1000), (512, 512, 3), {"strides": [2]}),
+            ("Conv 1-D 11, dilated", (1, 64, 4000), (64, 64, 11), {"pads": [25, 25], "dilations": [5]}),
+            ("Conv 1-D 7, 32 channels", (1, 32, 8000), (32, 32, 7), {"pads": [3, 3]}),
+            ("Conv 1-D 128, 16 groups", (1, 768, 250), (768, 48, 128), {"pads": [64, 64], "group": 16})):
         yield case(name, "Conv", f32(*x), Constant(f32(*w)), Constant(f32(w[0])), **more)
     for name, x, w, more in (
             ("ConvTranspose 2x2/2", (1, 128, 28, 28), (128, 64, 2, 2), {"strides": [2, 2]}),
             ("ConvTranspose 4x4/2", (1, 64, 28, 28), (64, 32, 4, 4), {"strides": [2, 2], "pads": [1] * 4}),
             ("ConvTranspose 3x3/2", (1, 64, 28, 28), (64, 32, 3, 3), {"strides": [2, 2], "pads": [1] * 4, "output_padding": [1, 1]}),
             ("ConvTranspose depthwise 4x4/2", (1, 64, 28, 28), (64, 1, 4, 4), {"strides": [2, 2], "pads": [1] * 4, "group": 64}),
+            ("ConvTranspose 1-D 4/2", (1, 64, 4000), (64, 32, 4), {"strides": [2], "pads": [1, 1]}),
             ("ConvTranspose 1-D 16/8", (1, 256, 100), (256, 128, 16), {"strides": [8], "pads": [4, 4]}),
             ("ConvTranspose 3-D 2x2x2/2", (1, 32, 8, 14, 14), (32, 16, 2, 2, 2), {"strides": [2, 2, 2]})):
         yield case(name, "ConvTranspose", f32(*x), Constant(f32(*w)), Constant(f32(w[1] * more.get("group", 1))), **more)

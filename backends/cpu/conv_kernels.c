@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of 3 x 3 run as Winograd's products where those gain; small groups, depthwise windows and dilated
- * lines that oneDNN would unfold (im2col), and transposed lines, on the others. */
+ * lines that oneDNN would unfold (im2col), transposed lines, and windows to few channels, on the others. */
 #include "backends/cpu/conv_kernels.h"
 
 #include "backends/cpu/conv_depthwise.h"
+#include "backends/cpu/conv_dots.h"
 #include "backends/cpu/conv_group.h"
 #include "backends/cpu/conv_phases.h"
 #include "backends/cpu/conv_taps.h"
@@ -17,6 +18,8 @@ static const cpu_conv_kernel winograd = {cpu_winograd_floats, cpu_winograd_pack,
                                          cpu_winograd_run};
 static const cpu_conv_kernel depthwise = {cpu_depthwise_floats, cpu_depthwise_pack, cpu_depthwise_bytes,
                                           cpu_depthwise_run};
+static const cpu_conv_kernel dots = {cpu_conv_dots_floats, cpu_conv_dots_pack, cpu_conv_dots_bytes,
+                                     cpu_conv_dots_run};
 static const cpu_conv_kernel by_taps = {cpu_conv_taps_floats, cpu_conv_taps_pack, cpu_conv_taps_bytes,
                                         cpu_conv_taps_run};
 static const cpu_conv_kernel by_phases = {cpu_conv_phases_floats, cpu_conv_phases_pack, cpu_conv_phases_bytes,
@@ -51,5 +54,7 @@ const cpu_conv_kernel *cpu_conv_kernel_faster(const grt_kernel_node *node, const
     const bool line_of_planes = guess.w.spatial == 1 && node->in[1].rank == 5 && guess.w.dilation[0] > 1;
     if ((line_of_planes || long_groups) && cpu_conv_taps_fits(&guess))
         return &by_taps;
+    if (cpu_conv_dots_fits(&guess))
+        return &dots;
     return cpu_winograd_fits(&guess) ? &winograd : NULL;
 }

@@ -10,6 +10,7 @@
 #include "src/base/element.h"
 #include "src/base/int64.h"
 
+#include <math.h>
 #include <string.h>
 
 grt_dtype cpu_plain_dtype(grt_dtype dtype)
@@ -57,66 +58,107 @@ static inline int32_t int32_of(float x)
     }
 
 /* To T from every plain type; `how32` and `how64` are the ways from float32 and float64. */
+#define CONVERT_BODY(T, how, how32, how64) \
+    {                                      \
+        switch (from) {                    \
+        case GRT_DTYPE_FLOAT:              \
+            LOOP(float, T, how32)          \
+        case GRT_DTYPE_DOUBLE:             \
+            LOOP(double, T, how64)         \
+        case GRT_DTYPE_INT8:               \
+            LOOP(int8_t, T, how)           \
+        case GRT_DTYPE_INT16:              \
+            LOOP(int16_t, T, how)          \
+        case GRT_DTYPE_INT32:              \
+            LOOP(int32_t, T, how)          \
+        case GRT_DTYPE_INT64:              \
+            LOOP(int64_t, T, how)          \
+        case GRT_DTYPE_UINT16:             \
+            LOOP(uint16_t, T, how)         \
+        case GRT_DTYPE_UINT32:             \
+            LOOP(uint32_t, T, how)         \
+        case GRT_DTYPE_UINT64:             \
+            LOOP(uint64_t, T, how)         \
+        default: /* UINT8, BOOL */         \
+            LOOP(uint8_t, T, how)          \
+        }                                  \
+    }
 #define CONVERT_TO(T, name, how, how32, how64)                                  \
     static void to_##name(grt_dtype from, const void *in, void *out, int64_t n) \
-    {                                                                           \
-        switch (from) {                                                         \
-        case GRT_DTYPE_FLOAT:                                                   \
-            LOOP(float, T, how32)                                               \
-        case GRT_DTYPE_DOUBLE:                                                  \
-            LOOP(double, T, how64)                                              \
-        case GRT_DTYPE_INT8:                                                    \
-            LOOP(int8_t, T, how)                                                \
-        case GRT_DTYPE_INT16:                                                   \
-            LOOP(int16_t, T, how)                                               \
-        case GRT_DTYPE_INT32:                                                   \
-            LOOP(int32_t, T, how)                                               \
-        case GRT_DTYPE_INT64:                                                   \
-            LOOP(int64_t, T, how)                                               \
-        case GRT_DTYPE_UINT16:                                                  \
-            LOOP(uint16_t, T, how)                                              \
-        case GRT_DTYPE_UINT32:                                                  \
-            LOOP(uint32_t, T, how)                                              \
-        case GRT_DTYPE_UINT64:                                                  \
-            LOOP(uint64_t, T, how)                                              \
-        default: /* UINT8, BOOL */                                              \
-            LOOP(uint8_t, T, how)                                               \
-        }                                                                       \
-    }
-CONVERT_TO(float, f32, SAME, SAME, SAME)
-CONVERT_TO(double, f64, SAME, SAME, SAME)
-CONVERT_TO(int8_t, i8, SAME, FROM_FLOAT, FROM_FLOAT)
-CONVERT_TO(int16_t, i16, SAME, FROM_FLOAT, FROM_FLOAT)
-CONVERT_TO(int32_t, i32, SAME, FROM_FLOAT_I32, FROM_FLOAT)
-CONVERT_TO(int64_t, i64, SAME, FROM_FLOAT, FROM_FLOAT)
-CONVERT_TO(uint8_t, u8, SAME, FROM_FLOAT, FROM_FLOAT)
-CONVERT_TO(uint16_t, u16, SAME, FROM_FLOAT, FROM_FLOAT)
-CONVERT_TO(uint32_t, u32, SAME, FROM_FLOAT, FROM_FLOAT)
-CONVERT_TO(uint64_t, u64, SAME, FROM_FLOAT_U64, FROM_FLOAT_U64)
-CONVERT_TO(uint8_t, bool, TRUTH, TRUTH, TRUTH)
+        CONVERT_BODY(T, how, how32, how64)
 
-/* ---- float32 to integers, as long as an int32 holds all of a block: the same bits, by vector code ---- */
+/* The types that models compute in and index with have a copy for each instruction set. */
+CPU_BODY to_f32_body(grt_dtype from, const void *in, void *out, int64_t n) CONVERT_BODY(float, SAME, SAME,
+                                                                                        SAME)
+    CPU_DISPATCH(to_f32, (grt_dtype from, const void *in, void *out, int64_t n), (from, in, out, n)) CPU_BODY
+    to_i32_body(grt_dtype from, const void *in, void *out, int64_t n)
+        CONVERT_BODY(int32_t, SAME, FROM_FLOAT_I32, FROM_FLOAT)
+            CPU_DISPATCH(to_i32, (grt_dtype from, const void *in, void *out, int64_t n),
+                         (from, in, out, n)) CPU_BODY
+    to_i64_body(grt_dtype from, const void *in, void *out, int64_t n)
+        CONVERT_BODY(int64_t, SAME, FROM_FLOAT, FROM_FLOAT)
+            CPU_DISPATCH(to_i64, (grt_dtype from, const void *in, void *out, int64_t n), (from, in, out, n))
+                CONVERT_TO(double, f64, SAME, SAME, SAME) CONVERT_TO(int8_t, i8, SAME, FROM_FLOAT, FROM_FLOAT)
+                    CONVERT_TO(int16_t, i16, SAME, FROM_FLOAT, FROM_FLOAT)
+                        CONVERT_TO(uint8_t, u8, SAME, FROM_FLOAT, FROM_FLOAT)
+                            CONVERT_TO(uint16_t, u16, SAME, FROM_FLOAT, FROM_FLOAT)
+                                CONVERT_TO(uint32_t, u32, SAME, FROM_FLOAT, FROM_FLOAT)
+                                    CONVERT_TO(uint64_t, u64, SAME, FROM_FLOAT_U64, FROM_FLOAT_U64)
+                                        CONVERT_TO(uint8_t, bool, TRUTH, TRUTH, TRUTH)
 
-CPU_BODY fits_body(const float *x, int64_t n, int32_t *out_wild)
+    /* ---- as long as an int32 holds all of a block: the same bits, by vector code ---- */
+
+    CPU_BODY fits_body(const float *x, int64_t n, int32_t *out_wild)
 {
     int32_t wild = 0;
 #pragma omp simd reduction(| : wild)
     for (int64_t i = 0; i < n; i++)
-        wild |= !(x[i] >= -0x1p31f) | !(x[i] < 0x1p31f);
+        wild |= !(fabsf(x[i]) < 0x1p31f);
     *out_wild = wild;
 }
 CPU_DISPATCH(fits, (const float *x, int64_t n, int32_t *out_wild), (x, n, out_wild))
 
-#define SMALL_TO(bits, expr)                                                               \
-    CPU_BODY small_##bits##_body(const float *x, uint##bits##_t *o, int64_t n)             \
-    {                                                                                      \
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) o[i] = (uint##bits##_t)(expr); \
-    }                                                                                      \
+/* float32 that fits to narrow integers. */
+#define SMALL_TO(bits)                                                                            \
+    CPU_BODY small_##bits##_body(const float *x, uint##bits##_t *o, int64_t n)                    \
+    {                                                                                             \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) o[i] = (uint##bits##_t)(int32_t)x[i]; \
+    }                                                                                             \
     CPU_DISPATCH(small_##bits, (const float *x, uint##bits##_t *o, int64_t n), (x, o, n))
-SMALL_TO(8, (int32_t)x[i])
-SMALL_TO(16, (int32_t)x[i])
-SMALL_TO(32, (int32_t)x[i])
-SMALL_TO(64, (int64_t)(int32_t)x[i])
+SMALL_TO(8)
+SMALL_TO(16)
+
+/* To integers as wide, in one pass. *out_wild: some did not fit. */
+#define SMALL_TO_WIDE(bits)                                                                       \
+    CPU_BODY small_##bits##_body(const float *x, uint##bits##_t *o, int64_t n, int32_t *out_wild) \
+    {                                                                                             \
+        int32_t wild = 0;                                                                         \
+        _Pragma("omp simd reduction(| : wild)") for (int64_t i = 0; i < n; i++)                   \
+        {                                                                                         \
+            const bool fits = fabsf(x[i]) < 0x1p31f;                                              \
+            wild |= !fits;                                                                        \
+            o[i] = (uint##bits##_t)(int32_t)(fits ? x[i] : 0.0f);                                 \
+        }                                                                                         \
+        *out_wild = wild;                                                                         \
+    }                                                                                             \
+    CPU_DISPATCH(small_##bits, (const float *x, uint##bits##_t *o, int64_t n, int32_t *out_wild), \
+                 (x, o, n, out_wild))
+SMALL_TO_WIDE(32)
+SMALL_TO_WIDE(64)
+
+/* int64 to float32, for which AVX2 has no instruction. */
+CPU_BODY small_long_body(const int64_t *x, float *o, int64_t n, int32_t *out_wild)
+{
+    uint64_t high = 0;
+#pragma omp simd reduction(| : high)
+    for (int64_t i = 0; i < n; i++)
+        high |= (uint64_t)x[i] + 0x80000000u;
+    *out_wild = high >> 32 != 0;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        o[i] = (float)(int32_t)x[i];
+}
+CPU_DISPATCH(small_long, (const int64_t *x, float *o, int64_t n, int32_t *out_wild), (x, o, n, out_wild))
 
 CPU_BODY truths_body(const float *x, uint8_t *o, int64_t n)
 {
@@ -127,9 +169,13 @@ CPU_BODY truths_body(const float *x, uint8_t *o, int64_t n)
 CPU_DISPATCH(truths, (const float *x, uint8_t *o, int64_t n), (x, o, n))
 
 /* False: not of this kind. */
-static bool convert_small(grt_dtype from, const float *x, grt_dtype to, void *out, int64_t n)
+static bool convert_small(grt_dtype from, const void *x, grt_dtype to, void *out, int64_t n)
 {
-    int32_t wild;
+    int32_t wild = 0;
+    if (from == GRT_DTYPE_INT64 && to == GRT_DTYPE_FLOAT) {
+        small_long(x, out, n, &wild);
+        return !wild;
+    }
     if (from != GRT_DTYPE_FLOAT)
         return false;
     if (to == GRT_DTYPE_BOOL) {
@@ -138,23 +184,17 @@ static bool convert_small(grt_dtype from, const float *x, grt_dtype to, void *ou
     }
     if (!grt_dtype_in(to, GRT_SET_INTS))
         return false;
-    fits(x, n, &wild);
-    if (wild)
-        return false;
-    switch (grt_dtype_size(to)) {
-    case 1:
-        small_8(x, out, n);
-        break;
-    case 2:
-        small_16(x, out, n);
-        break;
-    case 4:
-        small_32(x, out, n);
-        break;
-    default:
-        small_64(x, out, n);
+    const size_t size = grt_dtype_size(to);
+    if (size == 4) {
+        small_32(x, out, n, &wild);
+    } else if (size == 8) {
+        small_64(x, out, n, &wild);
+    } else {
+        fits(x, n, &wild);
+        if (!wild)
+            size == 1 ? small_8(x, out, n) : small_16(x, out, n);
     }
-    return true;
+    return !wild;
 }
 
 void cpu_convert_plain(grt_dtype from, const void *in, grt_dtype to, void *out, int64_t n)

@@ -235,28 +235,39 @@ static void move_run_rows(const cpu_move *m, void *dst, const void *src, int64_t
     }
 }
 
-/* The last two axes are transposed tile by tile: rows x cols, of which a work item takes a strip of rows. */
-enum { STRIP = 64, NARROW_STRIP = 2048, NARROW = 4 };
+/* The last two axes are transposed tile by tile: rows x cols, of which a work item takes a strip of rows.
+ * Tiles are as wide as a line of the destination's cache, which is written once, and as long as a strip,
+ * along which the source is read in order. */
+enum { STRIP = 512, LEAST_STRIP = 64, NARROW_STRIP = 2048, NARROW = 4, LINE = 64, LEAST_COLS = 8 };
 
-static int64_t strip_rows(const cpu_move *m)
+/* items: strips of one row that there are. Shorter strips where threads would have none. */
+static int64_t strip_rows(const cpu_move *m, int64_t items, int32_t threads)
 {
-    return m->dims[m->rank - 1] < NARROW ? NARROW_STRIP : STRIP;
+    int64_t strip = STRIP;
+    if (m->dims[m->rank - 1] < NARROW)
+        return NARROW_STRIP;
+    while (threads > 1 && strip > LEAST_STRIP && items / strip < 2 * threads)
+        strip /= 2;
+    return strip;
 }
 
-static void run_flips(const cpu_move *m, void *dst, const void *src, int64_t strips, int64_t begin,
+static void run_flips(const cpu_move *m, void *dst, const void *src, int64_t strip, int64_t begin,
                       int64_t end)
 {
     int32_t outer = m->rank - 2;
     int64_t rows = m->dims[outer], cols = m->dims[outer + 1], to = m->to[outer], from = m->from[outer + 1];
-    const int64_t strip = strip_rows(m);
+    const int64_t strips = (rows + strip - 1) / strip, line = LINE / (int64_t)m->size,
+                  width = cols < NARROW       ? cols
+                          : line > LEAST_COLS ? line
+                                              : LEAST_COLS;
     for (int64_t i = begin; i < end; i++) {
         walk w;
         walk_start(m, outer, i / strips, &w);
         int64_t row = i % strips * strip, n = rows - row < strip ? rows - row : strip;
-        for (int64_t col = 0; col < cols; col += STRIP) {
+        for (int64_t col = 0; col < cols; col += width) {
             void *d = cpu_at(dst, w.to + row * to + col, m->size);
             const void *s = cpu_at_const(src, w.from + row + col * from, m->size);
-            int64_t n_cols = cols - col < STRIP ? cols - col : STRIP;
+            int64_t n_cols = cols - col < width ? cols - col : width;
             if (cols < NARROW)
                 interleave(d, s, from, n, n_cols);
             else
@@ -307,11 +318,12 @@ void cpu_move_run(cpu_move *m, void *dst, const void *src, int32_t threads)
     if (!flip)
         prefer_long_rows(m);
     int32_t outer = m->rank - (flip ? 2 : 1);
-    const int64_t strip = flip ? strip_rows(m) : 1;
-    int64_t strips = flip ? (m->dims[outer] + strip - 1) / strip : 1;
-    int64_t items = strips, each = m->dims[m->rank - 1] * strip;
+    int64_t items = 1;
     for (int32_t i = 0; i < outer; i++)
         items *= m->dims[i];
+    const int64_t strip = flip ? strip_rows(m, items * m->dims[outer], threads) : 1,
+                  each = m->dims[m->rank - 1] * strip;
+    items *= flip ? (m->dims[outer] + strip - 1) / strip : 1;
     if (items == 1 && !flip && m->to[0] == 1 && m->from[0] == 1) {
         cpu_copy(dst, src, (size_t)m->dims[0] * m->size, threads);
         return;
@@ -324,7 +336,7 @@ void cpu_move_run(cpu_move *m, void *dst, const void *src, int32_t threads)
     parts = parts > 4 * threads ? 4 * threads : parts > items ? items : parts;
     if (parts < 2 || threads < 2) {
         if (flip)
-            run_flips(m, dst, src, strips, 0, items);
+            run_flips(m, dst, src, strip, 0, items);
         else
             move_run_rows(m, dst, src, 0, items);
         return;
@@ -334,7 +346,7 @@ void cpu_move_run(cpu_move *m, void *dst, const void *src, int32_t threads)
     for (int64_t p = 0; p < parts; p++) {
         int64_t begin = items * p / parts, end = items * (p + 1) / parts;
         if (flip)
-            run_flips(m, dst, src, strips, begin, end);
+            run_flips(m, dst, src, strip, begin, end);
         else
             move_run_rows(m, dst, src, begin, end);
     }

@@ -19,6 +19,7 @@
 enum {
     TILE_FLOATS = 4096, /* of a tile's input lines, about */
     SHORT_LINE = 64,    /* floats; lines that are shorter are folded many at a time, from a padded copy */
+    LEAST_LINE = 24,    /* outputs; shorter lines are folded together along windows, too */
     ALIGNED = 16,
 };
 
@@ -160,10 +161,29 @@ INLINE void fold_taps(const float *from, int64_t step, int64_t taps, int64_t n, 
     }
 }
 
+/* The same for two or three taps of every second window. */
+INLINE void fold_every_second(const float *from, int64_t step, int64_t taps, int64_t n, bool max,
+                              float *restrict to)
+{
+    const float *a = from, *b = a + step, *c = b + step;
+    if (taps == 2)
+        FOLD(larger(begun(a[2 * i]), b[2 * i]), a[2 * i] + b[2 * i]);
+    else
+        FOLD(larger(larger(begun(a[2 * i]), b[2 * i]), c[2 * i]), a[2 * i] + b[2 * i] + c[2 * i]);
+}
+
 INLINE void fill(float *to, int64_t n, float value)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = value;
+}
+
+/* Lines are short: what a call costs is more than the loop. */
+INLINE void copy_floats(float *restrict to, const float *from, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i];
 }
 
 /* Where a tile lies. */
@@ -205,6 +225,35 @@ INLINE void fold_line(const cpu_pool *p, const lines *l, const tile *t, int64_t 
     }
 }
 
+/* Columns of a tile of short lines of images, folded where they lie: many lines at a time if nothing is
+ * padded. */
+INLINE void fold_image_columns(const cpu_pool *p, const lines *l, const tile *t, float *to)
+{
+    const int64_t width = t->width * l->inner, line = l->in_cols * l->inner,
+                  begin = t->row * l->row_stride - l->row_begin;
+    const bool whole = t->shift == 0 && t->width == l->in_cols && begin >= 0 &&
+                       begin + read_by(t->rows, l->row_stride, l->row_reach) <= l->in_rows;
+    if (whole && l->row_stride == 1) {
+        fold_taps(t->x + begin * line, l->row_step * line, l->row_taps, t->rows * width, p->max, true, to);
+        return;
+    }
+    const float none = p->max ? -INFINITY : 0.0f;
+    const int64_t floats = t->high > t->low ? (t->high - t->low) * l->inner : 0,
+                  left = floats ? (t->low - t->shift) * l->inner : 0;
+    const float *x = t->x + t->low * l->inner;
+    for (int64_t r = 0; r < t->rows; r++, to += width) {
+        int64_t from = 0, end = l->row_taps, row = begin + r * l->row_stride;
+        if (row < 0 || row + l->row_reach > l->in_rows)
+            cpu_window_taps(&p->w, p->w.spatial - 2, t->row + r, &from, &end, &row);
+        const int64_t n = end > from ? floats : 0;
+        fill(to, n ? left : 0, none);
+        if (n)
+            fold_taps(x + (row + from * l->row_step) * line, l->row_step * line, end - from, n, p->max, true,
+                      to + left);
+        fill(to + (n ? left + n : 0), width - (n ? left + n : 0), none);
+    }
+}
+
 /* Columns of the tile's lines, each folded along its window, `width` floats apart. */
 INLINE void fold_columns(const cpu_pool *p, const lines *l, const tile *t, float *copy, float *to)
 {
@@ -216,6 +265,10 @@ INLINE void fold_columns(const cpu_pool *p, const lines *l, const tile *t, float
                 cpu_window_taps(&p->w, p->w.spatial - 2, t->row + r, &from, &end, &first);
             fold_line(p, l, t, first + from * l->row_step, end - from, to + r * width);
         }
+        return;
+    }
+    if (p->w.spatial == 2) {
+        fold_image_columns(p, l, t, to);
         return;
     }
     const int64_t begin = t->row * l->row_stride - l->row_begin,
@@ -244,10 +297,15 @@ INLINE void fold_windows(const cpu_pool *p, const lines *l, const tile *t, const
                           l->inner, p->max, true, t->y + r * line + i * l->inner);
         return;
     }
-    if (!p->tiles.copied && l->stride == 1) {
+    if ((!p->tiles.copied || t->cols >= LEAST_LINE) && l->stride == 1) {
         for (int64_t r = 0; r < t->rows; r++)
             fold_taps(columns + r * width, l->step * l->inner, l->taps, t->cols * l->inner, p->max, true,
                       t->y + r * line);
+        return;
+    }
+    if (l->inner == 1 && l->stride == 2 && (l->taps == 2 || l->taps == 3)) {
+        for (int64_t r = 0; r < t->rows; r++)
+            fold_every_second(columns + r * width, l->step, l->taps, t->cols, p->max, t->y + r * line);
         return;
     }
     const int64_t used = read_by(t->cols, l->stride, 1) * l->inner;
@@ -256,7 +314,7 @@ INLINE void fold_windows(const cpu_pool *p, const lines *l, const tile *t, const
         const float *from = whole + r * width;
         float *to = t->y + r * line;
         if (l->stride == 1)
-            memcpy(to, from, (size_t)used * sizeof *to);
+            copy_floats(to, from, used);
         else if (l->stride == 2)
 #pragma omp simd
             for (int64_t i = 0; i < t->cols; i++)
@@ -293,8 +351,9 @@ INLINE void inside_of(int64_t first, int64_t n, int64_t stride, int64_t begin, i
 }
 
 /* Sums become averages: all columns whose windows lie inside divide by the same number. Divisions are made
- * once a tile for the first columns at either edge, and for the lines inside. */
-INLINE void divide_sums(const cpu_pool *p, const lines *l, const tile *t)
+ * once a tile for the first columns at either edge, and for the lines inside, whose factors are in `line`
+ * where lines are short. */
+INLINE void divide_sums(const cpu_pool *p, const lines *l, const tile *t, float *restrict line)
 {
     enum { EDGE = 8 };
     const int32_t last = p->w.spatial - 1;
@@ -311,8 +370,22 @@ INLINE void divide_sums(const cpu_pool *p, const lines *l, const tile *t)
     for (int64_t i = 0; i < t->cols - high && i < EDGE; i++)
         right[i] = share_of(p, last, t->col + high + i);
     const double inside = 1.0 / (double)l->taps, row_inside = 1.0 / (double)l->row_taps;
+    const int64_t floats = t->cols * l->inner;
+    const bool alike = p->tiles.copied && l->inner == 1 && row_high - row_low > 1;
+    for (int64_t i = 0; alike && i < t->cols; i++)
+        line[i] = (float)(outer * row_inside *
+                          (i >= low && i < high ? inside
+                           : i < low            ? (i < EDGE ? left[i] : share_of(p, last, t->col + i))
+                           : i - high < EDGE    ? right[i - high]
+                                                : share_of(p, last, t->col + i)));
     for (int64_t r = 0; r < t->rows; r++) {
         float *y = t->y + r * l->cols * l->inner;
+        if (alike && last > 0 && r >= row_low && r < row_high) {
+#pragma omp simd
+            for (int64_t i = 0; i < floats; i++)
+                y[i] *= line[i];
+            continue;
+        }
         const double row = last == 0                      ? outer
                            : r >= row_low && r < row_high ? outer * row_inside
                                                           : outer * share_of(p, last - 1, t->row + r);
@@ -346,7 +419,7 @@ CPU_BODY pool_tile_body(const cpu_pool *p, const float *x, float *y, int64_t ite
     fold_columns(p, &l, &t, copy, columns);
     fold_windows(p, &l, &t, columns, whole);
     if (!p->max)
-        divide_sums(p, &l, &t);
+        divide_sums(p, &l, &t, whole);
 }
 CPU_DISPATCH(pool_tile, (const cpu_pool *p, const float *x, float *y, int64_t item, float *memory),
              (p, x, y, item, memory))

@@ -61,6 +61,13 @@ const grt_qgemm_kernel *grt_qgemm_kernel_of_few(void)
     return kernel->few ? kernel->few : kernel;
 }
 
+/* Whole blocks of the other kernel's are as fast. */
+const grt_qgemm_kernel *grt_qgemm_kernel_of_rows(int64_t rows)
+{
+    const grt_qgemm_kernel *kernel = grt_qgemm_kernels()[0];
+    return kernel->few && rows > 0 && rows < 2 * kernel->mr && rows % kernel->mr ? kernel->few : NULL;
+}
+
 static void leave(const grt_qgemm_kernel *kernel)
 {
     if (kernel->leave)
@@ -121,24 +128,6 @@ static void pack_crossed(const grt_qgemm_b *b, const uint8_t *from, int64_t step
         }
 }
 
-static bool has_least(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, int64_t step_n)
-{
-    const uint8_t least = b->is_signed ? 0x80 : 0;
-    for (int64_t x = 0; x < b->k; x++)
-        for (int64_t j = 0; j < b->n; j++)
-            if (from[x * step_k + j * step_n] == least)
-                return true;
-    return false;
-}
-
-static void put_planes_head(bool both, const int32_t *sums, void *to)
-{
-    grt_qgemm_planes_head head = {.both = both};
-    for (int j = 0; j < NR && !both; j++)
-        head.sums[j] = 128 * sums[j];
-    memcpy(to, &head, sizeof head);
-}
-
 /* A group of a panel: `cols` columns of `rows` elements, added to sums. */
 static inline __attribute__((always_inline)) void pack_group(const uint8_t *from, int64_t step_k,
                                                              int64_t step_n, const int group, int64_t rows,
@@ -177,7 +166,6 @@ void grt_qgemm_pack(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, i
 {
     const grt_qgemm_kernel *kernel = b->kernel;
     const int64_t panel_bytes = panel_bytes_of(kernel, b->k);
-    const bool both = kernel->planes && has_least(b, from, step_k, step_n);
     int32_t *sums = packed;
     char *to = (char *)packed + sums_bytes(b->n);
     memset(packed, 0, (size_t)b->bytes);
@@ -189,11 +177,9 @@ void grt_qgemm_pack(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, i
         else if (grt_qgemm_panel_group(kernel) == 2)
             qgemm_pack_panel(b, at, step_k, step_n, 2, cols, sums, to);
         else if (step_n == 1)
-            qgemm_pack_panel(b, at, step_k, 1, 4, cols, sums, to + grt_qgemm_panel_head(kernel));
+            qgemm_pack_panel(b, at, step_k, 1, 4, cols, sums, to);
         else
-            qgemm_pack_panel(b, at, step_k, step_n, 4, cols, sums, to + grt_qgemm_panel_head(kernel));
-        if (kernel->planes)
-            put_planes_head(both, sums, to);
+            qgemm_pack_panel(b, at, step_k, step_n, 4, cols, sums, to);
     }
 }
 
@@ -355,8 +341,7 @@ static strip widen_strip(const grt_qgemm *g, const tiling *t, const uint8_t *byt
         t->kernel->widen(bytes, ld, rows, g->b->k, flip, wide, t->wide_lda);
     else
         for (int64_t i = 0; i < rows; i++)
-            t->kernel->split(bytes + i * ld, g->b->k, qgemm_panels_of(g->b, g->packed),
-                             (uint8_t *)wide + i * t->wide_lda);
+            t->kernel->split(bytes + i * ld, g->b->k, (uint8_t *)wide + i * t->wide_lda);
     return (strip){.a = wide, .lda = t->wide_lda, .sums = (int32_t *)(void *)(own + t->sums_at)};
 }
 
@@ -569,12 +554,12 @@ int64_t grt_qgemm_row_bytes(int64_t k)
            groups_of(kernel, k) * grt_qgemm_panel_group(kernel) * (kernel->wide ? 2 : 1);
 }
 
-void grt_qgemm_put_row(const grt_qgemm_b *b, const void *packed, const uint8_t *from, void *row)
+void grt_qgemm_put_row(const grt_qgemm_b *b, const uint8_t *from, void *row)
 {
     const grt_qgemm_kernel *kernel = grt_qgemm_kernel_of_few();
     const int64_t used = kernel->wide ? grt_qgemm_row_head(kernel) + 2 * b->k : b->k;
     if (kernel->planes) {
-        kernel->split(from, b->k, qgemm_panels_of(b, packed), row);
+        kernel->split(from, b->k, row);
         return;
     }
     if (kernel->wide)

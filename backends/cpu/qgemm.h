@@ -83,10 +83,12 @@ void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads);
 
 /* Of B packed for few rows, as are those of recurrent networks. */
 const struct grt_qgemm_kernel *grt_qgemm_kernel_of_few(void);
+/* The same for products of `rows` rows, at least one, if it is faster for them than any other; else NULL. */
+const struct grt_qgemm_kernel *grt_qgemm_kernel_of_rows(int64_t rows);
 /* Bytes of a row of A as that kernel reads it. */
 int64_t grt_qgemm_row_bytes(int64_t k);
 /* k bytes of 0 to 255 as such a row, which is multiplied by that B. */
-void grt_qgemm_put_row(const grt_qgemm_b *b, const void *packed, const uint8_t *from, void *row);
+void grt_qgemm_put_row(const grt_qgemm_b *b, const uint8_t *from, void *row);
 /* Sums of such rows, one behind the other, and columns [col, col + n) of B as it is packed: signed bytes, 128
  * less if B is unsigned. col is a multiple of GRT_QGEMM_WIDTH; sums has, for each block of that many columns
  * and each row, that many, those behind the last column unspecified. */

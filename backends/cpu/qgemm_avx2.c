@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Micro-kernels of 8-bit products for AVX2: blocks of 4 x 16 of crossed int16 pairs, whose products and sums
- * are exact modulo 2^32, and of few rows by two planes of bytes, as vpmaddubsw saturates. */
+ * are exact modulo 2^32, and of few rows by two planes of half bytes, as vpmaddubsw saturates. */
 #include "backends/cpu/isa.h"
 #include "backends/cpu/qgemm_kernel.h"
 
@@ -76,93 +76,98 @@ static void cross_rows(const uint8_t *from, int64_t ld, int64_t rows, int64_t k,
         cross_row(from + i * ld, k, flips, end, (int16_t *)(void *)((char *)to + i * ldt));
 }
 
-static void split_row(const uint8_t *from, int64_t k, const void *panel, uint8_t *to)
+static void split_row(const uint8_t *from, int64_t k, uint8_t *to)
 {
     const int64_t groups = (k + 3) / 4;
-    uint8_t *first = to, *second = to + 4 * groups;
-    memset(to, 0, (size_t)(8 * groups));
-    if (((const grt_qgemm_planes_head *)panel)->both)
-        for (int64_t i = 0; i < k; i++) {
-            first[i] = from[i] < 127 ? from[i] : 127;
-            second[i] = (uint8_t)(from[i] - first[i]);
-        }
-    else
-        for (int64_t i = 0; i < k; i++) {
-            first[i] = (uint8_t)(from[i] < 128 ? 128 - from[i] : from[i] - 128);
-            second[i] = from[i] ^ 0x80;
-        }
+    uint8_t *low = to, *high = to + 4 * groups;
+    for (int64_t i = 0; i < k; i++) {
+        low[i] = from[i] & 15;
+        high[i] = from[i] >> 4;
+    }
+    for (int64_t i = k; i < 4 * groups; i++)
+        low[i] = high[i] = 0;
 }
 
 enum {
     A_FEW = 4, /* bytes of a group of a plane */
-    FEW_ROWS = 6
+    FEW_ROWS = 6,
+    FEW_TOGETHER = 2, /* rows whose sums have registers */
+    FEW_GROUPS = 8    /* 8 * 2 * 15 * 128 fits 16 bits */
 };
 
-/* Adds pairs of pairs of products; A's bytes have no sign. */
+/* Sums of planes, in 16 bits. */
+typedef struct few_sums {
+    __m256i low[FEW_TOGETHER][VECTORS], high[FEW_TOGETHER][VECTORS];
+} few_sums;
+
+/* Left to itself, the compiler adds up a tree of more products than registers. */
 static inline __attribute__((always_inline)) __m256i add_byte_pairs(__m256i sum, __m256i a, __m256i b)
 {
-    return ADD(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)));
+    __m256i products;
+    __asm__("vpmaddubsw %3, %2, %1\n\t"
+            "vpaddw %1, %0, %0"
+            : "+x"(sum), "=&x"(products)
+            : "x"(a), "x"(b));
+    return sum;
 }
 
-/* A group of both planes of A. `rows` and `both` are constants where this is inlined. */
-static inline __attribute__((always_inline)) void add_group_of_planes(const int rows, const bool both,
-                                                                      const char *a, int64_t lda,
-                                                                      int64_t plane, const char *b,
-                                                                      __m256i sum[FEW_ROWS][VECTORS])
+/* Adds `groups` groups, at most FEW_GROUPS, to sum. rows, groups and ahead (B comes from afar) are constants
+ * where this is inlined. */
+static inline __attribute__((always_inline)) void add_few_groups(const int rows, const int groups,
+                                                                 const bool ahead, const char *a, int64_t lda,
+                                                                 int64_t plane, const char *b,
+                                                                 __m256i sum[FEW_TOGETHER][VECTORS])
 {
-    const __m256i of_b[VECTORS] = {LOAD(b), LOAD(b + sizeof(__m256i))};
-#pragma GCC unroll 6
-    for (int i = 0; i < rows; i++) {
-        const __m256i first = spread_word(a + i * lda), second = spread_word(a + i * lda + plane);
+    enum { AHEAD = 2048 };
+    few_sums s;
+#pragma GCC unroll 8
+    for (int g = 0; g < groups; g++, a += A_FEW, b += GRT_QGEMM_GROUP_BYTES) {
+        const __m256i of_b[VECTORS] = {LOAD(b), LOAD(b + sizeof(__m256i))};
+        if (ahead)
+            _mm_prefetch(b + AHEAD, _MM_HINT_T0);
 #pragma GCC unroll 2
-        for (int p = 0; p < VECTORS; p++) {
-            if (both)
-                sum[i][p] = add_byte_pairs(add_byte_pairs(sum[i][p], first, of_b[p]), second, of_b[p]);
-            else
-                sum[i][p] = add_byte_pairs(sum[i][p], first, _mm256_sign_epi8(of_b[p], second));
+        for (int i = 0; i < rows; i++) {
+            const __m256i low = spread_word(a + i * lda), high = spread_word(a + i * lda + plane);
+#pragma GCC unroll 2
+            for (int p = 0; p < VECTORS; p++) {
+                s.low[i][p] =
+                    g ? add_byte_pairs(s.low[i][p], low, of_b[p]) : _mm256_maddubs_epi16(low, of_b[p]);
+                s.high[i][p] =
+                    g ? add_byte_pairs(s.high[i][p], high, of_b[p]) : _mm256_maddubs_epi16(high, of_b[p]);
+            }
         }
     }
+#pragma GCC unroll 2
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int p = 0; p < VECTORS; p++) {
+            sum[i][p] = ADD(sum[i][p], _mm256_madd_epi16(s.low[i][p], _mm256_set1_epi16(1)));
+            sum[i][p] = ADD(sum[i][p], _mm256_madd_epi16(s.high[i][p], _mm256_set1_epi16(16)));
+        }
 }
 
-static inline __attribute__((always_inline)) void multiply_few(const int rows, const bool both,
+static inline __attribute__((always_inline)) void multiply_few(const int rows, const bool ahead,
                                                                int64_t groups, const char *a, int64_t lda,
                                                                const char *b, int32_t *sums)
 {
-    enum { UNROLLED = 4, AHEAD = 2048 };
-    const int at_once = rows < 3 ? UNROLLED : 1;
-    __m256i sum[FEW_ROWS][VECTORS];
+    __m256i sum[FEW_TOGETHER][VECTORS];
     const int64_t plane = 4 * groups;
-#pragma GCC unroll 6
+#pragma GCC unroll 2
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int p = 0; p < VECTORS; p++)
-            sum[i][p] = LOAD(b + p * (int)sizeof(__m256i));
-    b += sizeof(grt_qgemm_planes_head);
+            sum[i][p] = ZERO();
     int64_t x = 0;
-    for (; x + at_once <= groups; x += at_once, a += at_once * A_FEW, b += at_once * GRT_QGEMM_GROUP_BYTES)
-#pragma GCC unroll 4
-        for (int g = 0; g < at_once; g++) {
-            if (rows < 3) /* they wait for B */
-                _mm_prefetch(b + g * GRT_QGEMM_GROUP_BYTES + AHEAD, _MM_HINT_T0);
-            add_group_of_planes(rows, both, a + g * A_FEW, lda, plane, b + g * GRT_QGEMM_GROUP_BYTES, sum);
-        }
-    for (; at_once > 1 && x < groups; x++, a += A_FEW, b += GRT_QGEMM_GROUP_BYTES)
-        add_group_of_planes(rows, both, a, lda, plane, b, sum);
-#pragma GCC unroll 6
+    for (; x + FEW_GROUPS <= groups; x += FEW_GROUPS)
+        add_few_groups(rows, FEW_GROUPS, ahead, a + x * A_FEW, lda, plane, b + x * GRT_QGEMM_GROUP_BYTES,
+                       sum);
+    for (; x < groups; x++)
+        add_few_groups(rows, 1, ahead, a + x * A_FEW, lda, plane, b + x * GRT_QGEMM_GROUP_BYTES, sum);
+#pragma GCC unroll 2
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int p = 0; p < VECTORS; p++)
             STORE(sums + i * WIDTH + p * 8, sum[i][p]);
-}
-
-/* `rows` is a constant where this is inlined. */
-static inline __attribute__((always_inline)) void
-multiply_planes(const int rows, int64_t groups, const char *a, int64_t lda, const char *b, int32_t *sums)
-{
-    if (((const grt_qgemm_planes_head *)(const void *)b)->both)
-        multiply_few(rows, true, groups, a, lda, b, sums);
-    else
-        multiply_few(rows, false, groups, a, lda, b, sums);
 }
 
 static void multiply_few_rows(int rows, int panels, int64_t groups, const void *a, int64_t lda, const void *b,
@@ -171,25 +176,16 @@ static void multiply_few_rows(int rows, int panels, int64_t groups, const void *
     (void)onto;
     (void)panels;
     (void)panel_stride;
-    switch (rows) {
-    case 1:
-        multiply_planes(1, groups, a, lda, b, sums);
-        break;
-    case 2:
-        multiply_planes(2, groups, a, lda, b, sums);
-        break;
-    case 3:
-        multiply_planes(3, groups, a, lda, b, sums);
-        break;
-    case 4:
-        multiply_planes(4, groups, a, lda, b, sums);
-        break;
-    case 5:
-        multiply_planes(5, groups, a, lda, b, sums);
-        break;
-    default:
-        multiply_planes(FEW_ROWS, groups, a, lda, b, sums);
+    if (rows == 1) {
+        multiply_few(1, true, groups, a, lda, b, sums);
+        return;
     }
+    multiply_few(2, true, groups, a, lda, b, sums);
+    int i = 2; /* the panel is near now */
+    for (; i + 2 <= rows; i += 2)
+        multiply_few(2, false, groups, (const char *)a + i * lda, lda, b, sums + i * WIDTH);
+    if (i < rows)
+        multiply_few(1, false, groups, (const char *)a + i * lda, lda, b, sums + i * WIDTH);
 }
 
 const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void)

@@ -12,10 +12,9 @@
  * what it loses, and has elements 1, 3, 2 and 4.
  *
  * Planes: an instruction multiplies bytes, A's without a sign by B's with one, and saturates sums of two
- * products, so that two planes of A's bytes make a row. They are numbers less 128, first without their signs
- * and then with them, which B's bytes take over: 2 * 128 * 127 fits 16 bits. Where a byte of B is -128, which
- * has no opposite, they are numbers up to 127 and what is above, and both are multiplied. A panel begins with
- * what its sums begin with. Such a kernel reads half the bytes of B, which bounds products of few rows. */
+ * products, so that two planes of A's bytes make a row: their low four bits and their high ones. Then eight
+ * such sums fit 16 bits before they are widened. Such a kernel reads half the bytes of B, which bounds
+ * products of few rows. */
 #ifndef GRT_BACKENDS_CPU_QGEMM_KERNEL_H
 #define GRT_BACKENDS_CPU_QGEMM_KERNEL_H
 
@@ -94,9 +93,8 @@ typedef struct grt_qgemm_kernel {
     void (*leave)(void);          /* called by a thread that has no more blocks for now, or NULL */
     grt_qgemm_finish_rows *finish;
     grt_qgemm_windows *windows;
-    grt_qgemm_widen *widen; /* of a wide kernel without planes */
-    /* A row of k bytes as two planes, for a B of this panel. */
-    void (*split)(const uint8_t *from, int64_t k, const void *panel, uint8_t *to);
+    grt_qgemm_widen *widen;                                     /* of a wide kernel without planes */
+    void (*split)(const uint8_t *from, int64_t k, uint8_t *to); /* a row of k bytes as two planes, or NULL */
     void (*row_sums)(const uint8_t *a, int64_t lda, int64_t rows, int64_t k, int32_t *sums);
 } grt_qgemm_kernel;
 
@@ -117,18 +115,9 @@ static inline int64_t grt_qgemm_panel_group_bytes(const grt_qgemm_kernel *kernel
     return kernel->crossed ? 2 * GRT_QGEMM_GROUP_BYTES : GRT_QGEMM_GROUP_BYTES;
 }
 
-/* What precedes a panel of a kernel with planes. */
-typedef struct grt_qgemm_planes_head {
-    int32_t sums[GRT_QGEMM_NR]; /* what is to be added to those of the columns */
-    int32_t both;               /* planes are multiplied both */
-    int32_t unused[15];
-} grt_qgemm_planes_head;
-
 static inline int64_t grt_qgemm_panel_head(const grt_qgemm_kernel *kernel)
 {
-    return kernel->crossed  ? GRT_QGEMM_NR * (int64_t)sizeof(int32_t)
-           : kernel->planes ? (int64_t)sizeof(grt_qgemm_planes_head)
-                            : 0;
+    return kernel->crossed ? GRT_QGEMM_NR * (int64_t)sizeof(int32_t) : 0;
 }
 
 static inline int64_t grt_qgemm_row_head(const grt_qgemm_kernel *kernel)

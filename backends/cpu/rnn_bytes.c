@@ -261,7 +261,7 @@ static void rnn_bytes_run_rows(const cpu_rnn_bytes *b, int rows, const float *a,
         own[i].range = all ? *all : find_range(a + i * k, k);
         own[i].sum = round_row(a + i * k, k, own[i].range, t->bytes);
         if (b->packed)
-            grt_qgemm_put_row(&packed, b->packed, t->bytes, t->rows + i * stride);
+            grt_qgemm_put_row(&packed, t->bytes, t->rows + i * stride);
         else
             multiply_given(b, &own[i], t, bias, c + i * b->n);
     }

@@ -375,6 +375,34 @@ START_TEST(lines_match_their_definition)
 }
 END_TEST
 
+/* One to five results a pixel, lines shorter and longer than a piece of work, padded as far as windows reach.
+ */
+START_TEST(few_filters_match_their_definition)
+{
+    for (uint32_t seed = 0; seed < 24; seed++) {
+        window_begin(seed);
+        const int64_t taps = window_pick(1, 5), step = window_pick(1, 2),
+                      columns = seed % 3 ? window_pick(7, 40) : window_pick(150, 200);
+        const window w = {
+            .spatial = 1 + (int32_t)(seed % 3),
+            .batch = window_pick(1, 2),
+            .channels = window_pick(16, 40),
+            .filters = window_pick(1, 5),
+            .groups = 1,
+            .in = {seed % 3 ? window_pick(3, 9) : columns, seed % 3 == 1 ? columns : 4, columns},
+            .kernel = {seed % 3 ? 3 : taps, seed % 3 == 1 ? taps : 2, taps},
+            .stride = {step, step, 1},
+            .dilation = {seed % 3 ? step : 1, 1, 1}};
+        window padded = w;
+        for (int32_t i = 0; i < w.spatial; i++) {
+            padded.pads[i] = window_pick(0, w.kernel[i] - 1) + (seed % 3 && i == 0);
+            padded.pads[w.spatial + i] = window_pick(0, w.kernel[i] - 1) + (seed % 3 && i == 0);
+        }
+        check_all(&padded, seed);
+    }
+}
+END_TEST
+
 /* Windows of 3 x 3 over images that are large enough for Winograd's products. */
 START_TEST(images_match_their_definition)
 {
@@ -623,6 +651,7 @@ Suite *suite_test_conv(void)
     tcase_add_loop_test(tc, wide_convolutions_match_their_definition, 0, N_WIDE);
     tcase_add_loop_test(tc, wide_transposed_convolutions_are_adjoint, 0, N_WIDE);
     tcase_add_test(tc, memory_is_bounded_for_wide_convolutions);
+    tcase_add_test(tc, few_filters_match_their_definition);
     tcase_add_test(tc, images_match_their_definition);
     tcase_add_test(tc, flat_windows_match_their_definition);
     tcase_add_test(tc, groups_match_their_definition);

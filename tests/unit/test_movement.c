@@ -425,6 +425,69 @@ START_TEST(order_is_stable_and_knows_odd_numbers)
 }
 END_TEST
 
+/* Sums along each axis, of more rows than are made together and of fewer, forwards and backwards. */
+START_TEST(running_sums_match_their_definition)
+{
+    enum { A = 5, B = 37, C = 67, ALL = A * B * C };
+    static float x[ALL];
+    fill_floats(x, ALL, 3);
+    const int64_t dims[] = {A, B, C}, steps[] = {B * C, C, 1};
+    const int64_t axis = _i % 3;
+    const bool exclusive = _i / 3 % 2, reverse = _i / 6 % 2;
+    op_runner r;
+    op_begin(&r, "", "CumSum");
+    op_int(&r, "exclusive", exclusive);
+    op_int(&r, "reverse", reverse);
+    r.threads = 1 + _i / 12;
+    op_add(&r, GRT_DTYPE_FLOAT, 3, dims, x);
+    op_add(&r, GRT_DTYPE_INT64, 0, NULL, &axis);
+    op_run_ok(&r, 1);
+    const float *y = r.out[0].t.data;
+    for (int64_t i = 0; i < ALL; i++) {
+        const int64_t step = steps[axis], k = i / step % dims[axis];
+        double sum = 0.0;
+        for (int64_t j = reverse ? dims[axis] - 1 : 0; j != k; j += reverse ? -1 : 1)
+            sum += (double)x[i + (j - k) * step];
+        sum += exclusive ? 0.0 : (double)x[i];
+        ck_assert_msg(y[i] == (float)sum, "axis %lld, element %lld: %g, expected %g", (long long)axis,
+                      (long long)i, (double)y[i], sum);
+    }
+    op_end(&r);
+}
+END_TEST
+
+/* -0 is zero, NaN is not; the last elements are zero, and the last of a row is not. */
+START_TEST(elements_that_are_not_zero_are_listed)
+{
+    static const float floats[] = {0, -0.0f, NAN, 1e-45f, 0, 3, -2, 0, 0};
+    static const double doubles[] = {0, -0.0, NAN, 5e-324, 0, 3, -2, 0, 0};
+    static const uint16_t halves[] = {0, 0x8000, 0x7e00, 1, 0, 0x4200, 0xc000, 0, 0};
+    static const int64_t longs[] = {0, 0, INT64_MIN, 1, 0, 3, -2, 0, 0};
+    static const int8_t bytes[] = {0, 0, INT8_MIN, 1, 0, 3, -2, 0, 0};
+    static const struct {
+        grt_dtype dtype;
+        const void *data;
+    } kinds[] = {{GRT_DTYPE_FLOAT, floats},    {GRT_DTYPE_DOUBLE, doubles}, {GRT_DTYPE_FLOAT16, halves},
+                 {GRT_DTYPE_BFLOAT16, halves}, {GRT_DTYPE_INT64, longs},    {GRT_DTYPE_INT8, bytes}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        op_runner r;
+        op_begin(&r, "", "NonZero");
+        op_add(&r, kinds[i].dtype, 2, DIMS(3, 3), kinds[i].data);
+        op_run_ok(&r, 1);
+        expect_dims(&r, 0, 2, DIMS(2, 4));
+        static const int64_t expected[] = {0, 1, 1, 2, 2, 0, 2, 0};
+        ck_assert_mem_eq(r.out[0].t.data, expected, sizeof expected);
+        op_end(&r);
+    }
+    op_runner r;
+    op_begin(&r, "", "NonZero");
+    op_add(&r, GRT_DTYPE_FLOAT, 2, DIMS(3, 0), floats);
+    op_run_ok(&r, 1);
+    expect_dims(&r, 0, 2, DIMS(2, 0));
+    op_end(&r);
+}
+END_TEST
+
 /* ---- einsum ---- */
 
 static void check_einsum_refused(const char *equation, const char *part)
@@ -521,6 +584,8 @@ Suite *suite_test_movement(void)
     tcase_add_test(tc, pads_in_every_mode);
     tcase_add_test(tc, slices_backwards_and_to_nothing);
     tcase_add_test(tc, order_is_stable_and_knows_odd_numbers);
+    tcase_add_loop_test(tc, running_sums_match_their_definition, 0, 24);
+    tcase_add_test(tc, elements_that_are_not_zero_are_listed);
     tcase_add_test(tc, einsum_reads_equations);
     tcase_add_loop_test(tc, einsum_of_16_bit_floats_is_a_product, 0, 2);
     suite_add_tcase(suite, tc);

@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <math.h>
+#include <string.h>
 
 /* ---- broadcasting ---- */
 
@@ -124,6 +125,40 @@ START_TEST(large_unsigned_integers_are_exact)
 }
 END_TEST
 
+/* Remainders of all magnitudes, as many blocks with small quotients as with some that are not. */
+START_TEST(remainders_of_floats_are_exact)
+{
+    enum { N = 4096 };
+    static float a[N], b[N];
+    static const float odd[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-45f, 3e38f, -3.0f};
+    uint32_t seed = 5;
+    for (int i = 0; i < N; i++) {
+        const int spread = i / 512 % 2 ? 120 : 12;
+        seed = seed * 1664525u + 1013904223u;
+        a[i] = ldexpf((float)(int32_t)seed, (int)(seed >> 8) % spread - 40);
+        seed = seed * 1664525u + 1013904223u;
+        b[i] = ldexpf((float)(int32_t)seed, (int)(seed >> 8) % spread - 40);
+        if (i >= N - 64) {
+            a[i] = odd[i % 8];
+            b[i] = odd[i / 8 % 8];
+        }
+    }
+    const grt_attr fmod = {.name = "fmod", .kind = GRT_ATTR_INT, .i = 1};
+    for (int one = 0; one < 2; one++) {
+        grt_tensor in[2] = {vector_of(GRT_DTYPE_FLOAT, N, a), vector_of(GRT_DTYPE_FLOAT, one ? 1 : N, b)};
+        grt_value out;
+        ck_assert_int_eq(evaluate("", "Mod", &fmod, 1, in, 2, &out), GRT_OK);
+        for (int i = 0; i < N; i++) {
+            const float found = ((const float *)out.t.data)[i], expected = fmodf(a[i], b[one ? 0 : i]);
+            ck_assert_msg((isnan(found) && isnan(expected)) || !memcmp(&found, &expected, sizeof found),
+                          "fmod(%a, %a) is %a, expected %a", (double)a[i], (double)b[one ? 0 : i],
+                          (double)found, (double)expected);
+        }
+        grt_value_clear(&out);
+    }
+}
+END_TEST
+
 START_TEST(any_number_of_operands_is_folded)
 {
     const float x[] = {1, -4, NAN, 9}, y[] = {3, 2, 1, -8}, z = 0.5f;
@@ -171,6 +206,7 @@ Suite *suite_test_pointwise(void)
     tcase_add_loop_test(tc, operands_broadcast_like_numpy, 0, (int)(sizeof shapes / sizeof *shapes));
     tcase_add_test(tc, integers_wrap_and_divide_like_onnx);
     tcase_add_test(tc, large_unsigned_integers_are_exact);
+    tcase_add_test(tc, remainders_of_floats_are_exact);
     tcase_add_test(tc, any_number_of_operands_is_folded);
     tcase_add_test(tc, clip_takes_either_bound);
     suite_add_tcase(suite, tc);

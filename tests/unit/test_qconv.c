@@ -195,6 +195,10 @@ START_TEST(products_are_those_of_integers)
     static const matmul_case products[] = {
         {2, 2, {7, 30}, {30, 45}, false, true},
         {2, 2, {7, 30}, {30, 45}, true, true},
+        {2, 2, {1, 301}, {301, 45}, false, true}, /* few rows have a kernel of their own */
+        {2, 2, {2, 64}, {64, 16}, true, true},
+        {3, 2, {3, 1, 39}, {39, 20}, false, true},
+        {3, 2, {2, 3, 130}, {130, 33}, false, true},
         {3, 2, {2, 13, 64}, {64, 33}, false, true},
         {3, 2, {2, 13, 64}, {64, 33}, false, false},
         {4, 4, {2, 3, 9, 16}, {2, 3, 16, 10}, false, false},

@@ -44,12 +44,32 @@ static void cumulate_ints(const grt_cumulate *s, grt_tensor *out, const grt_tens
     }
 }
 
-/* Columns whose sums are made together; fewer where threads would have nothing to do. */
-enum { CUMULATE_COLUMNS = 1024, CUMULATE_FEWER = 64 };
+/* Columns whose sums are made together, fewer where threads would have nothing to do; rows likewise. */
+enum { CUMULATE_COLUMNS = 1024, CUMULATE_FEWER = 64, CUMULATE_ROWS = 8 };
 
-static inline __attribute__((always_inline)) void cumulate_columns(float *y, const float *x, int64_t n,
-                                                                   int64_t step, int64_t columns,
-                                                                   const bool product, const bool exclusive)
+#define CUMULATE_INLINE static inline __attribute__((always_inline))
+
+/* `count` rows of n elements, `apart` from each other, whose elements are `step` apart: the sums of one wait
+ * for each other, those of several do not. */
+CUMULATE_INLINE void cumulate_lines(float *y, const float *x, int64_t n, int64_t step, int64_t apart,
+                                    const int count, const bool product, const bool exclusive)
+{
+    double acc[CUMULATE_ROWS];
+#pragma GCC unroll 8
+    for (int r = 0; r < count; r++)
+        acc[r] = product ? 1 : 0;
+    for (int64_t i = 0; i < n; i++, x += step, y += step)
+#pragma GCC unroll 8
+        for (int r = 0; r < count; r++) {
+            const double v = (double)x[r * apart], next = product ? acc[r] * v : acc[r] + v;
+            y[r * apart] = (float)(exclusive ? acc[r] : next);
+            acc[r] = next;
+        }
+}
+
+/* What is computed is the loops' constant: they are not vectorised otherwise. */
+CUMULATE_INLINE void cumulate_columns(float *y, const float *x, int64_t n, int64_t step, int64_t columns,
+                                      const bool product, const bool exclusive)
 {
     double acc[CUMULATE_COLUMNS];
     for (int64_t c = 0; c < columns; c++)
@@ -63,36 +83,69 @@ static inline __attribute__((always_inline)) void cumulate_columns(float *y, con
         }
 }
 
-/* Neighbouring columns of floats, whose elements are `step` apart, in double as cumulate_reals. What is
- * computed is the loops' constant: they are not vectorised otherwise. */
+CUMULATE_INLINE void cumulate_rows(float *y, const float *x, int64_t n, int64_t step, int64_t rows,
+                                   const bool product, const bool exclusive)
+{
+    int64_t r = 0;
+    for (; r + CUMULATE_ROWS <= rows; r += CUMULATE_ROWS)
+        cumulate_lines(y + r * n, x + r * n, n, step, n, CUMULATE_ROWS, product, exclusive);
+    for (; r < rows; r++)
+        cumulate_lines(y + r * n, x + r * n, n, step, n, 1, product, exclusive);
+}
+
+#define CUMULATE_BY_KIND(call, ...)          \
+    do {                                     \
+        if (s->product && s->exclusive)      \
+            call(__VA_ARGS__, true, true);   \
+        else if (s->product)                 \
+            call(__VA_ARGS__, true, false);  \
+        else if (s->exclusive)               \
+            call(__VA_ARGS__, false, true);  \
+        else                                 \
+            call(__VA_ARGS__, false, false); \
+    } while (0)
+
+/* Neighbouring columns of floats, whose elements are `step` apart, or whole rows, in double as
+ * cumulate_reals. */
 CPU_BODY cumulate_floats_body(const grt_cumulate *s, float *y, const float *x, int64_t n, int64_t step,
                               int64_t columns)
 {
-    if (s->product && s->exclusive)
-        cumulate_columns(y, x, n, step, columns, true, true);
-    else if (s->product)
-        cumulate_columns(y, x, n, step, columns, true, false);
-    else if (s->exclusive)
-        cumulate_columns(y, x, n, step, columns, false, true);
-    else
-        cumulate_columns(y, x, n, step, columns, false, false);
+    CUMULATE_BY_KIND(cumulate_columns, y, x, n, step, columns);
 }
 CPU_DISPATCH(cumulate_floats,
              (const grt_cumulate *s, float *y, const float *x, int64_t n, int64_t step, int64_t columns),
              (s, y, x, n, step, columns))
+CPU_BODY cumulate_whole_body(const grt_cumulate *s, float *y, const float *x, int64_t n, int64_t step,
+                             int64_t rows)
+{
+    CUMULATE_BY_KIND(cumulate_rows, y, x, n, step, rows);
+}
+CPU_DISPATCH(cumulate_whole,
+             (const grt_cumulate *s, float *y, const float *x, int64_t n, int64_t step, int64_t rows),
+             (s, y, x, n, step, rows))
 
 static void cumulate_all_floats(const grt_cumulate *s, const grt_run *run, int64_t outer, int64_t n,
                                 int64_t inner)
 {
-    const bool few = outer * ((inner + CUMULATE_COLUMNS - 1) / CUMULATE_COLUMNS) < run->threads;
-    const int64_t width = few ? CUMULATE_FEWER : CUMULATE_COLUMNS, blocks = (inner + width - 1) / width;
     const float *x = run->in[0]->data;
     float *y = run->out[0]->data;
-#pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
+    const int64_t first = s->reverse ? (n - 1) * inner : 0, step = s->reverse ? -inner : inner;
+    const bool many = outer * n * inner > CPU_GRAIN;
+    if (inner == 1) {
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (many)
+        for (int64_t row = 0; row < outer; row += CUMULATE_ROWS) {
+            const int64_t left = outer - row, at = row * n + first;
+            cumulate_whole(s, y + at, x + at, n, step, left < CUMULATE_ROWS ? left : CUMULATE_ROWS);
+        }
+        return;
+    }
+    const bool few = outer * ((inner + CUMULATE_COLUMNS - 1) / CUMULATE_COLUMNS) < run->threads;
+    const int64_t width = few ? CUMULATE_FEWER : CUMULATE_COLUMNS, blocks = (inner + width - 1) / width;
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (many)
     for (int64_t i = 0; i < outer * blocks; i++) {
         const int64_t column = i % blocks * width, left = inner - column,
-                      at = (i / blocks * n + (s->reverse ? n - 1 : 0)) * inner + column;
-        cumulate_floats(s, y + at, x + at, n, s->reverse ? -inner : inner, left < width ? left : width);
+                      at = i / blocks * n * inner + first + column;
+        cumulate_floats(s, y + at, x + at, n, step, left < width ? left : width);
     }
 }
 

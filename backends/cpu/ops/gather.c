@@ -70,16 +70,24 @@ static grt_status run_gather_each(const grt_run *run)
     return GRT_OK;
 }
 
-/* One row of the output: its elements differ in the index of the last axis only. */
-#define DEFINE_PICK(bits)                                                                                 \
-    static void pick_##bits(void *dst, const void *src, const grt_tensor *indices, int64_t at, int64_t n, \
-                            int64_t size, int64_t stride, int64_t step)                                   \
-    {                                                                                                     \
-        for (int64_t k = 0; k < n; k++) {                                                                 \
-            int64_t index = cpu_index(indices, at + k);                                                   \
-            index = index < 0 ? index + size : index;                                                     \
-            ((cpu_bits##bits *)dst)[at + k] = ((const cpu_bits##bits *)src)[index * stride + k * step];   \
-        }                                                                                                 \
+/* One row of the output: its elements differ in the index of the last axis only. at: the row's indices. */
+#define PICK_ALL(at, stride, step)  \
+    for (int64_t k = 0; k < n; k++) \
+    to[k] = from[((at)[k] + ((at)[k] < 0 ? size : 0)) * (stride) + k * (step)]
+#define DEFINE_PICK(bits)                                                                           \
+    static void pick_##bits(void *dst, const void *src, const void *at, grt_dtype dtype, int64_t n, \
+                            int64_t size, int64_t stride, int64_t step)                             \
+    {                                                                                               \
+        cpu_bits##bits *restrict to = dst;                                                          \
+        const cpu_bits##bits *from = src;                                                           \
+        const int32_t *narrow = at;                                                                 \
+        const int64_t *wide = at;                                                                   \
+        if (dtype == GRT_DTYPE_INT32)                                                               \
+            PICK_ALL(narrow, stride, step);                                                         \
+        else if (stride == 1 && step == 0)                                                          \
+            PICK_ALL(wide, 1, 0);                                                                   \
+        else                                                                                        \
+            PICK_ALL(wide, stride, step);                                                           \
     }
 DEFINE_PICK(8)
 DEFINE_PICK(16)
@@ -111,7 +119,9 @@ static grt_status run_gather_elements(const grt_run *run)
     for (int64_t row = 0; row < n_rows; row++) {
         const int64_t base = grt_strided_offset(indices->dims, last, strides, row);
         const void *src = cpu_at_const(data->data, base, bytes);
-        CPU_BY_SIZE(bytes, pick_, out->data, src, indices, row * n, n, size, stride, strides[last]);
+        void *dst = cpu_at(out->data, row * n, bytes);
+        const void *at = cpu_at_const(indices->data, row * n, grt_dtype_size(indices->dtype));
+        CPU_BY_SIZE(bytes, pick_, dst, src, at, indices->dtype, n, size, stride, strides[last]);
     }
     return GRT_OK;
 }

@@ -5,6 +5,7 @@
 #include "backends/cpu/threads.h"
 #include "backends/cpu/workspace.h"
 
+#include "src/base/checked.h"
 #include "src/base/tensor.h"
 
 #include <stdlib.h>
@@ -26,16 +27,29 @@ typedef struct qmatmul_shape {
     bool whole_batches; /* a thread computes matrices of the batch */
 } qmatmul_shape;
 
-static bool init_b(const grt_tensor *b, bool trans, grt_qgemm_b *out)
+static bool init_b(const struct grt_qgemm_kernel *kernel, const grt_tensor *b, bool trans, grt_qgemm_b *out)
 {
     const int64_t rows = b->dims[b->rank - 2], cols = b->dims[b->rank - 1];
-    return grt_qgemm_b_init(NULL, trans ? cols : rows, trans ? rows : cols, b->dtype == GRT_DTYPE_INT8, out);
+    return grt_qgemm_b_init(kernel, trans ? cols : rows, trans ? rows : cols, b->dtype == GRT_DTYPE_INT8,
+                            out);
 }
 
 static void pack_matrix(const grt_qgemm_b *b, bool trans, const void *data, int64_t matrix, char *packed)
 {
     const uint8_t *from = (const uint8_t *)data + matrix * b->k * b->n;
     grt_qgemm_pack(b, from, trans ? 1 : b->n, trans ? b->k : 1, packed + matrix * b->bytes);
+}
+
+/* Of a product by weights, which all rows of A meet; -1 while it is not known. */
+static int64_t qmatmul_rows(const grt_tensor *a)
+{
+    int64_t rows = 1;
+    for (int32_t i = 0; i < a->rank - 1; i++) {
+        if (a->dims[i] < 0)
+            return -1;
+        rows = grt_mul_saturated(rows, a->dims[i]);
+    }
+    return a->rank > 1 ? rows : -1;
 }
 
 static void qmatmul_destroy(void *data)
@@ -51,7 +65,9 @@ static grt_status pack_constant(const grt_kernel_node *node, qmatmul_state *stat
     const grt_tensor *b = &node->in[QP_W];
     size_t bytes = 0;
     state->matrices = grt_dims_product(b->dims, 0, b->rank - 2);
-    if (!init_b(b, state->trans_b, &state->b) ||
+    const struct grt_qgemm_kernel *kernel =
+        state->matrices == 1 ? grt_qgemm_kernel_of_rows(qmatmul_rows(&node->in[QP_X])) : NULL;
+    if (!init_b(kernel, b, state->trans_b, &state->b) ||
         !grt_mul_size((size_t)state->b.bytes, (size_t)state->matrices, &bytes) || bytes > SIZE_MAX / 2)
         return grt_fail_memory(SIZE_MAX);
     GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->packed));
@@ -92,7 +108,7 @@ static grt_status qmatmul_fit(const grt_reshape *r, qmatmul_shape *s)
     const grt_tensor *a = r->in[QP_X], *b = r->in[QP_W];
     if (a->rank < 2 || b->rank < 2)
         return qmatmul_misfit(r);
-    if (!init_b(b, state->trans_b, &s->b))
+    if (!init_b(state->packed ? state->b.kernel : NULL, b, state->trans_b, &s->b))
         return grt_fail_memory(SIZE_MAX);
     const int32_t lead_a = a->rank - 2, lead_b = b->rank - 2;
     if (a->dims[a->rank - 1] != s->b.k ||

@@ -5,6 +5,7 @@
 #include "backends/cpu/convert.h"
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/move.h"
+#include "backends/cpu/pointwise_loops.h"
 #include "backends/cpu/rows.h"
 
 #include "src/base/checked.h"
@@ -322,6 +323,33 @@ static bool has_rows(const job *j, fold how, cpu_fold *out)
     return j->dtype == GRT_DTYPE_FLOAT && how != FOLD_PROD && how != FOLD_EXP && j->inner > 0;
 }
 
+/* e^(v - shift) of at most STRIP numbers, in float32: the largest is about 1. step: 0, or 1 with a shift
+ * each. */
+static void exps_of(const float *v, int64_t m, const double *shift, int64_t step, float *out)
+{
+    const void *in[] = {out};
+    const uint8_t scalar[] = {0};
+    const float none[2] = {0};
+    for (int64_t i = 0; i < m; i++)
+        out[i] = (float)((double)v[i] - shift[i * step]);
+    cpu_pw_f32()->typed[PW_Exp](m, out, in, scalar, none);
+}
+
+static double run_floats(fold how, double acc, const float *x, int64_t n, double shift)
+{
+    if (how != FOLD_EXP)
+        return fold_run_float(how, acc, x, n, shift);
+    for (int64_t at = 0; at < n; at += STRIP) {
+        const int64_t m = n - at < STRIP ? n - at : STRIP;
+        float exps[STRIP];
+        double sum;
+        exps_of(x + at, m, &shift, 0, exps);
+        cpu_rows_best()->fold(CPU_FOLD_SUM, exps, 1, m, &sum);
+        acc += sum;
+    }
+    return acc;
+}
+
 static double run_real(const job *j, fold how, double acc, int64_t offset, int64_t n, double shift)
 {
     const void *from = cpu_at_const(j->in, offset, j->size);
@@ -332,7 +360,7 @@ static double run_real(const job *j, fold how, double acc, int64_t offset, int64
         return fold_run_double(join_of(how), acc, &value, 1, 0);
     }
     if (j->dtype == GRT_DTYPE_FLOAT)
-        return fold_run_float(how, acc, from, n, shift);
+        return run_floats(how, acc, from, n, shift);
     if (j->dtype == GRT_DTYPE_DOUBLE)
         return fold_run_double(how, acc, from, n, shift);
     numbers strip;
@@ -340,7 +368,7 @@ static double run_real(const job *j, fold how, double acc, int64_t offset, int64
     for (int64_t at = 0; at < n; at += STRIP) {
         int64_t m = n - at < STRIP ? n - at : STRIP;
         if (is_narrow(j)) {
-            acc = fold_run_float(how, acc, as_float(j, cpu_at_const(from, at, j->size), m, narrow), m, shift);
+            acc = run_floats(how, acc, as_float(j, cpu_at_const(from, at, j->size), m, narrow), m, shift);
             continue;
         }
         load_reals(j->dtype, &strip, cpu_at_const(from, at, j->size), m);
@@ -503,7 +531,11 @@ static void rows_real(const job *j, fold how, numbers *acc, int64_t base, int64_
     }
     for (int64_t r = 0; r < j->n_reduced; r++) {
         const void *from = cpu_at_const(j->in, base + list_offset(&j->reduced, r), j->size);
-        if (j->dtype == GRT_DTYPE_FLOAT) {
+        if (j->dtype == GRT_DTYPE_FLOAT && how == FOLD_EXP) {
+            float exps[STRIP];
+            exps_of(from, m, shift, 1, exps);
+            fold_row_float(FOLD_SUM, acc->real, exps, m, NULL);
+        } else if (j->dtype == GRT_DTYPE_FLOAT) {
             fold_row_float(how, acc->real, from, m, shift);
         } else {
             load_reals(j->dtype, &strip, from, m);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resize. Nearest picks elements of any type by tables; linear and cubic blend along one axis after the
  * other, shrinking axes first, in float32 or, for types that it does not hold, in float64. */
+#include "backends/cpu/dispatch.h"
 #include "backends/cpu/move.h"
 
 #include "src/base/element.h"
@@ -31,7 +32,7 @@ DEFINE_PICK(64)
 DEFINE_PICK(128)
 
 /* Rows of words doubled: upsampling by two, the common case. */
-static void double_words(void *dst, const void *src, int64_t n)
+CPU_BODY double_words_body(void *dst, const void *src, int64_t n)
 {
     const cpu_bits32 *restrict from = src;
     cpu_bits32 *restrict to = dst;
@@ -42,6 +43,8 @@ static void double_words(void *dst, const void *src, int64_t n)
     }
 }
 
+CPU_DISPATCH(double_words, (void *dst, const void *src, int64_t n), (dst, src, n))
+
 /* Does the table name each element `times` times, one after the other? */
 static bool repeats(const int64_t *table, int64_t n, int64_t times)
 {
@@ -51,11 +54,11 @@ static bool repeats(const int64_t *table, int64_t n, int64_t times)
     return n % times == 0;
 }
 
-/* Offset of output row `row` in the input; -1 if it is outside. */
-static int64_t row_offset(const grt_tensor *out, int64_t *const *tables, int64_t row)
+/* Offset of plane `row` of output rows in the input; -1 if it is outside. */
+static int64_t plane_offset(const grt_tensor *out, int64_t *const *tables, int64_t row)
 {
     int64_t offset = 0;
-    for (int32_t k = out->rank - 2; k >= 0; k--) {
+    for (int32_t k = out->rank - 3; k >= 0; k--) {
         int64_t at = tables[k][row % out->dims[k]];
         if (at < 0)
             return -1;
@@ -87,13 +90,20 @@ static void run_nearest(const grt_run *run, const grt_resize_axis *plans)
     }
     int64_t n = out->dims[out->rank - 1], rows = total / n, parts = total < CPU_GRAIN ? 1 : 4 * run->threads;
     parts = parts > rows ? rows : parts;
+    const int64_t lines = out->rank > 1 ? out->dims[out->rank - 2] : 1;
     bool twice = bytes == 4 && repeats(tables[out->rank - 1], n, 2),
          plain = repeats(tables[out->rank - 1], n, 1);
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (parts > 1)
     for (int64_t part = 0; part < parts; part++) {
-        int64_t before = -2;
-        for (int64_t row = rows * part / parts; row < rows * (part + 1) / parts; row++) {
-            int64_t offset = row_offset(out, tables, row);
+        int64_t before = -2, row = rows * part / parts, line = row % lines,
+                plane = plane_offset(out, tables, row / lines);
+        for (; row < rows * (part + 1) / parts; row++, line++) {
+            if (line == lines) {
+                line = 0;
+                plane = plane_offset(out, tables, row / lines);
+            }
+            const int64_t at = out->rank > 1 ? tables[out->rank - 2][line] : 0,
+                          offset = plane < 0 || at < 0 ? -1 : plane + at;
             char *dst = cpu_at(out->data, row * n, bytes);
             if (offset == before) /* enlarged: the row above again */
                 memcpy(dst, dst - (size_t)n * bytes, (size_t)n * bytes);

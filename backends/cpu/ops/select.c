@@ -6,27 +6,86 @@
 
 #include <string.h>
 
-static inline bool is_set(const grt_tensor *t, int64_t i)
+/* Elements are zero by their bits, of floats but the sign; other types one by one. */
+#define DEFINE_SET(bits)                                                                               \
+    static int64_t count_##bits(const void *data, int64_t n, uint64_t mask)                            \
+    {                                                                                                  \
+        const cpu_bits##bits *x = data, some = (cpu_bits##bits)mask;                                   \
+        int64_t found = 0;                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                                \
+            found += (x[i] & some) != 0;                                                               \
+        return found;                                                                                  \
+    }                                                                                                  \
+    /* Indices of a row's elements that are set, at most `most`. */                                    \
+    static int64_t list_##bits(const void *data, int64_t n, uint64_t mask, int64_t most, int64_t *out) \
+    {                                                                                                  \
+        const cpu_bits##bits *x = data, some = (cpu_bits##bits)mask;                                   \
+        int64_t found = 0;                                                                             \
+        for (int64_t i = 0; i < n && found < most; i++) {                                              \
+            out[found] = i;                                                                            \
+            found += (x[i] & some) != 0;                                                               \
+        }                                                                                              \
+        return found;                                                                                  \
+    }
+DEFINE_SET(8)
+DEFINE_SET(16)
+DEFINE_SET(32)
+DEFINE_SET(64)
+
+/* What bits of an element say that it is not zero. */
+static uint64_t set_mask(grt_dtype dtype)
 {
-    return t->dtype == GRT_DTYPE_INT64 ? ((const int64_t *)t->data)[i] != 0 : grt_element_get(t, i) != 0;
+    const uint64_t all = UINT64_MAX >> (64 - 8 * grt_dtype_size(dtype));
+    return grt_dtype_in(dtype, GRT_SET_FLOATS) ? all >> 1 : all;
+}
+
+static int64_t count_set(const grt_tensor *t, int64_t n)
+{
+    const uint64_t mask = set_mask(t->dtype);
+    switch (grt_dtype_size(t->dtype)) {
+    case 1:
+        return count_8(t->data, n, mask);
+    case 2:
+        return count_16(t->data, n, mask);
+    case 4:
+        return count_32(t->data, n, mask);
+    default:
+        return count_64(t->data, n, mask);
+    }
+}
+
+static int64_t list_set(const grt_tensor *t, int64_t row, int64_t n, int64_t most, int64_t *out)
+{
+    const uint64_t mask = set_mask(t->dtype);
+    const void *data = cpu_at_const(t->data, row * n, grt_dtype_size(t->dtype));
+    switch (grt_dtype_size(t->dtype)) {
+    case 1:
+        return list_8(data, n, mask, most, out);
+    case 2:
+        return list_16(data, n, mask, most, out);
+    case 4:
+        return list_32(data, n, mask, most, out);
+    default:
+        return list_64(data, n, mask, most, out);
+    }
 }
 
 static grt_status run_non_zero(const grt_run *run)
 {
     const grt_tensor *in = run->in[0];
-    int64_t total = grt_tensor_elements(in), n = 0, at[GRT_MAX_RANK] = {0};
-    for (int64_t i = 0; i < total; i++)
-        n += is_set(in, i);
-    const int64_t dims[] = {in->rank, n};
+    const int32_t last = in->rank - 1;
+    const int64_t total = grt_tensor_elements(in), n = count_set(in, total), dims[] = {in->rank, n};
+    int64_t at[GRT_MAX_RANK] = {0};
     GRT_TRY(run->hooks->alloc_output(run, 0, 2, dims));
-    int64_t *out = run->out[0]->data, found = 0;
-    for (int64_t i = 0; i < total && found < n; i++) {
-        if (is_set(in, i)) {
-            for (int32_t k = 0; k < in->rank; k++)
-                out[k * n + found] = at[k];
-            found++;
-        }
-        for (int32_t k = in->rank - 1; k >= 0 && ++at[k] == in->dims[k]; k--)
+    int64_t *out = run->out[0]->data;
+    const int64_t width = last >= 0 ? in->dims[last] : 0;
+    for (int64_t row = 0, begin = 0; begin < n && width > 0; row++) {
+        const int64_t found = list_set(in, row, width, n - begin, out + last * n + begin);
+        for (int32_t k = 0; k < last; k++)
+            for (int64_t i = 0; i < found; i++)
+                out[k * n + begin + i] = at[k];
+        begin += found;
+        for (int32_t k = last - 1; k >= 0 && ++at[k] == in->dims[k]; k--)
             at[k] = 0;
     }
     return GRT_OK;

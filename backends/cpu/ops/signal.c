@@ -301,20 +301,15 @@ static double hertz_of(double mel)
     return 700 * (pow(10, mel / 2595) - 1);
 }
 
-/* One triangle, from `low` over its peak at `centre` to `high`. */
+/* One triangle, from `low` over its peak at `centre` to `high`, in a column of zeros. */
 static void mel_triangle(grt_tensor *out, int64_t column, int64_t low, int64_t centre, int64_t high)
 {
-    int64_t columns = out->dims[1];
-    for (int64_t row = 0; row < out->dims[0]; row++) {
-        double value = 0;
-        if (row >= low && row < centre)
-            value = (double)(row - low) / (double)(centre - low);
-        else if (row == centre)
-            value = 1;
-        else if (row > centre && row < high)
-            value = (double)(high - row) / (double)(high - centre);
-        grt_element_put(out, row * columns + column, value);
-    }
+    const int64_t columns = out->dims[1], rows = out->dims[0];
+    for (int64_t row = low; row < centre; row++)
+        grt_element_put(out, row * columns + column, (double)(row - low) / (double)(centre - low));
+    for (int64_t row = centre; row < rows && (row == centre || row < high); row++)
+        grt_element_put(out, row * columns + column,
+                        row == centre ? 1.0 : (double)(high - row) / (double)(high - centre));
 }
 
 static grt_status mel_run(const grt_run *run)
@@ -326,6 +321,8 @@ static grt_status mel_run(const grt_run *run)
     if (rate < 1 || !(step >= 0) || isinf(step))
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "the sample rate must be positive, and the upper edge not below the lower one");
+    if (grt_tensor_elements(out) > 0)
+        memset(out->data, 0, grt_tensor_bytes(out));
     for (int64_t i = 0; i < n; i++) {
         int64_t bins[3];
         for (int64_t k = 0; k < 3; k++) {
