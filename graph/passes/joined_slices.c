@@ -120,7 +120,7 @@ static bool has_phases(const joined *j, const phase_axes *axes)
 }
 
 /* The order is that in which the parts' starts begin to move. */
-static bool find_phases(const joined *j, phase_axes *axes)
+static bool find_phase_axes(const joined *j, phase_axes *axes)
 {
     int64_t parts = 1;
     axes->n = 0;
@@ -190,7 +190,7 @@ static void joined_slices_look(pass_context *context, ir_node *node)
         return;
     if (is_roll(&j, &shift))
         y = rolled(context, &j, shift);
-    else if (find_phases(&j, &axes) && takes_all(&j, &axes))
+    else if (find_phase_axes(&j, &axes) && takes_all(&j, &axes))
         y = phases_first(&j, &axes);
     if (y && rewrite_replace_node(node, y))
         context->changed++;

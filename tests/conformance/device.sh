@@ -124,6 +124,7 @@ graphc=${graphrun%run}c
 gpu=$("$graphc" devices 2>/dev/null | sed -nE "s/^${device%%:*}:0 .*, (sm_[0-9]+)$/\1/p")
 functions=$here/../data/cases/pointwise # every pointwise function
 totals_run "$work/weights.log" "$graphrun" check --device "$device" --rtol 0 --atol 0 ${gpu:+--plan "$gpu"} "$here/../data/cases/weights"
+totals_run "$work/rolls.log" "$graphrun" check --device "$device" --rtol 0 --atol 0 ${gpu:+--plan "$gpu"} "$here/../data/cases/rolls"
 totals_run "$work/decoder.log" "$graphrun" check --device "$device" --rtol 0.02 --atol 0.03 ${gpu:+--plan "$gpu"} "$here/../data/cases/decoder"
 if [ -n "$gpu" ]; then
     [ -d "$data/given" ] && totals_run "$work/given-chosen.log" given --plan "$gpu"

@@ -324,6 +324,7 @@ check "every pointwise function" ./graphrun check "$srcdir/tests/data/cases/poin
 for device in cpu mirror:0; do
     check "broadcast operands of wider types, on $device" ./graphrun check --device "$device" "$srcdir/tests/data/cases/broadcast_less" "$srcdir/tests/data/cases/broadcast_group"
     check "products by packed weights with zero points, on $device" ./graphrun check --rtol 0 --atol 0 --device "$device" "$srcdir/tests/data/cases/weights"
+    check "rolls and merged patches, on $device" ./graphrun check --rtol 0 --atol 0 --device "$device" "$srcdir/tests/data/cases/rolls"
     check "a decoder's layers, on $device" ./graphrun check --rtol 0.02 --atol 0.03 --device "$device" "$srcdir/tests/data/cases/decoder"
 done
 check "check --plan of a described device" ./graphrun check --plan nowhere "$srcdir/tests/data/cases/pointwise"
