@@ -142,7 +142,7 @@ int main(int argc, char **argv)
 {
     service s = {.devices = {"cpu", "cpu"}, .n = 2};
     grt_runtime *runtime = NULL;
-    atomic_store(&s.left, argc > 2 ? atol(argv[2]) : 10000);
+    atomic_store(&s.left, argc > 2 ? strtol(argv[2], NULL, 10) : 10000);
     if (argc < 2 || argc - 3 > MOST_DEVICES || atomic_load(&s.left) < 1) {
         fprintf(stderr, "usage: faults MODEL [REQUESTS [DEVICE...]]\n");
         return 2;

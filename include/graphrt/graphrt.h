@@ -24,8 +24,8 @@
  *   "Threads: one a context" means that calls with the same context must not overlap; it need not always be the same thread.
  *   A release must not overlap any other use of that object. Callbacks are called on the calling thread, and must not call
  *   back into the objects of the call, unless stated otherwise.
- * Stacks. A thread needs 128 KiB of stack for any call, 192 KiB to open models whose bodies and functions are nested as deep
- *   as import allows. Threads that the library starts have the system's default.
+ * Stacks. A thread needs 128 KiB for any call, 192 KiB to open models nested as deep as import allows. The library's threads have the system's default.
+ * Exit. exit() waits for what threads of the library do unasked, and a second for requests of pools, then cancels them (docs/services.md).
  * Units. Dims are int64_t, sizes are bytes, times are milliseconds. Tensors are dense and row-major.
  *
  * How structs grow. A program that was compiled with an older header works with a newer library of the same GRT_ABI_VERSION.

@@ -106,8 +106,8 @@ GRT_API GRT_MUST_USE grt_status grt_pool_submit(grt_pool *pool, const grt_tensor
 GRT_API GRT_MUST_USE grt_status grt_pool_submit_values(grt_pool *pool, const grt_value *const *inputs, size_t n_inputs,
                                                        grt_request **out_request);
 /* Submit a request to lane 0, wait for it and release it. Outputs that are not bound are lost. Where a context is free and nobody waits, the
- * calling thread runs it, unless the session's operators have teams of threads. Threads: any. Errors: as grt_pool_submit and the
- * request's. */
+ * calling thread runs it, unless the context must be prepared for new dims, or the session's operators have teams of threads.
+ * Threads: any. Errors: as grt_pool_submit and the request's. */
 GRT_API GRT_MUST_USE grt_status grt_pool_run(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs, const grt_tensor *outputs,
                                              size_t n_outputs);
 

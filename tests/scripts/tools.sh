@@ -418,7 +418,7 @@ completes_all()
         for command in $(completed "$tool" "" 1 | tr ' ' '\n' | grep '^[a-z]') none; do
             case $tool-$command in *-help | *-completion | graphc-none) continue ;; esac
             [ "$command" != none ] || command=
-            ./$tool $command --help >"$scratch/help" || return 1
+            "./$tool" ${command:+"$command"} --help >"$scratch/help" || return 1
             completed "$tool" "$command --" $((${command:+1} + 1)) | tr ' ' '\n' | options_of >"$scratch/offered"
             sed -n 's/^ \{2,6\}\(-[a-zA-Z], *\)\{0,1\}\(--[a-z0-9][-a-z0-9]*\).*/\2/p' "$scratch/help" | sort -u >"$scratch/told"
             [ -s "$scratch/told" ] || { echo "$tool $command --help has no options" && return 1; }

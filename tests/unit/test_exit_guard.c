@@ -319,6 +319,43 @@ START_TEST(callbacks_may_take_for_ever)
 }
 END_TEST
 
+#if !defined __SANITIZE_ADDRESS__
+/* Destructors of libraries do run here, beside requests of new dims, which make kernels. */
+static void submit_many(grt_pool *pool)
+{
+    enum { REQUESTS = 200, MOST_ROWS = 20 };
+    static float x[MOST_ROWS * 3];
+    static int64_t index[MOST_ROWS];
+    for (int i = 0; i < REQUESTS; i++) {
+        const int64_t rows = 1 + i % MOST_ROWS;
+        const grt_tensor in[] = {{.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {rows, 3}, .data = x},
+                                 {.dtype = GRT_DTYPE_INT64, .rank = 1, .dims = {rows}, .data = index}};
+        const grt_submission s = {.struct_size = sizeof s, .inputs = in, .n_inputs = 2, .done = count_answer};
+        if (grt_pool_submit_with(pool, &s, NULL) != GRT_OK)
+            _exit(1);
+    }
+}
+
+START_TEST(libraries_end_behind_requests)
+{
+    enum { TIMES = 10 };
+    const grt_pool_options options = {.struct_size = sizeof options, .contexts = 4, .queue = 250};
+    for (int i = 0; i < TIMES; i++) {
+        int status = -1;
+        const pid_t child = fork();
+        if (!child) {
+            runtime_open();
+            submit_many(service_open_pool(service_open_rows(), devices[_i], &options));
+            service_sleep_ms(i);
+            exit(0);
+        }
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", (unsigned)status);
+    }
+}
+END_TEST
+#endif
+
 /* A program's own exit handler may come later, as the destructor of a static object does. */
 static grt_pool *kept;
 
@@ -363,6 +400,9 @@ Suite *suite_test_exit_guard(void)
     tcase_add_loop_test(tc, endless_requests_are_cancelled, 0, N_DEVICES);
     tcase_add_loop_test(tc, a_callback_may_end_the_process, 0, N_DEVICES);
     tcase_add_loop_test(tc, callbacks_may_take_for_ever, 0, N_DEVICES);
+#if !defined __SANITIZE_ADDRESS__ /* which would count all that is left open as leaks */
+    tcase_add_loop_test(tc, libraries_end_behind_requests, 0, N_DEVICES);
+#endif
     tcase_add_loop_test(tc, pools_serve_exit_handlers, 0, N_DEVICES);
     suite_add_tcase(suite, tc);
     return suite;
