@@ -334,6 +334,7 @@ cuda_files += backends/cuda/fourier.h backends/cuda/fourier.cu
 # Files with wgmma, which sm_90a alone has; their kernels are chosen on such devices only.
 cuda_warpgroup_files = backends/cuda/warpgroup.cuh
 cuda_warpgroup_files += backends/cuda/bulk_copy.cuh
+cuda_files += backends/cuda/depthwise_volume.h backends/cuda/depthwise_volume.cu
 cuda_warpgroup_files += backends/cuda/attention_warpgroup.cu
 cuda_warpgroup_files += backends/cuda/qgemm_warpgroup.h backends/cuda/qgemm_warpgroup.cu
 cuda_warpgroup_files += backends/cuda/bulk_rows.cuh
@@ -354,6 +355,7 @@ cuda_files += backends/cuda/gemm.cu
 cuda_files += backends/cuda/window_rows.h backends/cuda/window_rows.cu
 cuda_files += backends/cuda/gemm_plan.h backends/cuda/gemm_plan.c
 cuda_files += backends/cuda/gemm_node.h backends/cuda/gemm_node.c
+cuda_files += backends/cuda/conv_fold.h
 cuda_warpgroup_files += backends/cuda/gemm_panels.cuh backends/cuda/gemm_work.cuh backends/cuda/gemm_fetch.cuh
 cuda_warpgroup_files += backends/cuda/gemm_finish.cuh backends/cuda/gemm_tile.cuh backends/cuda/gemm_launch.cuh
 cuda_warpgroup_files += backends/cuda/gemm_run_float16.cu backends/cuda/gemm_run_bfloat16.cu backends/cuda/gemm_run_tf32.cu
