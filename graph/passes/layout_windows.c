@@ -97,6 +97,14 @@ bool layout_switch_qconv(layout *l, ir_node *node)
     return switch_window(l, node, RESIDUAL);
 }
 
+/* Filters for each pixel, where they or the pixels have channels last already. */
+bool layout_switch_pair(layout *l, ir_node *node)
+{
+    enum { FILTERS = 1 };
+    return (layout_has_twin(ir_in(node, 0)) || layout_has_twin(ir_in(node, FILTERS))) &&
+           switch_window(l, node, FILTERS);
+}
+
 /* A transposed convolution pays for the moves around it: each result is a sum of many products, and they
  * fill a vector. */
 static bool sums_much(const ir_node *node)

@@ -69,6 +69,23 @@ START_TEST(strict_volumes)
 }
 END_TEST
 
+/* Filters for each pixel go with what has channels last. */
+START_TEST(filters_of_pixels)
+{
+    ir_text_check("in x f32 1,8,6,6\n"
+                  "const w f32 18,8,1,1\n"
+                  "f = graphrt::Conv x w\n"
+                  "y = graphrt::PixelFilter x f kernel_shape=3,3 pads=1,1,1,1\n"
+                  "out y\n",
+                  "layout", "Transpose graphrt::Conv graphrt::PixelFilter Transpose");
+    ir_text_check("in x f32 1,8,6,6\n"
+                  "in f f32 1,18,6,6\n"
+                  "y = graphrt::PixelFilter x f kernel_shape=3,3 pads=1,1,1,1\n"
+                  "out y\n",
+                  "layout", "graphrt::PixelFilter");
+}
+END_TEST
+
 START_TEST(a_transposed_conv_alone)
 {
     ir_text_check("in x f32 2,128,6\n"
@@ -282,6 +299,7 @@ Suite *suite_test_pass_layout(void)
     tcase_add_test(tc, a_region);
     tcase_add_test(tc, volumes);
     tcase_add_test(tc, strict_volumes);
+    tcase_add_test(tc, filters_of_pixels);
     tcase_add_test(tc, a_transposed_conv_alone);
     tcase_add_test(tc, casts_follow);
     tcase_add_test(tc, forms_with_channels_last);
