@@ -229,6 +229,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
             .own_memory = true,
             .channels_last = true,
             .long_groups_last = true,
+            .volumes_last = true,
             .dilated_lines_last = true,
             .merges_products = true,
             .half_floats = true,

@@ -36,7 +36,7 @@ static bool reads_turned(const grt_kernel_node *node)
 
 static bool has_filter_for_each_channel(const grt_tensor *w, bool transposed, int64_t groups)
 {
-    return !transposed && groups == w->dims[0] && w->dims[1] == 1 && w->rank <= 4;
+    return !transposed && groups == w->dims[0] && w->dims[1] == 1;
 }
 
 static grt_status conv_weights_take_packed(const grt_kernel_node *node, bool filters, cuda_conv_weights *out)
@@ -90,7 +90,7 @@ static bool wants_rows(const grt_kernel_node *node, bool transposed, int64_t gro
 {
     const grt_tensor *w = &node->in[W];
     return !cuda_is_described(node->device) && cuda_gemm_on(&((const cuda_device *)node->device)->prop) &&
-           cuda_gemm_has_type(node->desc, w->dtype) && !transposed && groups == 1 && w->rank <= 4 &&
+           cuda_gemm_has_type(node->desc, w->dtype) && !transposed && groups == 1 &&
            cuda_gemm_row_length(w) > 0;
 }
 

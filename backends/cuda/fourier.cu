@@ -90,6 +90,28 @@ __device__ void fourier_pass_of(int factor, const float2 *from, float2 *to, cons
     }
 }
 
+/* All passes; `from` and `to` change places with each, and `from` has the result. */
+__device__ void fourier_passes(const cuda_fourier &f, float2 *&from, float2 *&to, const float2 *roots,
+                               int numbers)
+{
+    for (int32_t at = 0, before = 1; at < f.n_factors; before *= f.factors[at], at++) {
+        fourier_pass_of(f.factors[at], from, to, roots, (int)f.n, numbers, before);
+        __syncthreads();
+        float2 *other = from;
+        from = to;
+        to = other;
+    }
+}
+
+__device__ __forceinline__ void fourier_roots(float2 *roots, int n, bool inverse)
+{
+    for (int i = (int)threadIdx.x; i < n; i += FOURIER_THREADS) {
+        double s, c;
+        sincospi(2.0 * i / n, &s, &c);
+        roots[i] = make_float2((float)c, (float)(inverse ? s : -s));
+    }
+}
+
 __device__ __forceinline__ int64_t begin_of(const cuda_fourier_lines &a, int64_t line, int64_t each)
 {
     const int64_t outer = line / each;
@@ -133,23 +155,13 @@ __global__ void __launch_bounds__(FOURIER_THREADS)
     const int64_t first = (int64_t)blockIdx.x * f.together;
     const int lines = (int)(f.lines - first < f.together ? f.lines - first : f.together);
     float2 *roots = fourier_shared, *from = roots + n, *to = from + n * f.together;
-    for (int i = (int)threadIdx.x; i < n; i += FOURIER_THREADS) {
-        double s, c;
-        sincospi(2.0 * i / n, &s, &c);
-        roots[i] = make_float2((float)c, (float)(f.inverse ? s : -s));
-    }
+    fourier_roots(roots, n, f.inverse);
     for (int i = (int)threadIdx.x, line, k; i < n * lines; i += FOURIER_THREADS) {
         fourier_item(f.in, i, n, lines, &line, &k);
         from[line * n + k] = fourier_input(f, x, window, begin_of(f.in, first + line, f.each), k);
     }
     __syncthreads();
-    for (int32_t at = 0, before = 1; at < f.n_factors; before *= f.factors[at], at++) {
-        fourier_pass_of(f.factors[at], from, to, roots, n, n * lines, before);
-        __syncthreads();
-        float2 *other = from;
-        from = to;
-        to = other;
-    }
+    fourier_passes(f, from, to, roots, n * lines);
     const float scale = f.inverse ? 1.0f / (float)n : 1.0f;
     const int size = (int)f.out.size;
     for (int i = (int)threadIdx.x, line, k; i < size * lines; i += FOURIER_THREADS) {
@@ -159,6 +171,59 @@ __global__ void __launch_bounds__(FOURIER_THREADS)
         out[0] = cuda_narrow<S>(v.x * scale);
         if (f.out.components == 2)
             out[1] = cuda_narrow<S>(v.y * scale);
+    }
+}
+
+/* Number k of a spectrum of which half is given, that of a real filter. */
+template <typename K> __device__ __forceinline__ float2 spectral_number(const K *w, int n, int k)
+{
+    const bool mirror = k > n / 2;
+    const K *at = w + 2 * (mirror ? n - k : k);
+    const float b = cuda_widen(at[1]);
+    return make_float2(cuda_widen(at[0]), k == 0 || 2 * k == n ? 0.0f : mirror ? -b : b);
+}
+
+/* Two real lines of one filter are the parts of a complex one: a filter of real numbers keeps them apart. The
+ * inverse is the transform of conjugates. */
+template <typename S, typename K>
+__global__ void __launch_bounds__(FOURIER_THREADS)
+    spectral_kernel(const __grid_constant__ cuda_spectral s, const S *x, const K *w, S *y)
+{
+    extern __shared__ float2 fourier_shared[];
+    const cuda_fourier &f = s.pairs;
+    const int n = (int)f.n, size = (int)s.size;
+    float2 *roots = fourier_shared, *from = roots + n, *to = from + n * f.together;
+    fourier_roots(roots, n, false);
+    for (int64_t first = (int64_t)blockIdx.x * f.together; first < f.lines;
+         first += (int64_t)gridDim.x * f.together) {
+        const int pairs = (int)(f.lines - first < f.together ? f.lines - first : f.together);
+        for (int i = (int)threadIdx.x; i < n * pairs; i += FOURIER_THREADS) {
+            const int pair = i / n, k = i - pair * n;
+            const int64_t row = (first + pair) / s.filters, line = first + pair + row * s.filters,
+                          other = line + s.filters;
+            from[i] = make_float2(k < size ? cuda_widen(x[line * size + k]) : 0.0f,
+                                  k < size && other < s.lines ? cuda_widen(x[other * size + k]) : 0.0f);
+        }
+        __syncthreads();
+        fourier_passes(f, from, to, roots, n * pairs);
+        for (int i = (int)threadIdx.x; i < n * pairs; i += FOURIER_THREADS) {
+            const int pair = i / n, k = i - pair * n;
+            const float2 v = times(
+                from[i], spectral_number(w + (first + pair) % s.filters * (2 * (int64_t)(n / 2 + 1)), n, k));
+            from[i] = make_float2(v.x, -v.y);
+        }
+        __syncthreads();
+        fourier_passes(f, from, to, roots, n * pairs);
+        const float scale = 1.0f / (float)n;
+        for (int i = (int)threadIdx.x; i < n * pairs; i += FOURIER_THREADS) {
+            const int pair = i / n, k = i - pair * n;
+            const int64_t row = (first + pair) / s.filters, line = first + pair + row * s.filters,
+                          other = line + s.filters;
+            y[line * n + k] = cuda_narrow<S>(from[i].x * scale);
+            if (other < s.lines)
+                y[other * n + k] = cuda_narrow<S>(-from[i].y * scale);
+        }
+        __syncthreads();
     }
 }
 
@@ -180,6 +245,30 @@ grt_status fourier_launch(const cuda_fourier *f, const void *x, const void *wind
         <<<(unsigned)blocks, FOURIER_THREADS, bytes, stream>>>(*f, (const S *)x, (const S *)window, (S *)y);
     CUDA_LAUNCHED();
     return GRT_OK;
+}
+
+template <typename S, typename K>
+grt_status spectral_launch(const cuda_spectral *s, const void *x, const void *w, void *y, cudaStream_t stream)
+{
+    enum { BLOCKS_EACH = 5 };
+    const size_t bytes = fourier_bytes(&s->pairs);
+    const int64_t blocks = (s->pairs.lines + s->pairs.together - 1) / s->pairs.together,
+                  most = (int64_t)s->multiprocessors * BLOCKS_EACH;
+    if (bytes > 48 << 10)
+        CUDA_TRY(cudaFuncSetAttribute((const void *)spectral_kernel<S, K>,
+                                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    spectral_kernel<S, K><<<(unsigned)(blocks < most ? blocks : most), FOURIER_THREADS, bytes, stream>>>(
+        *s, (const S *)x, (const K *)w, (S *)y);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+template <typename S>
+grt_status spectral_by(const cuda_spectral *s, grt_dtype w_dtype, const void *x, const void *w, void *y,
+                       cudaStream_t stream)
+{
+    return w_dtype == GRT_DTYPE_FLOAT ? spectral_launch<S, float>(s, x, w, y, stream)
+                                      : spectral_launch<S, S>(s, x, w, y, stream);
 }
 
 } // namespace
@@ -209,4 +298,22 @@ grt_status cuda_fourier_run(const cuda_fourier *f, grt_dtype dtype, const void *
     if (dtype == GRT_DTYPE_FLOAT16)
         return fourier_launch<__half>(f, x, window, y, stream);
     return fourier_launch<__nv_bfloat16>(f, x, window, y, stream);
+}
+
+bool cuda_spectral_plan(cuda_spectral *s, grt_dtype dtype)
+{
+    const int64_t rows = s->filters > 0 ? s->lines / s->filters : 0;
+    s->pairs.lines = s->filters * ((rows + 1) / 2);
+    s->pairs.each = 1;
+    return s->size < INT32_MAX && s->lines < INT32_MAX && cuda_fourier_plan(&s->pairs, dtype);
+}
+
+grt_status cuda_spectral_run(const cuda_spectral *s, grt_dtype dtype, grt_dtype w_dtype, const void *x,
+                             const void *w, void *y, cudaStream_t stream)
+{
+    if (dtype == GRT_DTYPE_FLOAT)
+        return spectral_by<float>(s, w_dtype, x, w, y, stream);
+    if (dtype == GRT_DTYPE_FLOAT16)
+        return spectral_by<__half>(s, w_dtype, x, w, y, stream);
+    return spectral_by<__nv_bfloat16>(s, w_dtype, x, w, y, stream);
 }

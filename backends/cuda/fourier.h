@@ -34,6 +34,20 @@ bool cuda_fourier_plan(cuda_fourier *f, grt_dtype dtype);
 grt_status cuda_fourier_run(const cuda_fourier *f, grt_dtype dtype, const void *x, const void *window,
                             void *y, cudaStream_t stream);
 
+/* Lines of real numbers, [lines, size], multiplied by spectra of real filters, [filters, n / 2 + 1, 2], and
+ * transformed back: line l by filter l % filters. */
+typedef struct cuda_spectral {
+    int64_t size, lines, filters;
+    cuda_fourier
+        pairs; /* two lines of one filter at a time; n is given, the rest set by cuda_spectral_plan */
+    int32_t multiprocessors;
+} cuda_spectral;
+
+bool cuda_spectral_plan(cuda_spectral *s, grt_dtype dtype);
+/* w_dtype: of the spectra, FLOAT or dtype. y: [lines, n]. */
+grt_status cuda_spectral_run(const cuda_spectral *s, grt_dtype dtype, grt_dtype w_dtype, const void *x,
+                             const void *w, void *y, cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

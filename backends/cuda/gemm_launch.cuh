@@ -11,6 +11,8 @@
 namespace
 {
 
+enum { GEMM_MOST_SHARED = 227 << 10 /* bytes that a block may have */ };
+
 CUtensorMapDataType gemm_map_type(const cuda_gemm *p)
 {
     return p->dtype == GRT_DTYPE_FLOAT16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
@@ -118,9 +120,8 @@ template <class T, class F, bool ACROSS, bool GELU, bool SPLIT>
 grt_status gemm_launch_kernel(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
 {
     const gemm_work work = gemm_work_of<T>(p, args, F::ROWS, F::COLUMNS);
-    enum { MOST_BYTES = 227 * 1024 /* of a block's shared memory */ };
-    static_assert(sizeof(gemm_room<T, F>) <= MOST_BYTES, "");
     const size_t bytes = sizeof(gemm_room<T, F>);
+    static_assert(sizeof(gemm_room<T, F>) <= GEMM_MOST_SHARED, "");
     const auto kernel = gemm_kernel<T, F, ACROSS, GELU, SPLIT>;
     gemm_maps maps;
     const int room = p->multiprocessors * F::BLOCKS, blocks = SPLIT               ? work.tiles * work.splits

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/gemm_node.h"
 
+#include "backends/cuda/conv_fold.h"
 #include "backends/cuda/conv_patches.h"
 #include "backends/cuda/cuda.h"
 #include "backends/shared/window.h"
@@ -84,27 +85,52 @@ bool cuda_gemm_of_matmul(const grt_reshape *r, const grt_matmul *m, int multipro
     return cuda_gemm_plan(out) && gemm_is_worth(out);
 }
 
-/* Two spatial dims, of which the first may be missing. */
-static void read_windows(const grt_reshape *r, cuda_gemm_conv *c)
+/* One, two or three spatial dims. */
+static cuda_conv_windows windows_of(const grt_reshape *r)
 {
     const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0];
-    const int32_t spatial = x->rank - 2;
-    cuda_gemm *p = &c->product;
+    const int32_t spatial = x->rank - 2, skip = CUDA_CONV_DIMS - spatial;
     cpu_window window;
+    cuda_conv_windows c;
     cpu_window_read(r->desc, spatial, x->dims + 1, y->dims + 1, w->dims + 2, false, &window);
-    c->cuts = cuda_conv_tiles(spatial, p->channels, window.in, window.out, window.kernel, window.stride,
-                              window.dilation, window.begin);
-    for (int32_t i = 0; i < 2; i++) {
-        const int32_t d = i - (2 - spatial);
-        p->in[i] = d < 0 ? 1 : (int32_t)window.in[d];
-        p->out[i] = d < 0 ? 1 : (int32_t)window.out[d];
-        p->kernel[i] = d < 0 ? 1 : (int32_t)window.kernel[d];
-        p->stride[i] = d < 0 ? 1 : (int32_t)window.stride[d];
-        p->dilation[i] = d < 0 ? 1 : (int32_t)window.dilation[d];
-        p->begin[i] = d < 0 ? 0 : (int32_t)window.begin[d];
-        p->is_windows = p->is_windows || p->kernel[i] != 1 || p->stride[i] != 1 || p->begin[i] != 0 ||
-                        p->in[i] != p->out[i];
+    for (int32_t i = 0; i < CUDA_CONV_DIMS; i++) {
+        const int32_t d = i - skip;
+        c.in[i] = d < 0 ? 1 : window.in[d];
+        c.out[i] = d < 0 ? 1 : window.out[d];
+        c.kernel[i] = d < 0 ? 1 : window.kernel[d];
+        c.stride[i] = d < 0 ? 1 : window.stride[d];
+        c.dilation[i] = d < 0 ? 1 : window.dilation[d];
+        c.begin[i] = d < 0 ? 0 : window.begin[d];
     }
+    return c;
+}
+
+/* False: windows of volumes that are none of planes and do not tile them. */
+static bool read_windows(const grt_reshape *r, cuda_gemm_conv *c)
+{
+    enum { MOST = 1 << 30 };
+    cuda_gemm *p = &c->product;
+    cuda_conv_windows w = windows_of(r);
+    int64_t images = r->in[0]->dims[0];
+    c->cuts =
+        cuda_conv_tiles(CUDA_CONV_DIMS, p->channels, w.in, w.out, w.kernel, w.stride, w.dilation, w.begin);
+    if (c->cuts)
+        return true;
+    cuda_conv_fold(&w, &images);
+    if (!cuda_conv_is_plane(&w) || images > MOST || w.in[1] > MOST || w.in[2] > MOST)
+        return false;
+    p->images = (int32_t)images;
+    for (int32_t i = 0; i < 2; i++) {
+        const int32_t d = i + 1;
+        p->in[i] = (int32_t)w.in[d];
+        p->out[i] = (int32_t)w.out[d];
+        p->kernel[i] = (int32_t)w.kernel[d];
+        p->stride[i] = (int32_t)w.stride[d];
+        p->dilation[i] = (int32_t)w.dilation[d];
+        p->begin[i] = (int32_t)w.begin[d];
+        p->is_windows = p->is_windows || !cuda_conv_stays(&w, d);
+    }
+    return true;
 }
 
 static int64_t vector_of(grt_dtype dtype)
@@ -158,18 +184,18 @@ bool cuda_gemm_of_conv(const grt_reshape *r, int multiprocessors, cuda_gemm_conv
         .product = {.dtype = x->dtype, .multiprocessors = multiprocessors, .is_constant = true}};
     if (strcmp(r->desc->op, "Conv") != 0 || !cuda_gemm_has_type(r->desc, x->dtype) ||
         !grt_channels_last(r->desc) || !w->data || grt_attr_int(r->desc, "group", 1) != 1 || x->rank < 3 ||
-        x->rank > 4 || w->rank != x->rank || y->rank != x->rank || !are_small(x) || !are_small(w) ||
-        !are_small(y) || !reads_act(r->desc, &p->act) || !is_constant(grt_reshape_in(r, CONV_BIAS)))
+        x->rank > 2 + CUDA_CONV_DIMS || w->rank != x->rank || y->rank != x->rank || !are_small(x) ||
+        !are_small(w) || !are_small(y) || !reads_act(r->desc, &p->act) ||
+        !is_constant(grt_reshape_in(r, CONV_BIAS)))
         return false;
     p->columns = w->dims[0];
     p->has_residual = grt_reshape_in(r, CONV_RESIDUAL) != NULL;
-    p->images = (int32_t)x->dims[0];
     p->rows = grt_dims_product(y->dims, 0, y->rank - 1);
     p->channels = x->dims[x->rank - 1];
-    read_windows(r, out);
+    if (!read_windows(r, out))
+        return false;
     if (out->cuts) {
         p->channels *= grt_dims_product(w->dims, 2, w->rank);
-        p->is_windows = false;
     } else if (p->channels % vector_of(p->dtype) && !gather_windows(w, out)) {
         return false;
     }

@@ -103,6 +103,7 @@ typedef enum op_flags {
     OP_FILTERS =
         1 << 21, /* reads inputs from 1 on again and again: for each position, for each step of time */
     OP_TAKES_EPILOGUE = 1 << 22, /* a product that has a form with an epilogue in graphrt */
+    OP_FINITE = 1 << 23,         /* of a few finite numbers, element by element, it makes finite ones */
 } op_flags;
 
 /* What becomes of a float32 node where the caller asked for 16-bit floats (pass `precision`). Every op with a
@@ -132,6 +133,7 @@ typedef enum op_layout {
     OP_LAYOUT_QCONV,     /* graphrt::QConv */
     OP_LAYOUT_SCALED, /* element-wise, if all inputs that are not as large as the result have one element */
     OP_LAYOUT_FIRST,  /* element by element of input 0; the other inputs know no positions */
+    OP_LAYOUT_PAIR,   /* graphrt::PixelFilter: inputs 0 and 1 have pixels and channels */
     OP_LAYOUT_FORM,   /* by the op of the same name and parameters of graphrt, with layout "NHWC" */
     OP_LAYOUT_CONCAT, /* as it is, along other axes; these, each by its own parameters */
     OP_LAYOUT_SPLIT,

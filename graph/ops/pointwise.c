@@ -135,12 +135,14 @@ static const op_attr align_attrs[] = {{"axis", GRT_ATTR_INT, true}, {0}};
 
 /* What else is to be said of each op: what `precision` makes of it, flags. An op without such a line does not
  * compile. */
-#define TRAITS_Add                     OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_ZERO_IS_NEUTRAL
-#define TRAITS_Sub                     OP_FOLLOWS, OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_ZERO_IS_NEUTRAL
-#define TRAITS_Mul                     OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_ONE_IS_NEUTRAL
+#define TRAITS_Add \
+    OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_ZERO_IS_NEUTRAL | OP_FINITE
+#define TRAITS_Sub OP_FOLLOWS, OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_ZERO_IS_NEUTRAL | OP_FINITE
+#define TRAITS_Mul \
+    OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_ONE_IS_NEUTRAL | OP_FINITE
 #define TRAITS_Div                     OP_FOLLOWS, OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_ONE_IS_NEUTRAL
-#define TRAITS_Neg                     OP_FOLLOWS, OP_SMALL_INTS | OP_INVOLUTION
-#define TRAITS_Abs                     OP_FOLLOWS, OP_SMALL_INTS
+#define TRAITS_Neg                     OP_FOLLOWS, OP_SMALL_INTS | OP_INVOLUTION | OP_FINITE
+#define TRAITS_Abs                     OP_FOLLOWS, OP_SMALL_INTS | OP_FINITE
 #define TRAITS_Sign                    OP_WIDE, 0
 #define TRAITS_Reciprocal              OP_WIDE, 0
 #define TRAITS_Sqrt                    OP_WIDE, 0
@@ -149,7 +151,7 @@ static const op_attr align_attrs[] = {{"axis", GRT_ATTR_INT, true}, {0}};
 #define TRAITS_Floor                   OP_WIDE, 0
 #define TRAITS_Ceil                    OP_WIDE, 0
 #define TRAITS_Round                   OP_WIDE, 0
-#define TRAITS_Erf                     OP_FOLLOWS, 0
+#define TRAITS_Erf                     OP_FOLLOWS, OP_FINITE
 #define TRAITS_Sin                     OP_WIDE, 0
 #define TRAITS_Cos                     OP_WIDE, 0
 #define TRAITS_Tan                     OP_WIDE, 0
@@ -161,20 +163,20 @@ static const op_attr align_attrs[] = {{"axis", GRT_ATTR_INT, true}, {0}};
 #define TRAITS_Asinh                   OP_WIDE, 0
 #define TRAITS_Acosh                   OP_WIDE, 0
 #define TRAITS_Atanh                   OP_WIDE, 0
-#define TRAITS_Relu                    OP_FOLLOWS, 0
-#define TRAITS_Sigmoid                 OP_FOLLOWS, 0
-#define TRAITS_Tanh                    OP_FOLLOWS, 0
-#define TRAITS_Softplus                OP_WIDE, 0
-#define TRAITS_Softsign                OP_FOLLOWS, 0
-#define TRAITS_Elu                     OP_FOLLOWS, 0
-#define TRAITS_Selu                    OP_FOLLOWS, 0
-#define TRAITS_Celu                    OP_FOLLOWS, 0
-#define TRAITS_LeakyRelu               OP_FOLLOWS, 0
-#define TRAITS_ThresholdedRelu         OP_FOLLOWS, 0
-#define TRAITS_HardSigmoid             OP_FOLLOWS, 0
-#define TRAITS_HardSwish               OP_FOLLOWS, 0
-#define TRAITS_Swish                   OP_FOLLOWS, 0
-#define TRAITS_Mish                    OP_FOLLOWS, 0
+#define TRAITS_Relu                    OP_FOLLOWS, OP_FINITE
+#define TRAITS_Sigmoid                 OP_FOLLOWS, OP_FINITE
+#define TRAITS_Tanh                    OP_FOLLOWS, OP_FINITE
+#define TRAITS_Softplus                OP_WIDE, OP_FINITE
+#define TRAITS_Softsign                OP_FOLLOWS, OP_FINITE
+#define TRAITS_Elu                     OP_FOLLOWS, OP_FINITE
+#define TRAITS_Selu                    OP_FOLLOWS, OP_FINITE
+#define TRAITS_Celu                    OP_FOLLOWS, OP_FINITE
+#define TRAITS_LeakyRelu               OP_FOLLOWS, OP_FINITE
+#define TRAITS_ThresholdedRelu         OP_FOLLOWS, OP_FINITE
+#define TRAITS_HardSigmoid             OP_FOLLOWS, OP_FINITE
+#define TRAITS_HardSwish               OP_FOLLOWS, OP_FINITE
+#define TRAITS_Swish                   OP_FOLLOWS, OP_FINITE
+#define TRAITS_Mish                    OP_FOLLOWS, OP_FINITE
 #define TRAITS_Shrink                  OP_WIDE, 0
 #define TRAITS_SwiGLU                  OP_WIDE, 0
 #define TRAITS_Less                    OP_WIDE, OP_ONE_FLOAT_TYPE
@@ -224,9 +226,10 @@ static const op_row rows[] = {
     ROW("Mean", 13, 1, OP_VARIADIC, OP_WIDE, OP_COMMUTATIVE | OP_SINGLE, pw_infer_FLOAT,
         .upgrade = pw_upgrade),
     ROW("Mod", 28, 2, 2, OP_WIDE, OP_SMALL_INTS, pw_infer_NUMBER, .attrs = mod_attrs),
-    ROW("Gelu", 20, 1, 1, OP_FOLLOWS, 0, pw_infer_FLOAT, .attrs = gelu_attrs),
-    ROW("PRelu", 16, 2, 2, OP_FOLLOWS, 0, infer_prelu, .upgrade = upgrade_prelu),
-    ROW("Clip", 13, 1, 3, OP_FOLLOWS, 0, infer_clip, .upgrade = upgrade_clip, .batch = OP_BATCH_PARAMETERS),
+    ROW("Gelu", 20, 1, 1, OP_FOLLOWS, OP_FINITE, pw_infer_FLOAT, .attrs = gelu_attrs),
+    ROW("PRelu", 16, 2, 2, OP_FOLLOWS, OP_FINITE, infer_prelu, .upgrade = upgrade_prelu),
+    ROW("Clip", 13, 1, 3, OP_FOLLOWS, OP_FINITE, infer_clip, .upgrade = upgrade_clip,
+        .batch = OP_BATCH_PARAMETERS),
     ROW("BitShift", 28, 2, 2, OP_UNSTATED, 0, pw_infer_INT, .attrs = shift_attrs),
     {.domain = "graphrt",
      .name = "AlignDims",

@@ -3,6 +3,7 @@
 #include "graph/ir/ir.h"
 
 static const op_attr dft_attrs[] = {{"inverse", GRT_ATTR_INT, false}, {"onesided", GRT_ATTR_INT, false}, {0}};
+static const op_attr spectral_conv_attrs[] = {{"length", GRT_ATTR_INT, true}, {0}};
 static const op_attr stft_attrs[] = {{"onesided", GRT_ATTR_INT, false}, {0}};
 static const op_attr window_attrs[] = {
     {"output_datatype", GRT_ATTR_INT, false}, {"periodic", GRT_ATTR_INT, false}, {0}};
@@ -75,6 +76,35 @@ static grt_status infer_dft(infer *inf)
         n = grt_dim_mulc(inf->dims, grt_dim_addc(inf->dims, n, -1), 2);
     GRT_TRY(positive(inf, "dft_length", n));
     dims[axis] = onesided && !inverse ? half_plus_one(inf, n) : n;
+    return GRT_OK;
+}
+
+/* graphrt::SpectralConv: lines of real numbers, [..., size, 1], are transformed to `length` numbers (the
+ * missing ones are zeros), multiplied by the spectra of real filters, [..., length / 2 + 1, 2], and
+ * transformed back: a cyclic convolution. Dims of the spectra in front of these are the last ones of the
+ * lines, so that filters repeat. */
+static grt_status infer_spectral_conv(infer *inf)
+{
+    const ir_type *x = inf->in[0], *w = inf->in[1];
+    const int64_t n = grt_attr_int(inf->desc, "length", 0);
+    int64_t found;
+    if (x->rank < 2 || w->rank < 2 || w->rank > x->rank)
+        return infer_fail(inf,
+                          "the lines have rank %d and the spectra rank %d; expected at least 2, and no more "
+                          "than the lines",
+                          x->rank, w->rank);
+    if (n < 2 || n > INT32_MAX)
+        return infer_fail(inf, "attribute length is %lld; it must lie in [2, 2^31)", (long long)n);
+    if (infer_const(inf, w->dims[w->rank - 2], &found) && found != n / 2 + 1)
+        return infer_fail(inf, "the spectra have %lld numbers; expected %lld", (long long)found,
+                          (long long)(n / 2 + 1));
+    if ((infer_const(inf, w->dims[w->rank - 1], &found) && found != 2) ||
+        (infer_const(inf, x->dims[x->rank - 1], &found) && found != 1))
+        return infer_fail(inf, "the last dims must be 1 for the lines and 2 for the spectra");
+    grt_dim *dims = infer_dims(inf, x->rank);
+    for (int32_t k = 0; dims && k < x->rank; k++)
+        dims[k] = k == x->rank - 2 ? grt_dim_const(inf->dims, n) : x->dims[k];
+    infer_set(inf, 0, x->dtype, x->rank, dims);
     return GRT_OK;
 }
 
@@ -173,6 +203,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = dft_attrs,
      .precision = OP_WIDE,
+     .cost = OP_COST_SORT,
      .infer = infer_dft,
      .upgrade = upgrade_dft},
     {.domain = "",
@@ -184,7 +215,19 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = stft_attrs,
      .precision = OP_WIDE,
+     .cost = OP_COST_SORT,
      .infer = infer_stft},
+    {.domain = "graphrt",
+     .name = "SpectralConv",
+     .since = 1,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = spectral_conv_attrs,
+     .precision = OP_FOLLOWS_FIRST,
+     .cost = OP_COST_SORT,
+     .infer = infer_spectral_conv},
     WINDOW("BlackmanWindow"),
     WINDOW("HammingWindow"),
     WINDOW("HannWindow"),

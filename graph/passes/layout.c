@@ -14,13 +14,14 @@
 static bool switch_node(layout *l, ir_node *node)
 {
     static bool (*const switches[N_OP_LAYOUTS])(layout * l, ir_node * node) = {
-        [OP_LAYOUT_CONV] = layout_switch_conv,        [OP_LAYOUT_QCONV] = layout_switch_qconv,
-        [OP_LAYOUT_SCALED] = layout_switch_scaled,    [OP_LAYOUT_FIRST] = layout_switch_first,
-        [OP_LAYOUT_FORM] = layout_switch_form,        [OP_LAYOUT_CONCAT] = layout_switch_concat,
-        [OP_LAYOUT_SPLIT] = layout_switch_split,      [OP_LAYOUT_SLICE] = layout_switch_slice,
-        [OP_LAYOUT_PAD] = layout_switch_pad,          [OP_LAYOUT_RESIZE] = layout_switch_resize,
-        [OP_LAYOUT_REDUCE] = layout_switch_reduction, [OP_LAYOUT_TRANSPOSE] = layout_switch_transpose,
-        [OP_LAYOUT_RESHAPE] = layout_switch_reshape,  [OP_LAYOUT_DEPTH] = layout_switch_depth,
+        [OP_LAYOUT_CONV] = layout_switch_conv,           [OP_LAYOUT_QCONV] = layout_switch_qconv,
+        [OP_LAYOUT_PAIR] = layout_switch_pair,           [OP_LAYOUT_SCALED] = layout_switch_scaled,
+        [OP_LAYOUT_FIRST] = layout_switch_first,         [OP_LAYOUT_FORM] = layout_switch_form,
+        [OP_LAYOUT_CONCAT] = layout_switch_concat,       [OP_LAYOUT_SPLIT] = layout_switch_split,
+        [OP_LAYOUT_SLICE] = layout_switch_slice,         [OP_LAYOUT_PAD] = layout_switch_pad,
+        [OP_LAYOUT_RESIZE] = layout_switch_resize,       [OP_LAYOUT_REDUCE] = layout_switch_reduction,
+        [OP_LAYOUT_TRANSPOSE] = layout_switch_transpose, [OP_LAYOUT_RESHAPE] = layout_switch_reshape,
+        [OP_LAYOUT_DEPTH] = layout_switch_depth,
     };
     if (!node->n_out || !node->out[0] || !node->row)
         return false;

@@ -46,6 +46,7 @@ bool layout_adopt(layout *l, ir_node *node, ir_node *made);
 /* Each makes what stands for the node with channels last; false: the node stays as it is. */
 bool layout_switch_conv(layout *l, ir_node *node);
 bool layout_switch_qconv(layout *l, ir_node *node);
+bool layout_switch_pair(layout *l, ir_node *node);
 bool layout_switch_form(layout *l, ir_node *node);
 bool layout_switch_pointwise(layout *l, ir_node *node);
 bool layout_switch_scaled(layout *l, ir_node *node);

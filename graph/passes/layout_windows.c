@@ -2,6 +2,8 @@
 /* Layout: convolutions, and ops that have a form with channels last. */
 #include "graph/passes/layout.h"
 
+#include <string.h>
+
 static bool all_ones(const grt_op_desc *desc, const char *name)
 {
     size_t n;
@@ -19,6 +21,22 @@ static bool has_constant_filters(const ir_node *node)
     return w && w->type.data;
 }
 
+/* A window of all channels along three dims, of float32 that products may not round. */
+static bool is_strict_volume(const ir_node *node)
+{
+    enum { VOLUME = 5 };
+    const ir_value *w = ir_in(node, 1);
+    int64_t taps;
+    if (w->type.rank != VOLUME || w->type.dtype != GRT_DTYPE_FLOAT ||
+        grt_attr_int(&node->desc, "group", 1) != 1 ||
+        !strcmp(grt_attr_string(&node->desc, "math", ""), "tf32"))
+        return false;
+    for (int32_t i = 2; i < VOLUME; i++)
+        if (!grt_dim_is_const(node->graph->module->dims, w->type.dims[i], &taps) || taps == 1)
+            return false;
+    return true;
+}
+
 /* Measured (docs/measurements/cpu-math.md): one-dimensional convolutions that are dilated or have large
  * groups, and groups that are small on one side only, are faster as they are; not so large groups with many
  * taps, and dilation with enough channels, where the target has kernels for them. */
@@ -32,6 +50,8 @@ static bool gains(const layout *l, const ir_node *node)
     if (!has_constant_filters(node) || w->type.rank < 3 ||
         !grt_dim_is_const(dims, w->type.dims[1], &per_group) ||
         !grt_dim_is_const(dims, w->type.dims[0], &filters))
+        return false;
+    if (l->context->target->traits->half_floats && is_strict_volume(node)) /* libraries have them as fast */
         return false;
     if (group > 1 && per_group <= SMALL && filters / group <= SMALL)
         return true;
@@ -75,6 +95,14 @@ bool layout_switch_qconv(layout *l, ir_node *node)
 {
     enum { RESIDUAL = 9 };
     return switch_window(l, node, RESIDUAL);
+}
+
+/* Filters for each pixel, where they or the pixels have channels last already. */
+bool layout_switch_pair(layout *l, ir_node *node)
+{
+    enum { FILTERS = 1 };
+    return (layout_has_twin(ir_in(node, 0)) || layout_has_twin(ir_in(node, FILTERS))) &&
+           switch_window(l, node, FILTERS);
 }
 
 /* A transposed convolution pays for the moves around it: each result is a sum of many products, and they

@@ -111,14 +111,19 @@ void make_long_taps(node *n)
 }
 
 /* Weights that keep sums of `terms` products at about 1, and a bias or none. */
-static void add_weights(node *n, const int64_t *dims, int64_t terms)
+static void add_weights_of_rank(node *n, int32_t rank, const int64_t *dims, int64_t terms)
 {
-    grt_tensor *weight = add_input(n, n->out, 4, dims);
+    grt_tensor *weight = add_input(n, n->out, rank, dims);
     for (int64_t i = 0; i < grt_tensor_elements(weight); i++)
         element_set(weight, i, element_get(weight, i) / sqrt((double)terms));
     if (draw(0, 3))
         add_input(n, n->out, 1, dims);
     n->constant[1] = n->constant[2] = true;
+}
+
+static void add_weights(node *n, const int64_t *dims, int64_t terms)
+{
+    add_weights_of_rank(n, 4, dims, terms);
 }
 
 /* One filter a channel, in squares and in other windows, of a few pixels and of many. */
@@ -213,6 +218,48 @@ void make_volumes(node *n)
     set_ints(n, "pads",
              (int64_t[]){w[2] - 1, draw(0, w[3] - 1), draw(0, w[4] - 1), draw(0, w[2] - 1), 0, w[4] - 1}, 6);
     set_ints(n, "dilations", (int64_t[]){1, draw(1, dilation), draw(0, 1) ? 1 : dilation}, 3);
+}
+
+/* The first convolution of a video model: three spatial dims, few channels, as many results as make_stem's.
+ */
+static void make_volume_stem(node *n)
+{
+    const int64_t deep = draw(1, 5), high = draw(3, 7), stride = draw(1, 2), step = draw(1, 2);
+    const int64_t w[5] = {8 * draw(1, 9), draw(1, 4), deep, high, draw(5, 7)};
+    n->out = GRT_DTYPE_FLOAT16;
+    n->wide = true;
+    add_input(
+        n, n->out, 5,
+        (int64_t[]){draw(1, 2), w[1], step * draw(3, 5), stride * draw(90, 99), stride * draw(120, 132)});
+    add_weights_of_rank(n, 5, w, w[1] * w[2] * w[3] * w[4]);
+    set_ints(n, "strides", (int64_t[]){step, stride, stride}, 3);
+    set_ints(n, "pads",
+             (int64_t[]){deep / 2, draw(0, high - 1), draw(0, 4), deep / 2, draw(0, 2), draw(0, 4)}, 6);
+}
+
+/* Three spatial dims, all channels for all: windows of a plane, along depth alone, and of both. */
+void make_dense_volumes(node *n)
+{
+    if (draw(0, 4) == 0) {
+        make_volume_stem(n);
+        return;
+    }
+    const bool narrow = draw(0, 1), plane = draw(0, 2) == 0, line = !plane && draw(0, 1),
+               odd = draw(0, 2) == 0;
+    const int64_t in = odd ? draw(3, 40) : 8 * draw(1, 12), out = odd ? draw(2, 40) : 8 * draw(1, 12),
+                  w[5] = {out, in, plane ? 1 : draw(1, 4), line ? 1 : draw(1, 4), line ? 1 : draw(1, 4)};
+    n->out = narrow ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
+    n->precision = narrow || draw(0, 1) ? NULL : "tf32";
+    n->wide = true;
+    n->then = draw(0, 1) ? PICK("Relu", "Sigmoid", "HardSwish", "Softplus") : NULL;
+    add_input(n, n->out, 5,
+              (int64_t[]){draw(1, 3), in, w[2] + draw(0, 7), w[3] + draw(0, 11), w[4] + draw(0, 11)});
+    add_weights_of_rank(n, 5, w, in * w[2] * w[3] * w[4]);
+    set_ints(n, "strides", (int64_t[]){draw(0, 2) ? 1 : 2, draw(0, 2) ? 1 : 2, draw(0, 2) ? 1 : 2}, 3);
+    set_ints(n, "pads",
+             (int64_t[]){draw(0, w[2] - 1), draw(0, w[3] - 1), draw(0, w[4] - 1), draw(0, w[2] - 1),
+                         draw(0, w[3] - 1), draw(0, w[4] - 1)},
+             6);
 }
 
 /* Overlapping windows added up again. */

@@ -26,6 +26,8 @@ ir_node *ir_text_node(const ir_module *module, const char *op, int nth);
 /* The text's graph gives the same outputs before and after the pass, and the ops are `expected` after it
  * (NULL: any). */
 void ir_text_check(const char *text, const char *pass, const char *expected);
+/* Two graphs of one form outside give the same outputs. */
+void ir_text_compare(ir_module *plain, ir_module *rewritten);
 /* The target that these use: the CPU, with the passes that only other targets gain by. */
 grt_target ir_text_target(void);
 /* For target.supports: a device that has every kernel. */

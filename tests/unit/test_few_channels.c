@@ -7,25 +7,28 @@
 #include <stdlib.h>
 
 typedef struct stem_case {
-    int32_t channels, kernel[2], stride[2], begin[2], in[2], out[2];
+    int32_t channels, deep, kernel[2], stride[2], begin[2], in[2], out[2];
 } stem_case;
 
 static const stem_case cases[] = {
-    {3, {7, 7}, {2, 2}, {3, 3}, {30, 224}, {15, 112}}, {3, {3, 3}, {2, 2}, {1, 1}, {34, 50}, {17, 25}},
-    {3, {3, 3}, {1, 1}, {1, 1}, {20, 31}, {20, 31}},   {1, {5, 5}, {1, 1}, {0, 2}, {28, 28}, {24, 28}},
-    {1, {1, 10}, {1, 5}, {0, 0}, {1, 400}, {1, 79}},   {4, {3, 3}, {1, 1}, {1, 1}, {9, 150}, {9, 150}},
-    {2, {2, 3}, {3, 1}, {0, 1}, {12, 7}, {4, 7}},      {3, {6, 6}, {2, 2}, {2, 2}, {20, 64}, {10, 32}},
+    {3, 1, {7, 7}, {2, 2}, {3, 3}, {30, 224}, {15, 112}}, {3, 1, {3, 3}, {2, 2}, {1, 1}, {34, 50}, {17, 25}},
+    {3, 1, {3, 3}, {1, 1}, {1, 1}, {20, 31}, {20, 31}},   {1, 1, {5, 5}, {1, 1}, {0, 2}, {28, 28}, {24, 28}},
+    {1, 1, {1, 10}, {1, 5}, {0, 0}, {1, 400}, {1, 79}},   {4, 1, {3, 3}, {1, 1}, {1, 1}, {9, 150}, {9, 150}},
+    {2, 1, {2, 3}, {3, 1}, {0, 1}, {12, 7}, {4, 7}},      {3, 1, {6, 6}, {2, 2}, {2, 2}, {20, 64}, {10, 32}},
+    {3, 5, {7, 7}, {2, 2}, {3, 3}, {30, 112}, {15, 56}},  {1, 3, {3, 3}, {1, 1}, {1, 1}, {9, 21}, {9, 21}},
 };
 
 static few_channels_form form_of(const stem_case *c)
 {
-    return few_channels_form_of(c->channels, c->kernel, c->stride, c->begin[1], c->in[1], c->out[1]);
+    return few_channels_form_of(c->channels, c->deep, c->kernel, c->stride, c->begin[1], c->in[1], c->out[1]);
 }
 
-static int pixel(const stem_case *c, int row, int at)
+static int pixel(const stem_case *c, int plane, int row, int at)
 {
     const int n = c->in[1] * c->channels;
-    return row < 0 || row >= c->in[0] || at < 0 || at >= n ? 0 : (row * n + at) * 7 % 23 - 11;
+    return row < 0 || row >= c->in[0] || at < 0 || at >= n
+               ? 0
+               : ((plane * c->in[0] + row) * n + at) * 7 % 23 - 11;
 }
 
 static int weight(int at)
@@ -48,9 +51,12 @@ static int through_pairs(const stem_case *c, const few_channels_form *f, int row
             const int at = begin + p.offset + half, w = few_channels_weight_at(f, 2 * pair + half);
             const bool counts = half ? p.mask >> 16 : p.mask & 0xffff;
             *ok = *ok && counts == (w >= 0);
-            *ok = *ok && (!p.mask || (at >= 0 && at < f->window_rows * f->pitch)); /* both halves are read */
+            *ok = *ok && (!p.mask ||
+                          (at >= 0 && at < c->deep * f->window_rows * f->pitch)); /* both halves are read */
             if (counts)
-                sum += pixel(c, first_row + at / f->pitch, first + at % f->pitch) * weight(w);
+                sum += pixel(c, at / f->pitch / f->window_rows, first_row + at / f->pitch % f->window_rows,
+                             first + at % f->pitch) *
+                       weight(w);
         }
     }
     return sum;
@@ -60,9 +66,9 @@ static int by_definition(const stem_case *c, int row, int column)
 {
     const int taps = c->kernel[1] * c->channels;
     int sum = 0;
-    for (int a = 0; a < c->kernel[0]; a++)
+    for (int a = 0; a < c->deep * c->kernel[0]; a++)
         for (int b = 0; b < taps; b++)
-            sum += pixel(c, row * c->stride[0] - c->begin[0] + a,
+            sum += pixel(c, a / c->kernel[0], row * c->stride[0] - c->begin[0] + a % c->kernel[0],
                          (column * c->stride[1] - c->begin[1]) * c->channels + b) *
                    weight(a * taps + b);
     return sum;

@@ -106,6 +106,68 @@ START_TEST(test_sums_of_floats)
 }
 END_TEST
 
+static void check_pixel_filter(bool last, int64_t groups, int64_t stride, int64_t dilation)
+{
+    const int64_t in[] = {9, 8}, kernel[] = {3, 2}, strides[] = {stride, 1}, dilations[] = {dilation, 1},
+                  pads[] = {1, 0, 2, 1};
+    const int64_t high = (9 + 3 - 2 * dilation - 1) / stride + 1, across = 8, taps = 6 * groups;
+    const int64_t x[2][4] = {{2, 6, in[0], in[1]}, {2, in[0], in[1], 6}},
+                  w[2][4] = {{2, taps, high, across}, {2, high, across, taps}};
+    op_runner r[2];
+    for (int floats = 0; floats < 2; floats++) {
+        const grt_dtype dtype = floats ? GRT_DTYPE_FLOAT : GRT_DTYPE_DOUBLE;
+        prepare(&r[floats], "PixelFilter");
+        r[floats].desc.domain = "graphrt";
+        op_ints(&r[floats], "kernel_shape", kernel, 2);
+        op_ints(&r[floats], "strides", strides, 2);
+        op_ints(&r[floats], "dilations", dilations, 2);
+        op_ints(&r[floats], "pads", pads, 4);
+        if (last)
+            op_string(&r[floats], "layout", "NHWC");
+        op_add(&r[floats], dtype, 4, x[last], data_of(0, floats));
+        op_add(&r[floats], dtype, 4, w[last], data_of(1, floats));
+        op_run_ok(&r[floats], 1);
+    }
+    compare_paths(&r[1], &r[0]);
+}
+
+START_TEST(test_filters_for_each_pixel)
+{
+    for (int last = 0; last < 2; last++)
+        for (int64_t groups = 1; groups <= 6; groups += groups == 1 ? 2 : 3)
+            for (int64_t stride = 1; stride <= 2; stride++)
+                check_pixel_filter(last, groups, stride, 3 - stride);
+}
+END_TEST
+
+/* A filter whose spectrum is ones copies; one that turns by a number shifts. */
+START_TEST(test_convolution_by_spectra)
+{
+    enum { N = 8, SIZE = 5, LINES = 4 };
+    float w[2][N / 2 + 1][2] = {{{0}}};
+    const int64_t lines[] = {2, 2, SIZE, 1}, spectra[] = {2, N / 2 + 1, 2};
+    for (int k = 0; k <= N / 2; k++) {
+        w[0][k][0] = 1;
+        w[1][k][0] = cosf(2 * 3.14159265f * (float)k / N);
+        w[1][k][1] = -sinf(2 * 3.14159265f * (float)k / N);
+    }
+    op_runner r;
+    prepare(&r, "SpectralConv");
+    r.desc.domain = "graphrt";
+    op_int(&r, "length", N);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, lines, numbers[0]);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, spectra, w);
+    op_run_ok(&r, 1);
+    const float *y = r.out[0].t.data;
+    for (int line = 0; line < LINES; line++)
+        for (int k = 0; k < N; k++) {
+            const int from = line % 2 ? (k + N - 1) % N : k;
+            ck_assert_float_eq_tol(y[line * N + k], from < SIZE ? numbers[0][line * SIZE + from] : 0, 1e-6f);
+        }
+    op_end(&r);
+}
+END_TEST
+
 /* Two images of 35 planes with few columns: blocks of planes are pooled as channels, the last not full. */
 START_TEST(test_pools_of_small_planes)
 {
@@ -250,4 +312,4 @@ END_TEST
 
 UNIT_SUITE(test_float_paths, NULL, NULL, test_grids_of_floats, test_grid_beside_infinity, test_sums_of_floats,
            test_best_of_floats, test_chosen_boxes, test_nearest_repeats_pixels, test_pools_of_small_planes,
-           test_axes_of_floats)
+           test_filters_for_each_pixel, test_convolution_by_spectra, test_axes_of_floats)

@@ -36,11 +36,53 @@ END_TEST
 START_TEST(volumes)
 {
     ir_text_check("in x f32 1,8,6,6,6\n"
-                  "const w f32 8,8,3,3,3\n"
+                  "const w f32 8,8,1,3,3\n"
                   "a = graphrt::Conv x w activation=Relu\n"
                   "b = MaxPool a kernel_shape=2,2,2\n"
                   "out b\n",
                   "layout", "Transpose graphrt::Conv graphrt::MaxPool Transpose");
+}
+END_TEST
+
+/* With fast float16, float32 that may not round keeps volumes as they are, but not windows of planes. */
+START_TEST(strict_volumes)
+{
+    static const char *const windows[] = {"3,3,3", "1,3,3", "3,3,3"}, *const maths[] = {"", "", "tf32"},
+                             *const wanted[] = {"graphrt::Conv", "Transpose graphrt::Conv Transpose",
+                                                "Transpose graphrt::Conv Transpose"};
+    grt_target target = ir_text_target();
+    grt_device_traits traits = *target.traits;
+    traits.half_floats = true;
+    target.traits = &traits;
+    for (int i = 0; i < 3; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "in x f32 1,8,6,6,6\nconst w f32 8,8,%s\ny = graphrt::Conv x w\nout y\n",
+                 windows[i]);
+        ir_module *m = ir_text(text);
+        if (*maths[i])
+            ir_attr_set_string(ir_text_node(m, "Conv", 0), "math", maths[i]);
+        pass_context context = {.module = m, .target = &target, .level = 2};
+        ck_assert_int_eq(pass_layout(&context), GRT_OK);
+        ck_assert_str_eq(ir_text_ops(m), wanted[i]);
+        ir_module_release(m);
+    }
+}
+END_TEST
+
+/* Filters for each pixel go with what has channels last. */
+START_TEST(filters_of_pixels)
+{
+    ir_text_check("in x f32 1,8,6,6\n"
+                  "const w f32 18,8,1,1\n"
+                  "f = graphrt::Conv x w\n"
+                  "y = graphrt::PixelFilter x f kernel_shape=3,3 pads=1,1,1,1\n"
+                  "out y\n",
+                  "layout", "Transpose graphrt::Conv graphrt::PixelFilter Transpose");
+    ir_text_check("in x f32 1,8,6,6\n"
+                  "in f f32 1,18,6,6\n"
+                  "y = graphrt::PixelFilter x f kernel_shape=3,3 pads=1,1,1,1\n"
+                  "out y\n",
+                  "layout", "graphrt::PixelFilter");
 }
 END_TEST
 
@@ -256,6 +298,8 @@ Suite *suite_test_pass_layout(void)
     tcase_add_test(tc, computed_filters_stay);
     tcase_add_test(tc, a_region);
     tcase_add_test(tc, volumes);
+    tcase_add_test(tc, strict_volumes);
+    tcase_add_test(tc, filters_of_pixels);
     tcase_add_test(tc, a_transposed_conv_alone);
     tcase_add_test(tc, casts_follow);
     tcase_add_test(tc, forms_with_channels_last);

@@ -67,6 +67,78 @@ START_TEST(others_stay)
 }
 END_TEST
 
+static void mark_tf32(ir_module *m)
+{
+    IR_FOR_EACH_NODE (node, m->main)
+        if (node->row && node->row->flags & OP_TF32)
+            ir_attr_set_string(node, "math", "tf32");
+}
+
+static ir_module *region(void)
+{
+    ir_module *m = ir_text("in x f32 2,20,20,40\n"
+                           "const w f32 42,40,3,3\nconst b f32 42\nconst slope f32 1,1,42\n"
+                           "const v f32 42,42,3,3\nconst u f32 42,1,3,3\nconst t f32 40,42,1,1\n"
+                           "a = graphrt::Conv x w b layout=NHWC\n"
+                           "p = PRelu a slope\n"
+                           "q = graphrt::Conv p v layout=NHWC pads=1,1,1,1\n"
+                           "s = Add q p\n"
+                           "g = graphrt::MaxPool s kernel_shape=2,2 layout=NHWC\n"
+                           "d = graphrt::Conv g u layout=NHWC group=42\n"
+                           "y = graphrt::Conv d t layout=NHWC\n"
+                           "e = Exp q\n"
+                           "out y\nout e\n");
+    mark_tf32(m);
+    return m;
+}
+
+/* The channels of zeros stay up to the last convolution, and are cut off for what may not be finite. */
+START_TEST(what_lies_between_is_filled_too)
+{
+    ir_module *m = region();
+    ck_assert_int_eq(fill(m, true), 7);
+    ck_assert_str_eq(ir_text_ops(m),
+                     "graphrt::Conv PRelu graphrt::Conv Slice Add graphrt::MaxPool graphrt::Conv "
+                     "graphrt::Conv Exp");
+    const ir_node *depthwise = ir_text_node(m, "Conv", 2), *last = ir_text_node(m, "Conv", 3);
+    ck_assert_int_eq(grt_attr_int(&depthwise->desc, "group", 1), 44);
+    ck_assert_int_eq(ir_in(last, 1)->type.data->dims[0], 40);
+    ck_assert_int_eq(ir_in(last, 1)->type.data->dims[1], 44);
+    const float *w = ir_in(last, 1)->type.data->data;
+    for (int i = 0; i < 40; i++)
+        ck_assert(w[44 * i + 41] != 0 && w[44 * i + 42] == 0 && w[44 * i + 43] == 0);
+    ck_assert_int_eq(ir_infer(m), GRT_OK);
+    ck_assert_int_eq(ir_verify(m), GRT_OK);
+    ck_assert_int_eq(fill(m, true), 0);
+    ir_module_release(m);
+}
+END_TEST
+
+START_TEST(a_region_computes_the_same)
+{
+    grt_target target = ir_text_target();
+    grt_device_traits traits = *target.traits;
+    traits.half_floats = true;
+    target.traits = &traits;
+    ir_module *m = region(), *filled = region();
+    ck_assert_int_eq(fill(filled, true), 7);
+    ir_text_compare(m, filled);
+    ir_module_release(m);
+    ir_module_release(filled);
+}
+END_TEST
+
+/* A copy of the input pays where windows are long. */
+START_TEST(inputs_are_padded)
+{
+    ir_module *m = model(8, 42, 3, true);
+    ck_assert_int_eq(fill(m, true), 1);
+    ck_assert_str_eq(ir_text_ops(m), "Pad graphrt::Conv");
+    ck_assert_int_eq(ir_in(ir_text_node(m, "Conv", 0), 1)->type.data->dims[1], 44);
+    ir_module_release(m);
+}
+END_TEST
+
 Suite *suite_test_pass_whole_vectors(void);
 Suite *suite_test_pass_whole_vectors(void)
 {
@@ -74,6 +146,9 @@ Suite *suite_test_pass_whole_vectors(void)
     TCase *tests = tcase_create("pass_whole_vectors");
     tcase_add_test(tests, filters_are_filled_up);
     tcase_add_loop_test(tests, others_stay, 0, 6);
+    tcase_add_test(tests, what_lies_between_is_filled_too);
+    tcase_add_test(tests, a_region_computes_the_same);
+    tcase_add_test(tests, inputs_are_padded);
     suite_add_tcase(suite, tests);
     return suite;
 }

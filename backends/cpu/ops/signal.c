@@ -4,6 +4,7 @@
 #include "src/base/element.h"
 #include "backends/cpu/fft.h"
 #include "backends/cpu/threads.h"
+#include "backends/shared/spectral.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,49 @@ static grt_status dft_run(const grt_run *run)
     return GRT_OK;
 }
 
+static grt_status spectral_reshape(grt_reshape *reshape)
+{
+    int64_t lines, filters;
+    GRT_TRY(grt_spectral_lines(reshape, &lines, &filters));
+    return plan_create(reshape->desc, grt_attr_int(reshape->desc, "length", 2), reshape->threads,
+                       reshape->account, &reshape->shape);
+}
+
+/* One line. w: its filter's first number. */
+static void spectral_line(const grt_run *run, const signal_plan *plan, int64_t line, int64_t w)
+{
+    const grt_tensor *x = run->in[0];
+    const int64_t n = plan->n, size = x->dims[x->rank - 2], given = size < n ? size : n;
+    double *room = plan->room + cpu_thread() * plan->per_thread;
+    for (int64_t k = 0; k < n; k++) {
+        room[2 * k] = k < given ? grt_element_get(x, line * size + k) : 0;
+        room[2 * k + 1] = 0;
+    }
+    cpu_fft_run(plan->fft, room, false, room + 2 * n);
+    for (int64_t k = 0; k < n; k++) {
+        const bool mirror = k > n / 2, real = k == 0 || 2 * k == n;
+        const int64_t at = w + 2 * (mirror ? n - k : k);
+        const double a = room[2 * k], b = room[2 * k + 1], c = grt_element_get(run->in[1], at),
+                     d = real ? 0 : (mirror ? -1 : 1) * grt_element_get(run->in[1], at + 1);
+        room[2 * k] = a * c - b * d;
+        room[2 * k + 1] = a * d + b * c;
+    }
+    cpu_fft_run(plan->fft, room, true, room + 2 * n);
+    for (int64_t k = 0; k < n; k++)
+        grt_element_put(run->out[0], line * n + k, room[2 * k]);
+}
+
+static grt_status spectral_run(const grt_run *run)
+{
+    const signal_plan *plan = run->shape;
+    const int64_t lines = grt_tensor_elements(run->out[0]) / plan->n, numbers = 2 * (plan->n / 2 + 1),
+                  filters = grt_tensor_elements(run->in[1]) / numbers;
+#pragma omp parallel for num_threads(run->threads) if (lines * plan->n > CPU_GRAIN / 8)
+    for (int64_t i = 0; i < lines; i++)
+        spectral_line(run, plan, i, i % filters * numbers);
+    return GRT_OK;
+}
+
 typedef struct stft_state {
     bool onesided;
     known length;
@@ -359,6 +403,12 @@ static const grt_kernel_row rows[] = {
      .reshape = stft_reshape,
      .release_shape = plan_release,
      .run = stft_run},
+    {.domain = "graphrt",
+     .op = "SpectralConv",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .reshape = spectral_reshape,
+     .release_shape = plan_release,
+     .run = spectral_run},
     WINDOW("BlackmanWindow"),
     WINDOW("HammingWindow"),
     WINDOW("HannWindow"),

@@ -5,11 +5,13 @@
  * activations, unusual orders). One spatial dim is seen as two. Padding that differs on the two sides is made
  * by a copy into the workspace. Windows, types and sizes that cuDNN refuses run on a plain kernel, one thread
  * per result. */
+#include "backends/cuda/conv_fold.h"
 #include "backends/cuda/conv_patches.h"
 #include "backends/cuda/conv_products.h"
 #include "backends/cuda/conv_weights.h"
 #include "backends/cuda/copy.h"
 #include "backends/cuda/depthwise.h"
+#include "backends/cuda/depthwise_volume.h"
 #include "backends/cuda/dnn_conv.h"
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/few_channels.h"
@@ -40,17 +42,18 @@ typedef struct conv_state {
 } conv_state;
 
 /* Three spatial dims always, leading ones of size 1. */
-typedef struct conv_geometry {
+typedef struct conv_geometry : cuda_conv_windows {
     bool last, transposed;
     bool turned;                                         /* weights have channels last */
     int64_t batch, in_channels, out_channels, groups, n; /* n: results */
-    int64_t in[SPATIAL], out[SPATIAL], kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL], begin[SPATIAL];
 } conv_geometry;
 
 typedef struct conv_shape {
     conv_geometry g;
     bool is_depthwise; /* by our own kernel */
     cuda_depthwise depthwise;
+    bool is_volume; /* that of three spatial dims */
+    cuda_depthwise_volume volume;
     bool is_few; /* few input channels: by our own kernel, too */
     cuda_few_channels few;
     bool is_grouped; /* with many taps: by our own kernel, too */
@@ -174,6 +177,8 @@ static void cuda_conv_describe(const grt_reshape *r, conv_geometry *g)
         g->dilation[d] = real ? window.dilation[d - skip] : 1;
         g->begin[d] = real ? window.begin[d - skip] : 0;
     }
+    if (g->last)
+        cuda_conv_fold(g, &g->batch);
 }
 
 static grt_status cuda_conv_check_inputs(const grt_reshape *r)
@@ -199,12 +204,6 @@ static grt_status cuda_conv_check_inputs(const grt_reshape *r)
     return GRT_OK;
 }
 
-/* Two spatial dims at most. */
-static bool is_plane(const conv_geometry *g)
-{
-    return g->in[0] == 1 && g->out[0] == 1 && g->kernel[0] == 1 && g->begin[0] == 0;
-}
-
 /* The last two spatial dims, which are all of a plane. */
 template <class C> static void copy_plane(const conv_geometry *g, C *to)
 {
@@ -224,7 +223,7 @@ static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_sh
     const conv_geometry *g = &s->g;
     cuda_depthwise *d = &s->depthwise;
     if (!state->weights.depthwise || g->in_channels != g->groups || g->out_channels != g->groups ||
-        !is_plane(g))
+        !cuda_conv_is_plane(g))
         return false;
     *d = {};
     d->dtype = dtype;
@@ -235,11 +234,27 @@ static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_sh
     return cuda_depthwise_fits(d);
 }
 
+static bool describe_volume(const conv_state *state, grt_dtype dtype, conv_shape *s)
+{
+    const conv_geometry *g = &s->g;
+    cuda_depthwise_volume *d = &s->volume;
+    if (!state->weights.depthwise || g->in_channels != g->groups || g->out_channels != g->groups ||
+        cuda_conv_is_plane(g))
+        return false;
+    *d = {};
+    d->dtype = dtype;
+    d->batch = g->batch;
+    d->channels = g->in_channels;
+    d->act = state->act;
+    d->windows = *g;
+    return cuda_depthwise_volume_fits(d);
+}
+
 static bool describe_grouped(const conv_state *state, grt_dtype dtype, int multiprocessors, conv_shape *s)
 {
     const conv_geometry *g = &s->g;
-    if (!state->weights.ready || state->weights.depthwise || g->transposed || g->groups < 2 || !is_plane(g) ||
-        (dtype == GRT_DTYPE_FLOAT && !state->tf32))
+    if (!state->weights.ready || state->weights.depthwise || g->transposed || g->groups < 2 ||
+        !cuda_conv_is_plane(g) || (dtype == GRT_DTYPE_FLOAT && !state->tf32))
         return false;
     cuda_grouped_taps *t = &s->grouped;
     *t = {dtype, g->batch, g->groups, g->in_channels / g->groups, g->out_channels / g->groups};
@@ -251,7 +266,7 @@ static bool describe_windows(const conv_state *state, grt_dtype dtype, int multi
 {
     const conv_geometry *g = &s->g;
     if (!state->weights.ready || state->weights.depthwise || g->transposed || g->groups < 2 ||
-        g->in_channels != g->out_channels || !is_plane(g) || !g->last)
+        g->in_channels != g->out_channels || !cuda_conv_is_plane(g) || !g->last)
         return false;
     cuda_grouped_windows *c = &s->windows;
     *c = {};
@@ -269,7 +284,7 @@ static bool describe_products(const conv_state *state, grt_dtype dtype, conv_sha
 {
     const conv_geometry *g = &s->g;
     cuda_conv_products *c = &s->products;
-    if (!state->computed || g->last || g->batch != 1 || !is_plane(g))
+    if (!state->computed || g->last || g->batch != 1 || !cuda_conv_is_plane(g))
         return false;
     *c = {};
     c->dtype = dtype;
@@ -347,7 +362,7 @@ static bool describe_few(const grt_reshape *r, conv_shape *s)
     const conv_state *state = (const conv_state *)r->state;
     const conv_geometry *g = &s->g;
     cuda_few_channels *c = &s->few;
-    if (!state->weights.ready || g->transposed || g->groups != 1 || !is_plane(g) || is_patches(g) ||
+    if (!state->weights.ready || g->transposed || g->groups != 1 || is_patches(g) ||
         (r->n_in > RESIDUAL && r->in[RESIDUAL]))
         return false;
     *c = {};
@@ -356,15 +371,10 @@ static bool describe_few(const grt_reshape *r, conv_shape *s)
     c->channels = g->in_channels;
     c->out_channels = g->out_channels;
     c->act = state->act;
-    for (int k = 0; k < 2; k++) {
-        if (g->dilation[k + 1] != 1 && g->kernel[k + 1] > 1)
+    c->windows = *g;
+    for (int k = 0; k < SPATIAL; k++)
+        if (g->dilation[k] != 1 && g->kernel[k] > 1)
             return false;
-        c->in[k] = g->in[k + 1];
-        c->out[k] = g->out[k + 1];
-        c->kernel[k] = g->kernel[k + 1];
-        c->stride[k] = g->stride[k + 1];
-        c->begin[k] = g->begin[k + 1];
-    }
     return cuda_few_channels_plan(c, ((const cuda_device *)r->device)->prop.multiProcessorCount);
 }
 
@@ -386,7 +396,7 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
     c->out_channels = g->out_channels;
     c->groups = g->groups;
     c->workspace_cap = WORKSPACE_CAP;
-    c->spatial = g->in[0] == 1 && g->out[0] == 1 && g->kernel[0] == 1 && g->begin[0] == 0 ? 2 : 3;
+    c->spatial = cuda_conv_is_plane(g) ? 2 : 3;
     const int32_t skip = SPATIAL - c->spatial;
     int64_t end[SPATIAL];
     s->patches = is_patches(g);
@@ -495,8 +505,9 @@ static bool has_own_kernel(const grt_reshape *r, conv_shape *s)
     const grt_dtype dtype = r->in[0]->dtype;
     const int multiprocessors = ((const cuda_device *)r->device)->prop.multiProcessorCount;
     s->is_depthwise = describe_depthwise(state, dtype, s);
+    s->is_volume = !s->is_depthwise && describe_volume(state, dtype, s);
     s->is_few_pixels = !s->is_depthwise && describe_few_pixels(state, dtype, s);
-    if (s->is_depthwise || s->is_few_pixels)
+    if (s->is_depthwise || s->is_volume || s->is_few_pixels)
         return true;
     s->is_few = describe_few(r, s);
     s->is_half = !s->is_few && describe_half(r, s);
@@ -701,6 +712,8 @@ static bool run_own(const grt_run *r, const conv_shape *s)
     cudaStream_t stream = (cudaStream_t)r->stream;
     if (s->is_depthwise)
         return cuda_depthwise_run(&s->depthwise, x, state->weights.filters, bias, residual, y, stream);
+    if (s->is_volume)
+        return cuda_depthwise_volume_run(&s->volume, x, state->weights.filters, bias, residual, y, stream);
     if (s->is_windows)
         return cuda_grouped_windows_run(&s->windows, x, conv_weights_in(r), bias, residual, y, stream);
     if (s->is_few)

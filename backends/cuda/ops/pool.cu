@@ -99,82 +99,86 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Channels last: 16 bytes of channels a thread, two spatial dims, sizes below 2^31. */
-typedef struct pool_plane {
+/* Channels last: 16 bytes of channels a thread, sizes below 2^31. */
+typedef struct pool_volume {
     bool max, count_padding;
-    int vectors, in[2], out[2], kernel[2], stride[2], dilation[2], begin[2],
-        end[2]; /* vectors: of a pixel's channels */
-    uint32_t n; /* results, in vectors */
-} pool_plane;
+    int vectors, in[SPATIAL], out[SPATIAL], kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL],
+        begin[SPATIAL], end[SPATIAL]; /* vectors: of a pixel's channels */
+    uint32_t n;                       /* results, in vectors */
+} pool_volume;
 
-/* Taps from `from` to `to` of a window that begins at `first` lie inside. */
-static __device__ __forceinline__ void inside_taps(int first, int dilation, int in, int taps, int *from,
-                                                   int *to)
+/* The taps of a window along a dim that lie inside, and where the first of all lies. */
+struct taps {
+    int first, from, to;
+};
+
+static __device__ __forceinline__ taps pool_taps_of(const pool_volume &s, int d, int at)
 {
-    *from = first < 0 ? (-first + dilation - 1) / dilation : 0;
-    *to = first >= in ? 0 : min(taps, (in - first + dilation - 1) / dilation);
+    const int first = at * s.stride[d] - s.begin[d], dilation = s.dilation[d];
+    return {first, first < 0 ? (-first + dilation - 1) / dilation : 0,
+            first >= s.in[d] ? 0 : min(s.kernel[d], (s.in[d] - first + dilation - 1) / dilation)};
 }
 
-template <class T>
-__device__ __forceinline__ void pool_bytes(const pool_plane &s, const uint4 *image, int row, int column,
-                                           uint4 *y)
+/* f(where a tap's vector lies) for all that lie inside, in the order of memory. */
+template <class F>
+static __device__ __forceinline__ void each_tap(const pool_volume &s, const taps *t, const F &f)
 {
-    max_bytes<(T)-1 < 0> largest;
-    int from[2], to[2];
-    inside_taps(row, s.dilation[0], s.in[0], s.kernel[0], &from[0], &to[0]);
-    inside_taps(column, s.dilation[1], s.in[1], s.kernel[1], &from[1], &to[1]);
-    for (int a = from[0]; a < to[0]; a++)
-        for (int b = from[1]; b < to[1]; b++)
-            largest.add(image[(size_t)((row + a * s.dilation[0]) * s.in[1] + column + b * s.dilation[1]) *
-                              s.vectors]);
-    *y = largest.largest();
+    for (int a = t[0].from; a < t[0].to; a++)
+        for (int b = t[1].from; b < t[1].to; b++) {
+            const int line = (t[0].first + a * s.dilation[0]) * s.in[1] + t[1].first + b * s.dilation[1];
+            for (int c = t[2].from; c < t[2].to; c++)
+                f((size_t)(line * s.in[2] + t[2].first + c * s.dilation[2]) * s.vectors);
+        }
+}
+
+/* Taps that lie inside or in the padding. */
+static __device__ __forceinline__ int taps_with_padding(const pool_volume &s, const taps *t)
+{
+    int count = 1;
+    for (int d = 0; d < SPATIAL; d++) {
+        const int room = s.in[d] + s.end[d] - t[d].first;
+        count *= room <= 0 ? 0 : min(s.kernel[d], (room + s.dilation[d] - 1) / s.dilation[d]);
+    }
+    return count;
 }
 
 template <class T>
 __global__ void __launch_bounds__(THREADS)
-    pool_vectors(const __grid_constant__ pool_plane s, const cuda_vector<T> *x, cuda_vector<T> *y)
+    pool_vectors(const __grid_constant__ pool_volume s, const cuda_vector<T> *x, cuda_vector<T> *y)
 {
     enum { N = cuda_vector<T>::N };
     const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= s.n)
         return;
-    const uint32_t vector = i % s.vectors, pixel = i / s.vectors, column = pixel % s.out[1],
-                   line = pixel / s.out[1];
-    const int row = (int)(line % s.out[0]) * s.stride[0] - s.begin[0],
-              first = (int)column * s.stride[1] - s.begin[1];
-    const cuda_vector<T> *image = x + (size_t)(line / s.out[0]) * s.in[0] * s.in[1] * s.vectors + vector;
+    const uint32_t vector = i % s.vectors, pixel = i / s.vectors, line = pixel / s.out[2],
+                   plane = line / s.out[1];
+    const taps t[] = {pool_taps_of(s, 0, (int)(plane % s.out[0])), pool_taps_of(s, 1, (int)(line % s.out[1])),
+                      pool_taps_of(s, 2, (int)(pixel % s.out[2]))};
+    const cuda_vector<T> *image =
+        x + (size_t)(plane / s.out[0]) * s.in[0] * s.in[1] * s.in[2] * s.vectors + vector;
     if constexpr (sizeof(T) == 1)
         if (s.max) {
-            pool_bytes<T>(s, (const uint4 *)image, row, first, (uint4 *)(y + i));
+            max_bytes<(T)-1 < 0> largest;
+            each_tap(s, t, [&](size_t at) { largest.add(((const uint4 *)image)[at]); });
+            ((uint4 *)y)[i] = largest.largest();
             return;
         }
     float value[N];
-    int count = 0, room[2] = {0, 0};
+    int count = 0;
 #pragma unroll
     for (int j = 0; j < N; j++)
         value[j] = s.max ? -CUDART_INF_F : 0.0f;
-    for (int a = 0; a < s.kernel[0]; a++) {
-        const int p = row + a * s.dilation[0];
-        room[0] += p < s.in[0] + s.end[0];
-        if (p < 0 || p >= s.in[0])
-            continue;
-        for (int b = 0; b < s.kernel[1]; b++) {
-            const int q = first + b * s.dilation[1];
-            if (q < 0 || q >= s.in[1])
-                continue;
-            const cuda_vector<T> pack = image[(size_t)(p * s.in[1] + q) * s.vectors];
-            count++;
+    each_tap(s, t, [&](size_t at) {
+        const cuda_vector<T> pack = image[at];
+        count++;
 #pragma unroll
-            for (int j = 0; j < N; j++) {
-                const float v = cuda_widen(pack.v[j]);
-                value[j] = !s.max ? value[j] + v : count == 1 || v > value[j] ? v : value[j];
-            }
+        for (int j = 0; j < N; j++) {
+            const float v = cuda_widen(pack.v[j]);
+            value[j] = !s.max ? value[j] + v : count == 1 || v > value[j] ? v : value[j];
         }
-    }
-    for (int b = 0; b < s.kernel[1]; b++)
-        room[1] += first + b * s.dilation[1] < s.in[1] + s.end[1];
+    });
     if (s.count_padding)
-        count = room[0] * room[1];
+        count = taps_with_padding(s, t);
     cuda_vector<T> result;
 #pragma unroll
     for (int j = 0; j < N; j++)
@@ -184,15 +188,14 @@ __global__ void __launch_bounds__(THREADS)
 
 template <class T> static bool cuda_pool_launch_vectors(const pool_shape *s, const grt_run *r)
 {
-    const int64_t n = cuda_vector<T>::N, x_n = s->batch * s->channels * s->in[1] * s->in[2];
-    if (!s->last || s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 || s->begin[0] || s->end[0] ||
-        s->channels % n || x_n >= INT32_MAX || s->n >= INT32_MAX || (r->n_out > 1 && r->out[1]) ||
+    const int64_t n = cuda_vector<T>::N, x_n = grt_tensor_elements(r->in[0]);
+    if (!s->last || s->channels % n || x_n >= INT32_MAX || s->n >= INT32_MAX || (r->n_out > 1 && r->out[1]) ||
         !cuda_is_vector(r->in[0]->data) || !cuda_is_vector(r->out[0]->data))
         return false;
-    pool_plane p = {s->max, s->count_padding, (int)(s->channels / n)};
-    for (int d = 0; d < 2; d++) {
-        const int64_t all[] = {s->in[d + 1],       s->out[d + 1],   s->kernel[d + 1], s->stride[d + 1],
-                               s->dilation[d + 1], s->begin[d + 1], s->end[d + 1]};
+    pool_volume p = {s->max, s->count_padding, (int)(s->channels / n)};
+    for (int d = 0; d < SPATIAL; d++) {
+        const int64_t all[] = {s->in[d],       s->out[d],   s->kernel[d], s->stride[d],
+                               s->dilation[d], s->begin[d], s->end[d]};
         int *const to[] = {p.in + d,       p.out + d,   p.kernel + d, p.stride + d,
                            p.dilation + d, p.begin + d, p.end + d};
         for (int k = 0; k < 7; k++) {

@@ -3,6 +3,10 @@
 #include "backends/cuda/each.cuh"
 #include "backends/cuda/fourier.h"
 
+extern "C" {
+#include "backends/shared/spectral.h"
+}
+
 namespace
 {
 
@@ -164,6 +168,46 @@ grt_status run_stft(const grt_run *r)
     });
 }
 
+/* Lengths and types that fourier.h takes. */
+bool spectral_supports(const grt_kernel_node *node, grt_text *why)
+{
+    const grt_dtype dtype = node->in[0].dtype, w_dtype = node->in[1].dtype;
+    cuda_spectral s = {1, 1, 1, {grt_attr_int(node->desc, "length", 0)}};
+    const bool fit = (w_dtype == dtype || w_dtype == GRT_DTYPE_FLOAT) && cuda_spectral_plan(&s, dtype);
+    if (!fit && why)
+        grt_text_add(why,
+                     "lines of %s, spectra of %s and a length of %lld; supported are float32 and narrower, "
+                     "spectra of the same type or float32, and lengths of 32 to 8,192 with small factors",
+                     grt_dtype_name(dtype), grt_dtype_name(w_dtype), (long long)s.pairs.n);
+    return fit;
+}
+
+grt_status reshape_spectral(grt_reshape *r)
+{
+    const grt_tensor *x = r->in[0];
+    int64_t lines, filters;
+    GRT_TRY(grt_spectral_lines(r, &lines, &filters));
+    cuda_spectral *s;
+    GRT_TRY(cuda_state(&s));
+    *s = {x->dims[x->rank - 2], lines, filters, {grt_attr_int(r->desc, "length", 0)}};
+    s->multiprocessors = ((const cuda_device *)r->device)->prop.multiProcessorCount;
+    const bool fit = lines == 0 || cuda_spectral_plan(s, x->dtype);
+    r->shape = s;
+    char found[GRT_TYPE_TEXT_SIZE];
+    return fit ? GRT_OK
+               : grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                             "the lines are %s; the CUDA backend supports fewer than 2^31 of them",
+                             grt_tensor_text(x, found));
+}
+
+grt_status run_spectral(const grt_run *r)
+{
+    const cuda_spectral *s = (const cuda_spectral *)r->shape;
+    return s->lines == 0 ? GRT_OK
+                         : cuda_spectral_run(s, r->in[0]->dtype, r->in[1]->dtype, r->in[0]->data,
+                                             r->in[1]->data, r->out[0]->data, cuda_stream(r));
+}
+
 struct window_state {
     double a[3];
     bool periodic;
@@ -270,6 +314,13 @@ const grt_kernel_row rows[] = {
      .reshape = reshape_stft,
      .release_shape = free,
      .run = run_stft},
+    {.domain = "graphrt",
+     .op = "SpectralConv",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .supports = spectral_supports,
+     .reshape = reshape_spectral,
+     .release_shape = free,
+     .run = run_spectral},
     WINDOW("BlackmanWindow"),
     WINDOW("HammingWindow"),
     WINDOW("HannWindow"),
