@@ -87,6 +87,7 @@ unit_SOURCES += tests/unit/test_pass_growth.c
 unit_SOURCES += tests/unit/test_pass_planes.c
 unit_SOURCES += tests/unit/test_pass_slice_updates.c
 unit_SOURCES += tests/unit/test_pass_mask_rows.c
+unit_SOURCES += tests/unit/test_pass_weight_gates.c
 unit_SOURCES += tests/unit/test_pass_weight_rows.c
 unit_SOURCES += tests/unit/test_pass_norm_activation.c tests/unit/test_pass_stacks.c tests/unit/test_pass_whole_vectors.c
 unit_SOURCES += tests/unit/test_pass_weight_steps.c
