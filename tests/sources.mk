@@ -90,6 +90,7 @@ unit_SOURCES += tests/unit/test_pass_joined_slices.c
 unit_SOURCES += tests/unit/test_pass_pixel_filters.c tests/unit/test_pass_spectra.c
 unit_SOURCES += tests/unit/test_pass_slice_updates.c
 unit_SOURCES += tests/unit/test_pass_mask_rows.c
+unit_SOURCES += tests/unit/test_pass_weight_gates.c
 unit_SOURCES += tests/unit/test_pass_weight_rows.c
 unit_SOURCES += tests/unit/test_pass_norm_activation.c tests/unit/test_pass_stacks.c tests/unit/test_pass_whole_vectors.c
 unit_SOURCES += tests/unit/test_pass_weight_steps.c

@@ -116,6 +116,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(whole_vectors, 2, KEEPS, "give convolutions filters of zeros until channels are whole vectors")     \
     X(equal_parts, 2, KEEPS, "move equal parts of a value, which are moved alike, all at once")           \
     X(norm_activation, 2, DROPS, "let norms of groups and images apply the activation behind them")       \
+    X(weight_gates, 2, DROPS, "make one product of the two of a gated layer by weights of 4 bits")        \
     X(weight_steps, 2, DROPS,                                                                             \
       "let products by weights of 4 bits normalise their input and gate their result")                    \
     X(attention_parts, 2, KEEPS, "let attention read queries, keys and values side by side")              \
