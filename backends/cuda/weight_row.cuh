@@ -55,6 +55,7 @@ struct row_form {
         SUM_BYTES = WARPS * COLUMNS * 4,
         SHARED_BYTES = RING_BYTES + SUM_BYTES + WARPS * 4 + PIECE,
     };
+    static_assert((int)X_PIECES == 16, "a lane's first piece is of x or of the norm, the others of neither");
 };
 
 /* Which tile of columns is the block's n-th: of a gated product the second is of the other half. */
@@ -127,16 +128,51 @@ __device__ __forceinline__ void row_fetch_weights(const cuda_weight_product &p,
                       w[n] + (int64_t)at * (2 * F::TILE_BYTES) + i * 512, true);
 }
 
-template <class F>
+/* FROM 1: all but x and the norm. */
+template <class F, int FROM>
 __device__ __forceinline__ void row_fetch_pieces(const row_piece (&pieces)[F::TURNS], int at, char *stage)
 {
 #pragma unroll
-    for (int i = 0; i < F::TURNS; i++)
+    for (int i = FROM; i < F::TURNS; i++)
         if (pieces[i].stride) {
             const bool there = at < pieces[i].pairs;
             const uint32_t of = there ? (uint32_t)at >> pieces[i].shift : 0;
             fetch(stage + pieces[i].to, pieces[i].from + (uint64_t)of * (uint32_t)pieces[i].stride, there);
         }
+}
+
+/* What does not depend on the kernel in front, of the first stages. */
+template <class F>
+__device__ __forceinline__ void
+row_fetch_first(const cuda_weight_product &p, const char *const (&w)[F::TILES],
+                const row_piece (&pieces)[F::TURNS], int warp, int pairs, char *ring, int lane)
+{
+    for (int i = 0; i < F::STAGES - 1; i++) {
+        const int at = warp + i * F::WARPS;
+        if (at < pairs) {
+            row_fetch_weights<F>(p, w, at, ring + i * F::STAGE_BYTES, lane);
+            row_fetch_pieces<F, 1>(pieces, at, ring + i * F::STAGE_BYTES);
+        }
+        commit();
+    }
+}
+
+/* x and the norm of the first stages, by way of registers: asynchronous copies are waited for in order, so
+ * that the first stage would wait for the weights of all others. */
+template <class F>
+__device__ __forceinline__ void row_load_first(const row_piece &piece, int warp, int pairs, char *ring)
+{
+    uint4 v[F::STAGES - 1];
+#pragma unroll
+    for (int i = 0; i < F::STAGES - 1; i++) {
+        const int at = warp + i * F::WARPS;
+        v[i] = make_uint4(0, 0, 0, 0);
+        if (piece.stride && at < min(pairs, piece.pairs))
+            v[i] = *(const uint4 *)(piece.from + (uint64_t)(uint32_t)at * (uint32_t)piece.stride);
+    }
+#pragma unroll
+    for (int i = 0; i < F::STAGES - 1; i++)
+        *(uint4 *)(ring + i * F::STAGE_BYTES + piece.to) = v[i];
 }
 
 /* ---- x ---- */
@@ -380,20 +416,14 @@ __global__ void __launch_bounds__(F::THREADS, F::AT_ONCE)
     for (int i = 0; i < F::TURNS; i++)
         pieces[i] = row_piece_of<F>(p, i * 32 + lane);
     overlap_let_next_begin();
-    for (int i = 0; i < F::STAGES - 1; i++)
-        if (warp + i * F::WARPS < pairs)
-            row_fetch_weights<F>(p, w, warp + i * F::WARPS, ring + i * F::STAGE_BYTES, lane);
+    row_fetch_first<F>(p, w, pieces, warp, pairs, ring, lane);
     if (threadIdx.x < 4)
         ((uint32_t *)zeros)[threadIdx.x] = 0;
     __syncthreads();
     const row_x from = row_x_of<F>(ring, zeros, lane);
     const int column = row_column<F>(p);
     overlap_wait();
-    for (int i = 0; i < F::STAGES - 1; i++) {
-        if (warp + i * F::WARPS < pairs)
-            row_fetch_pieces<F>(pieces, warp + i * F::WARPS, ring + i * F::STAGE_BYTES);
-        commit();
-    }
+    row_load_first<F>(pieces[0], warp, pairs, ring);
     const row_last last = row_last_of<F>(p, column);
     float sum[F::TILES][2] = {}, c[F::TILES][2][4] = {}, all_x = 0.0f, squares = 0.0f;
     int now = 0, next = (F::STAGES - 1) * F::STAGE_BYTES;
@@ -404,7 +434,7 @@ __global__ void __launch_bounds__(F::THREADS, F::AT_ONCE)
         __syncwarp();
         if (later < pairs) {
             row_fetch_weights<F>(p, w, later, ring + next, lane);
-            row_fetch_pieces<F>(pieces, later, ring + next);
+            row_fetch_pieces<F, 0>(pieces, later, ring + next);
         }
         commit();
         float of_x[2] = {};
@@ -463,7 +493,7 @@ grt_status row_use_spread(const cuda_weight_product *p, const cuda_weight_choice
     case CUDA_WEIGHT_ROW_16:
         return row_launch<row_form<T, CUDA_WEIGHT_4, BLOCKS, 1, 16, 3, 2>>(p, choice, stream);
     case CUDA_WEIGHT_ROW_32:
-        return row_launch<row_form<T, CUDA_WEIGHT_4, BLOCKS, 2, 8, 3, 3>>(p, choice, stream);
+        return row_launch<row_form<T, CUDA_WEIGHT_4, BLOCKS, 2, 8, 2, 3>>(p, choice, stream);
     default:
         return row_launch<row_form<T, CUDA_WEIGHT_4, BLOCKS, 2, 4, 4, 5>>(p, choice, stream);
     }
