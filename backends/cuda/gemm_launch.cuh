@@ -118,6 +118,8 @@ template <class T, class F, bool ACROSS, bool GELU, bool SPLIT>
 grt_status gemm_launch_kernel(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
 {
     const gemm_work work = gemm_work_of<T>(p, args, F::ROWS, F::COLUMNS);
+    enum { MOST_BYTES = 227 * 1024 /* of a block's shared memory */ };
+    static_assert(sizeof(gemm_room<T, F>) <= MOST_BYTES, "");
     const size_t bytes = sizeof(gemm_room<T, F>);
     const auto kernel = gemm_kernel<T, F, ACROSS, GELU, SPLIT>;
     gemm_maps maps;

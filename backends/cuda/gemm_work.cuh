@@ -40,7 +40,7 @@ template <class T, class F> struct gemm_room {
     enum { WARPS = sizeof(T) == 2 ? F::MEMBERS / 32 : 0 /* whose results go by way of `out` */ };
     char x[F::STAGES][F::X_STAGE],
         w[F::STAGES][F::W_STAGE]; /* then, of split sums, the parts that are joined */
-    char out[WARPS + 1][WARPS > 0 ? WARP_ROWS *PANEL_ROW : 16];
+    char out[WARPS > 0 ? WARPS : 1][WARPS > 0 ? WARP_ROWS *PANEL_ROW : 16];
     char bias[F::STAGES][F::COLUMNS * sizeof(T)]; /* comes with a tile's first stage */
     uint64_t full[F::STAGES], empty[F::STAGES];
 };

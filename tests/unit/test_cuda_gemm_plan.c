@@ -11,7 +11,7 @@ static const struct {
     bool splits;
 } forms[] = {
 #define FORM(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS) [NUMBER] = {GROUPS, COLUMNS, SPLITS},
-    HALF_FORMS(FORM)
+    GEMM_FORMS(FORM)
 #undef FORM
 };
 
