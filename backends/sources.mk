@@ -339,7 +339,7 @@ cuda_files += backends/cuda/depthwise_volume.h backends/cuda/depthwise_volume.cu
 cuda_files += backends/cuda/fourier.h backends/cuda/fourier.cu
 # Files with wgmma, which sm_90a alone has; their kernels are chosen on such devices only.
 cuda_warpgroup_files = backends/cuda/warpgroup.cuh
-cuda_warpgroup_files += backends/cuda/bulk_copy.cuh
+cuda_warpgroup_files += backends/cuda/bulk_copy.cuh backends/cuda/bulk_map.cuh
 cuda_warpgroup_files += backends/cuda/attention_warpgroup.cu
 cuda_warpgroup_files += backends/cuda/qgemm_warpgroup.h backends/cuda/qgemm_warpgroup.cu
 cuda_warpgroup_files += backends/cuda/bulk_rows.cuh

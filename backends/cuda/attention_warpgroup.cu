@@ -4,7 +4,9 @@
  * them. Blocks stay for several tasks. */
 #include "backends/cuda/attention_rows.cuh"
 #include "backends/cuda/bulk_copy.cuh"
+#include "backends/cuda/bulk_map.cuh"
 #include "backends/cuda/lane_exchange.cuh"
+#include "backends/cuda/overlap.cuh"
 #include "backends/cuda/warpgroup.cuh"
 
 namespace
@@ -232,6 +234,11 @@ __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
     block_memory<SIZE, GROUPS> &m = *(block_memory<SIZE, GROUPS> *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) /
                                                                     PANEL_ALIGNMENT * PANEL_ALIGNMENT);
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
+    if (threadIdx.x == WARPS * 32) {
+        bulk_map_fetch(&maps.q);
+        bulk_map_fetch(&maps.k);
+        bulk_map_fetch(&maps.v);
+    }
     if (threadIdx.x == 0) {
         for (int i = 0; i < stages<SIZE>; i++) {
             barrier_init(&m.tile_full[i], 1);
@@ -244,6 +251,8 @@ __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
         barrier_init_done();
     }
     __syncthreads();
+    overlap_wait();
+    overlap_let_next_begin();
     if (warp < WARPS) {
         if constexpr (TAKES > 0)
             warpgroup_take_registers<TAKES>();
@@ -342,6 +351,10 @@ cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *
     if (error != cudaSuccess)
         return error;
     void *arguments[] = {(void *)s, (void *)d, &maps, &tasks};
-    const unsigned blocks = tasks < (uint32_t)multiprocessors ? tasks : (unsigned)multiprocessors;
-    return cudaLaunchKernel(c.kernel, dim3(blocks), dim3(128 * c.groups + 128), arguments, c.bytes, stream);
+    const bool is_short = tasks <= (uint32_t)multiprocessors;
+    cudaLaunchAttribute early;
+    const cudaLaunchConfig_t config =
+        overlap_config(is_short, dim3(is_short ? tasks : (unsigned)multiprocessors),
+                       dim3(128 * c.groups + 128), c.bytes, stream, &early);
+    return cudaLaunchKernelExC(&config, c.kernel, arguments);
 }

@@ -65,6 +65,22 @@ __device__ __forceinline__ void gemm_fetch_weights(const gemm_work &work, const 
         gemm_fetch_taps(room.w[stage], &maps.w, at.channel, at.tap, column, full);
 }
 
+/* Into the L2 cache. */
+template <class T, class F, bool ACROSS>
+__device__ __forceinline__ void gemm_prefetch_weights(const gemm_maps &maps, gemm_step<T> at, int column)
+{
+    if constexpr (ACROSS)
+#pragma unroll
+        for (int p = 0; p < F::COLUMNS / 64; p++)
+            asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1,%2}];" ::"l"(&maps.w),
+                         "r"(column + p * 64), "r"(at.channel)
+                         : "memory");
+    else
+        asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1,%2,%3}];" ::"l"(&maps.w),
+                     "r"(at.channel), "r"(at.tap), "r"(column)
+                     : "memory");
+}
+
 template <class T, class F, bool ACROSS>
 __device__ __forceinline__ void gemm_fetch(const gemm_work &work, const gemm_maps &maps,
                                            gemm_room<T, F> &room, int rank, int first_tile, int tile_step)
@@ -78,8 +94,13 @@ __device__ __forceinline__ void gemm_fetch(const gemm_work &work, const gemm_map
         for (int k = 0; k < ahead; k++, at.next(work))
             gemm_fetch_weights<T, F, ACROSS>(work, maps, room, k, at, gemm_place<F>(work, first_tile).column,
                                              adds_bias && k == 0);
+        const gemm_place<F> first(work, first_tile);
+        if (work.is_early && first.row == 0) /* what the ring has no room for */
+            for (int k = part.begin + ahead; k < part.end; k++, at.next(work))
+                gemm_prefetch_weights<T, F, ACROSS>(maps, at, first.column);
     }
     overlap_wait();
+    overlap_let_next_begin();
     ring place = {0, 0};
     for (int tile = first_tile; tile < work.tiles; tile += tile_step) {
         const gemm_place<F> t(work, tile);

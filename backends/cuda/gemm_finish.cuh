@@ -54,10 +54,10 @@ static __device__ __forceinline__ float gemm_gelu(float x)
 
 /* Of float32: bounds, or any activation by the hardware's exponential, which is off by less than what TF32
  * operands are rounded by. */
-template <bool CURVED, int N>
+template <gemm_end END, int N>
 __device__ __forceinline__ void gemm_activate_floats(const gemm_work &work, float (&x)[N])
 {
-    if constexpr (CURVED) {
+    if constexpr (END == GEMM_CURVED) {
         cuda_activate_all<__half>(work.act, x);
     } else {
 #pragma unroll
@@ -66,13 +66,32 @@ __device__ __forceinline__ void gemm_activate_floats(const gemm_work &work, floa
     }
 }
 
-template <class T, bool GELU>
+template <class T, gemm_end END>
 __device__ __forceinline__ uint32_t gemm_activate(const gemm_work &work, float x, float y)
 {
-    if constexpr (GELU)
+    if constexpr (END == GEMM_GELU)
         return tensor_core<T>::pair(gemm_gelu(x), gemm_gelu(y));
-    else
+    else if constexpr (END == GEMM_BOUNDS)
         return gemm_pair<T>::bounded(tensor_core<T>::pair(x, y), work.low, work.high);
+    else
+        return tensor_core<T>::pair(x, y);
+}
+
+template <class T> __device__ __forceinline__ uint4 gemm_activate_chunk(const gemm_work &work, uint4 chunk)
+{
+    uint32_t word[4] = {chunk.x, chunk.y, chunk.z, chunk.w};
+    float v[8];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const float2 pair = gemm_pair<T>::widen(word[k]);
+        v[2 * k] = pair.x;
+        v[2 * k + 1] = pair.y;
+    }
+    cuda_activate_all<T>(work.act, v);
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        word[k] = tensor_core<T>::pair(v[2 * k], v[2 * k + 1]);
+    return make_uint4(word[0], word[1], word[2], word[3]);
 }
 
 /* Where a chunk of 16 bytes of a warp's results lies: rows that are read together lie in different banks. */
@@ -105,14 +124,17 @@ template <class F> struct gemm_lines {
         for (int i = 0; i < F::READS; i++)
             *(uint4 *)gemm_chunk(out, first + i * LANE_ROWS, chunk) = from[i];
     }
-    template <class T>
+    /* Activations are a loop: written out, they would be most of a kernel. */
+    template <class T, gemm_end END>
     __device__ __forceinline__ void write(const gemm_work &work, int row, int column, char *out) const
     {
         const int at = column + chunk * 8;
-#pragma unroll
+#pragma unroll(END == GEMM_CURVED ? 1 : F::READS)
         for (int i = 0; i < F::READS; i++) {
             const int line = row + first + i * LANE_ROWS;
-            const uint4 v = *(const uint4 *)gemm_chunk(out, first + i * LANE_ROWS, chunk);
+            uint4 v = *(const uint4 *)gemm_chunk(out, first + i * LANE_ROWS, chunk);
+            if constexpr (END == GEMM_CURVED)
+                v = gemm_activate_chunk<T>(work, v);
             if (line < work.rows && at < work.columns)
                 *(uint4 *)((T *)work.y + (size_t)line * work.columns + at) = v;
         }
@@ -127,7 +149,7 @@ static __device__ __forceinline__ void gemm_store_matrices(char *at, const uint3
 }
 
 /* A panel of results goes by way of shared memory, where its residuals lie. */
-template <class T, class F, bool GELU>
+template <class T, class F, gemm_end END>
 __device__ __forceinline__ void gemm_finish(const gemm_work &work, char *out, float (*sum)[4])
 {
     const int lane = threadIdx.x % 32, row = (lane >> 3 & 1) * 8 + (lane & 7);
@@ -146,35 +168,36 @@ __device__ __forceinline__ void gemm_finish(const gemm_work &work, char *out, fl
         }
 #pragma unroll
         for (int k = 0; k < 4; k++)
-            word[k] = gemm_activate<T, GELU>(work, sum[i + k / 2][k % 2 * 2], sum[i + k / 2][k % 2 * 2 + 1]);
+            word[k] = gemm_activate<T, END>(work, sum[i + k / 2][k % 2 * 2], sum[i + k / 2][k % 2 * 2 + 1]);
         gemm_store_matrices(at, word);
     }
 }
 
-/* 8 columns. */
-template <class T, bool GELU>
+/* 8 columns of a split sum. */
+template <class T>
 __device__ __forceinline__ void gemm_finish_pair(const gemm_work &work, int row, int column, float4 sum)
 {
     const int at = column + (threadIdx.x & 3) * 2;
-    float v[2][2] = {{sum.x, sum.y}, {sum.z, sum.w}};
+    float v[4] = {sum.x, sum.y, sum.z, sum.w};
+    const auto to = [&](int r) { return (size_t)(row + 8 * r) * work.columns + at; };
+    const auto is_there = [&](int r) { return row + 8 * r < work.rows && at < work.columns; };
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const size_t to = (size_t)(row + 8 * r) * work.columns + at;
-        if (row + 8 * r >= work.rows || at >= work.columns)
-            continue;
-        if (work.residual) {
+    for (int r = 0; r < 2; r++)
+        if (work.residual && is_there(r)) {
             const float2 added = gemm_pair<T>::widen(
-                *(const typename gemm_pair<T>::word_type *)((const T *)work.residual + to));
-            v[r][0] += added.x;
-            v[r][1] += added.y;
+                *(const typename gemm_pair<T>::word_type *)((const T *)work.residual + to(r)));
+            v[2 * r] += added.x;
+            v[2 * r + 1] += added.y;
         }
-        if constexpr (sizeof(T) == 4) {
-            gemm_activate_floats<GELU>(work, v[r]);
-            *(float2 *)((T *)work.y + to) = make_float2(v[r][0], v[r][1]);
-        } else {
-            *(uint32_t *)((T *)work.y + to) = gemm_activate<T, GELU>(work, v[r][0], v[r][1]);
+    cuda_activate_all<__half>(work.act, v);
+#pragma unroll
+    for (int r = 0; r < 2; r++)
+        if (is_there(r)) {
+            if constexpr (sizeof(T) == 4)
+                *(float2 *)((T *)work.y + to(r)) = make_float2(v[2 * r], v[2 * r + 1]);
+            else
+                *(uint32_t *)((T *)work.y + to(r)) = tensor_core<T>::pair(v[2 * r], v[2 * r + 1]);
         }
-    }
 }
 
 /* Results of 4 bytes leave as they are: lanes side by side exchange pairs, so that each has four columns of
@@ -207,7 +230,7 @@ template <class F> struct gemm_float_lines {
                      "f"(v[3])
                      : "memory");
     }
-    template <bool CURVED>
+    template <gemm_end END>
     __device__ __forceinline__ void finish(const gemm_work &work, int row, int column, const float (*sum)[4],
                                            const float4 (&residual)[CHUNKS]) const
     {
@@ -220,55 +243,59 @@ template <class F> struct gemm_float_lines {
             float v[4] = {(odd ? x : s[0]) + more.x, (odd ? y : s[1]) + more.y, (odd ? s[2] : x) + more.z,
                           (odd ? s[3] : y) + more.w};
             size_t at;
-            gemm_activate_floats<CURVED>(work, v);
+            gemm_activate_floats<END>(work, v);
             if (find(work, row, column + i * 8, at))
                 store((float *)work.y + at, v);
         }
     }
 };
 
-/* A tile's results, whose residuals of the first panel were read before the sum. */
-template <class T, class F, bool GELU> struct gemm_out {
-    const gemm_lines<F> lines;
-    uint4 residual[F::READS];
+/* A tile's results. The residuals of its first panel are read before the sum. What a thread keeps are
+ * variables of the kernel: as parts of an object they cost registers (nvcc 13.0). */
+template <class T, class F, gemm_end END> struct gemm_out {
+    using lines_type = gemm_lines<F>;
+    using residual_type = uint4[F::READS];
 
-    __device__ __forceinline__ void begin(const gemm_work &work, int row, int column)
+    static __device__ __forceinline__ void begin(const gemm_work &work, const lines_type &lines, int row,
+                                                 int column, residual_type &residual)
     {
         lines.template read<T>(work, row, column, residual);
     }
-    __device__ __forceinline__ void finish(const gemm_work &work, char *out, int row, int column,
-                                           float (*sum)[4], bool is_last)
+    static __device__ __forceinline__ void finish(const gemm_work &work, const lines_type &lines, char *out,
+                                                  int row, int column, float (*sum)[4], bool is_last,
+                                                  residual_type &residual)
     {
         if (work.residual) {
             lines.put(out, residual);
             if (!is_last)
-                begin(work, row, column + F::PANEL_COLUMNS);
+                begin(work, lines, row, column + F::PANEL_COLUMNS, residual);
             __syncwarp();
         }
-        gemm_finish<T, F, GELU>(work, out, sum);
+        gemm_finish<T, F, END>(work, out, sum);
         __syncwarp();
-        lines.template write<T>(work, row, column, out);
+        lines.template write<T, END>(work, row, column, out);
         __syncwarp();
     }
 };
-template <class F, bool CURVED> struct gemm_out<float, F, CURVED> {
-    using float_lines = gemm_float_lines<F>;
-    const float_lines lines;
-    float4 residual[float_lines::CHUNKS];
+template <class F, gemm_end END> struct gemm_out<float, F, END> {
+    using lines_type = gemm_float_lines<F>;
+    using residual_type = float4[lines_type::CHUNKS];
 
-    __device__ __forceinline__ void begin(const gemm_work &work, int row, int column)
+    static __device__ __forceinline__ void begin(const gemm_work &work, const lines_type &lines, int row,
+                                                 int column, residual_type &residual)
     {
         lines.read(work, row, column, residual);
     }
-    __device__ __forceinline__ void finish(const gemm_work &work, char *, int row, int column,
-                                           float (*sum)[4], bool is_last)
+    static __device__ __forceinline__ void finish(const gemm_work &work, const lines_type &lines, char *,
+                                                  int row, int column, float (*sum)[4], bool is_last,
+                                                  residual_type &residual)
     {
 #pragma unroll
-        for (int i = 0; i < F::PANEL_CHUNKS; i += float_lines::CHUNKS) {
-            const int next = i + float_lines::CHUNKS;
-            lines.template finish<CURVED>(work, row, column + i * 8, sum + i, residual);
+        for (int i = 0; i < F::PANEL_CHUNKS; i += lines_type::CHUNKS) {
+            const int next = i + lines_type::CHUNKS;
+            lines.template finish<END>(work, row, column + i * 8, sum + i, residual);
             if (work.residual && (next < F::PANEL_CHUNKS || !is_last))
-                begin(work, row, column + next * 8);
+                begin(work, lines, row, column + next * 8, residual);
         }
     }
 };

@@ -10,7 +10,7 @@
 /* X(number, warpgroups, columns, stages, blocks on a multiprocessor, may split the sum) */
 #define GEMM_FORMS(X)         \
     X(0, 1, 32, 6, 3, true)   \
-    X(1, 1, 64, 5, 2, true)   \
+    X(1, 1, 64, 6, 2, true)   \
     X(2, 1, 128, 4, 2, true)  \
     X(3, 2, 64, 4, 2, true)   \
     X(4, 2, 128, 3, 2, true)  \
@@ -18,7 +18,9 @@
     X(6, 2, 192, 5, 1, false) \
     X(7, 2, 256, 4, 1, true)  \
     X(8, 3, 128, 5, 1, true)  \
-    X(9, 3, 192, 4, 1, false)
+    X(9, 3, 192, 4, 1, false) \
+    X(10, 1, 64, 12, 1, true) \
+    X(11, 2, 64, 8, 1, true)
 
 enum { GEMM_MOST_SPLITS = 8 };
 

@@ -105,6 +105,7 @@ gemm_work gemm_work_of(const cuda_gemm *p, const cuda_gemm_args *args, int rows,
     work.by_lines = divider::by(work.lines);
     work.is_windows = p->is_windows;
     work.is_constant = p->is_constant;
+    work.is_early = !p->is_long;
     work.low = gemm_bound<T>(p->act.kind == GRT_ACT_RELU   ? 0.0f
                              : p->act.kind == GRT_ACT_CLIP ? p->act.a
                                                            : -INFINITY);
@@ -116,13 +117,13 @@ gemm_work gemm_work_of(const cuda_gemm *p, const cuda_gemm_args *args, int rows,
     return work;
 }
 
-template <class T, class F, bool ACROSS, bool GELU, bool SPLIT>
+template <class T, class F, bool ACROSS, gemm_end END, bool SPLIT>
 grt_status gemm_launch_kernel(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
 {
     const gemm_work work = gemm_work_of<T>(p, args, F::ROWS, F::COLUMNS);
     const size_t bytes = sizeof(gemm_room<T, F>);
     static_assert(sizeof(gemm_room<T, F>) <= GEMM_MOST_SHARED, "");
-    const auto kernel = gemm_kernel<T, F, ACROSS, GELU, SPLIT>;
+    const auto kernel = gemm_kernel<T, F, ACROSS, END, SPLIT>;
     gemm_maps maps;
     const int room = p->multiprocessors * F::BLOCKS, blocks = SPLIT               ? work.tiles * work.splits
                                                               : work.tiles < room ? work.tiles
@@ -147,11 +148,13 @@ grt_status gemm_launch_form(const cuda_gemm *p, const cuda_gemm_args *args, cuda
 {
     if constexpr (CAN_SPLIT)
         if (p->splits > 1)
-            return gemm_launch_kernel<T, F, ACROSS, false, true>(p, args, stream);
-    if constexpr (ACROSS || sizeof(T) == 4)
-        if (!gemm_is_bounds(p->act.kind))
-            return gemm_launch_kernel<T, F, ACROSS, true, false>(p, args, stream);
-    return gemm_launch_kernel<T, F, ACROSS, false, false>(p, args, stream);
+            return gemm_launch_kernel<T, F, ACROSS, GEMM_CURVED, true>(p, args, stream);
+    if (gemm_is_bounds(p->act.kind))
+        return gemm_launch_kernel<T, F, ACROSS, GEMM_BOUNDS, false>(p, args, stream);
+    if constexpr (ACROSS)
+        if (gemm_is_gelu(p->act.kind))
+            return gemm_launch_kernel<T, F, ACROSS, GEMM_GELU, false>(p, args, stream);
+    return gemm_launch_kernel<T, F, ACROSS, GEMM_CURVED, false>(p, args, stream);
 }
 
 template <class T> grt_status gemm_launch(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)

@@ -4,6 +4,7 @@
 #include "backends/cuda/conv_fold.h"
 #include "backends/cuda/conv_patches.h"
 #include "backends/cuda/cuda.h"
+#include "backends/cuda/gemm_forms.h"
 #include "backends/shared/window.h"
 #include "src/base/activation.h"
 
@@ -52,17 +53,19 @@ static bool adds_as_we_do(const grt_reshape *r, const grt_matmul *m, bool *out_r
            (*out_residual || (m->c.rows == 1 && m->c.cols == m->n));
 }
 
-/* Measured beside cuBLASLt. Few rows: by a few million weights. Its tiles are finer where rows fill less
- * than four fifths of tiles. Long products: where ours fill the device better, up to about 100 us. */
+/* Measured beside cuBLASLt. Few rows: by a few million weights. Rows that fill less than four fifths of
+ * tiles: short products of 16 bits. Long products of 16 bits: where ours fill the device better, up to about
+ * 100 us; of TF32: with a residual or GELU, with which the library's take up to 1.5 times as long. */
 static bool gemm_is_worth(const cuda_gemm *p)
 {
     enum { TILE_ROWS = 64, MOST_TIME = 100 };
-    const double weights = (double)p->channels * (double)p->columns;
     const int64_t tile_rows = (p->rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    const bool is_full = 4 * tile_rows <= 5 * p->rows;
     if (p->rows <= TILE_ROWS)
-        return weights <= 4e6;
-    return 4 * tile_rows <= 5 * p->rows &&
-           (!p->is_long || (p->time <= MOST_TIME && cuda_gemm_fills_better(p)));
+        return (double)p->channels * (double)p->columns <= 4e6;
+    if (p->dtype == GRT_DTYPE_FLOAT)
+        return is_full && (!p->is_long || p->has_residual || !gemm_is_bounds(p->act.kind));
+    return !p->is_long || (is_full && p->time <= MOST_TIME && cuda_gemm_fills_better(p));
 }
 
 bool cuda_gemm_of_matmul(const grt_reshape *r, const grt_matmul *m, int multiprocessors, cuda_gemm *out)
@@ -78,8 +81,6 @@ bool cuda_gemm_of_matmul(const grt_reshape *r, const grt_matmul *m, int multipro
     if (!cuda_gemm_has_type(r->desc, out->dtype) || scale != 1.0f || m->calls != 1 || m->batch != 1 ||
         m->trans_a || !reads_act(r->desc, &out->act) || !adds_as_we_do(r, m, &residual))
         return false;
-    if (!cuda_gemm_activates(out))
-        out->act.kind = GRT_ACT_NONE;
     out->has_residual = residual;
     out->is_constant = is_constant(r->in[1]) && is_constant(grt_reshape_in(r, GRT_MATMUL_BIAS));
     return cuda_gemm_plan(out) && gemm_is_worth(out);

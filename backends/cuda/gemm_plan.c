@@ -9,33 +9,56 @@
 
 /* Microseconds: of a kernel, of a stage that a block waits for alone, of a tile, of parts that are joined;
  * for each result of a stage, of a tile and of parts, and each column of a tile; for each byte from L2 to
- * multiprocessors, and of memory. */
-#define GEMM_TIME_OF_LAUNCH  0.63
-#define GEMM_TIME_OF_STAGE   0.117
-#define GEMM_TIME_OF_TILE    0.80
-#define GEMM_TIME_OF_JOIN    1.54
-#define GEMM_TIME_OF_PRODUCT 2.19e-5
-#define GEMM_TIME_OF_RESULT  2.57e-5
-#define GEMM_TIME_OF_PART    1.29e-4
-#define GEMM_TIME_OF_COLUMN  5.6e-3
-#define GEMM_TIME_OF_BYTE    9.44e-8
-#define GEMM_TIME_OF_MEMORY  4.83e-7
-#define GEMM_LATENCY         0.71 /* of a stage's products, for a block alone */
-#define GEMM_NARROW          20.2 /* columns: what tensor cores lose with fewer */
-#define GEMM_CURVED          1.60 /* of results, by an activation that does not only bound */
-#define GEMM_WIDE            1.50 /* of results, by 4 bytes each */
-#define GEMM_LONG            8.0  /* two such kernels, one behind the other, take longer if they overlap */
+ * multiprocessors, and of memory. Then factors: of a stage's products, for a block alone; of the wait for a
+ * stage that is under way from the beginning, as the ring has room for it; columns, what tensor cores lose
+ * with fewer; of results, by an activation that does not only bound. Kernels that take `most` and more do not
+ * begin before the one in front has ended. */
+typedef struct gemm_costs {
+    double launch, stage, tile, join, product, result, part, column, byte, memory;
+    double latency, begun, narrow, curved, most;
+} gemm_costs;
+
+static const gemm_costs costs_of_half = {.launch = 0.0015,
+                                         .stage = 0.169,
+                                         .tile = 1.59,
+                                         .join = 1.27,
+                                         .product = 2.46e-5,
+                                         .result = 2.12e-5,
+                                         .part = 1.16e-4,
+                                         .column = 4.08e-3,
+                                         .byte = 1.21e-7,
+                                         .memory = 4.46e-7,
+                                         .latency = 0.654,
+                                         .begun = 0.558,
+                                         .narrow = 9.18,
+                                         .curved = 1.00,
+                                         .most = 8.0},
+                        costs_of_tf32 = {.launch = 0.067,
+                                         .stage = 0.106,
+                                         .tile = 1.14,
+                                         .join = 1.07,
+                                         .product = 2.71e-5,
+                                         .result = 8.8e-7,
+                                         .part = 9.57e-5,
+                                         .column = 1.59e-2,
+                                         .byte = 9.35e-8,
+                                         .memory = 3.63e-7,
+                                         .latency = 0.801,
+                                         .begun = 0.125,
+                                         .narrow = 15.6,
+                                         .curved = 2.36,
+                                         .most = 16.0};
 
 enum { GROUP_ROWS = 64, LINE = 128 /* bytes of a stage's rows */, VECTOR = 16 /* bytes */ };
 
 typedef struct gemm_size {
-    int groups, columns, blocks;
+    int groups, columns, stages, blocks;
     bool splits;
 } gemm_size;
 
 static const gemm_size gemm_sizes[] = {
 #define GEMM_SIZE(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS) \
-    [NUMBER] = {GROUPS, COLUMNS, BLOCKS, SPLITS},
+    [NUMBER] = {GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS},
     GEMM_FORMS(GEMM_SIZE)
 #undef GEMM_SIZE
 };
@@ -56,6 +79,11 @@ static double gemm_size_of_number(const cuda_gemm *p)
     return (double)grt_dtype_size(p->dtype);
 }
 
+static const gemm_costs *gemm_costs_of(const cuda_gemm *p)
+{
+    return p->dtype == GRT_DTYPE_FLOAT ? &costs_of_tf32 : &costs_of_half;
+}
+
 static double gemm_steps(const cuda_gemm *p)
 {
     return gemm_taps(p) * ceil_div((double)p->channels * gemm_size_of_number(p), LINE);
@@ -65,21 +93,22 @@ static double gemm_steps(const cuda_gemm *p)
  * own stages alone, or all blocks for the L2 cache; then there is what begins and ends a tile. */
 static double gemm_time(const cuda_gemm *p, const gemm_size *s, int splits)
 {
+    const gemm_costs *c = gemm_costs_of(p);
     const double rows = s->groups * GROUP_ROWS, columns = s->columns,
                  tiles = ceil_div((double)p->rows, rows) * ceil_div((double)p->columns, columns),
                  each = ceil_div(gemm_steps(p), splits),
                  per = ceil_div(tiles * splits, p->multiprocessors), /* blocks of a multiprocessor */
         together = fmin(per, s->blocks);
-    const double stage = rows * columns * GEMM_TIME_OF_PRODUCT * (1 + GEMM_NARROW / columns),
-                 alone = fmax(stage, GEMM_TIME_OF_STAGE + GEMM_LATENCY * stage),
-                 finish = (rows * GEMM_TIME_OF_RESULT + GEMM_TIME_OF_COLUMN) * columns *
-                          (gemm_is_bounds(p->act.kind) ? 1 : GEMM_CURVED) *
-                          (p->dtype == GRT_DTYPE_FLOAT ? GEMM_WIDE : 1),
-                 ends = GEMM_TIME_OF_TILE + finish;
+    const double stage = rows * columns * c->product * (1 + c->narrow / columns),
+                 alone = fmax(stage, c->stage * (1 - (1 - c->begun) * fmin(1, s->stages / each)) +
+                                         c->latency * stage),
+                 finish =
+                     (rows * c->result + c->column) * columns * (gemm_is_bounds(p->act.kind) ? 1 : c->curved),
+                 ends = c->tile + finish;
     const double waiting = ceil_div(per, s->blocks) * (each * fmax(alone, together * stage) + ends),
                  busy = per * each * stage + ends + (per - 1) * finish / 2,
-                 fetched = tiles * splits * each * (rows + columns) * LINE * GEMM_TIME_OF_BYTE + ends,
-                 join = splits > 1 ? GEMM_TIME_OF_JOIN + rows * columns * GEMM_TIME_OF_PART : 0;
+                 fetched = tiles * splits * each * (rows + columns) * LINE * c->byte + ends,
+                 join = splits > 1 ? c->join + rows * columns * c->part : 0;
     return fmax(fmax(waiting, busy), fetched) + join;
 }
 
@@ -90,7 +119,7 @@ static double gemm_memory_time(const cuda_gemm *p)
     return gemm_size_of_number(p) *
            ((double)p->rows * (double)p->channels + results * (p->has_residual ? 2 : 1) +
             (double)p->columns * (double)p->channels * gemm_taps(p)) *
-           GEMM_TIME_OF_MEMORY;
+           gemm_costs_of(p)->memory;
 }
 
 /* What lies outside of images comes as zeros; these are the limits of the engine's boxes. */
@@ -106,30 +135,23 @@ static bool gemm_windows_fit(const cuda_gemm *p)
     return fit;
 }
 
-bool cuda_gemm_activates(const cuda_gemm *p)
-{
-    return gemm_is_bounds(p->act.kind) || p->dtype == GRT_DTYPE_FLOAT ||
-           (gemm_is_gelu(p->act.kind) && p->across);
-}
-
 static bool gemm_fits(const cuda_gemm *p)
 {
     enum { MOST = 1 << 30 };
     const int64_t vector = VECTOR / (int64_t)grt_dtype_size(p->dtype);
     return (p->dtype == GRT_DTYPE_FLOAT16 || p->dtype == GRT_DTYPE_BFLOAT16 ||
             (p->dtype == GRT_DTYPE_FLOAT && !p->across)) &&
-           cuda_gemm_activates(p) && p->rows > 0 && p->rows < MOST && p->channels > 0 && p->channels < MOST &&
-           p->columns > 0 && p->columns < MOST && p->channels % vector == 0 && p->columns % vector == 0 &&
+           p->rows > 0 && p->rows < MOST && p->channels > 0 && p->channels < MOST && p->columns > 0 &&
+           p->columns < MOST && p->channels % vector == 0 && p->columns % vector == 0 &&
            (double)p->rows * (double)p->columns < (double)MOST * GROUP_ROWS && gemm_steps(p) < MOST &&
            (!p->is_windows || gemm_windows_fit(p));
 }
 
-/* Narrow forms have weights along the sum only; parts of a sum are not activated by GELU. */
+/* Narrow forms have weights along the sum only. */
 static bool gemm_form_fits(const cuda_gemm *p, const gemm_size *s, int splits)
 {
     return (s->columns >= 64 || !p->across) &&
-           (splits == 1 || (s->splits && s->columns / 8 % splits == 0 && splits <= gemm_steps(p) &&
-                            gemm_is_bounds(p->act.kind)));
+           (splits == 1 || (s->splits && s->columns / 8 % splits == 0 && splits <= gemm_steps(p)));
 }
 
 bool cuda_gemm_plan(cuda_gemm *p)
@@ -147,8 +169,8 @@ bool cuda_gemm_plan(cuda_gemm *p)
                 p->splits = splits;
             }
         }
-    p->time = GEMM_TIME_OF_LAUNCH + fmax(best, gemm_memory_time(p));
-    p->is_long = p->time >= GEMM_LONG;
+    p->time = gemm_costs_of(p)->launch + fmax(best, gemm_memory_time(p));
+    p->is_long = p->time >= gemm_costs_of(p)->most;
     return true;
 }
 

@@ -34,8 +34,6 @@ typedef struct cuda_gemm_args {
     void *y;
 } cuda_gemm_args;
 
-/* True if results get the activation on their way out. */
-bool cuda_gemm_activates(const cuda_gemm *p);
 /* Chooses form and splits; false if it is no such product, or none that the engine's boxes fit. Needs no
  * device. */
 bool cuda_gemm_plan(cuda_gemm *p);

@@ -5,6 +5,7 @@
 #ifndef GRT_BACKENDS_CUDA_GEMM_TILE_CUH
 #define GRT_BACKENDS_CUDA_GEMM_TILE_CUH
 
+#include "backends/cuda/bulk_map.cuh"
 #include "backends/cuda/cluster.cuh"
 #include "backends/cuda/gemm_fetch.cuh"
 #include "backends/cuda/gemm_finish.cuh"
@@ -62,7 +63,7 @@ __device__ __forceinline__ void gemm_sum(gemm_room<T, F> &room, int group, int s
 }
 
 /* The cluster's blocks each get the sums of some columns from all. */
-template <class T, class F, bool GELU>
+template <class T, class F>
 __device__ __forceinline__ void gemm_join(const gemm_work &work, gemm_room<T, F> &room, int rank, int row,
                                           int column, float (&sum)[F::COLUMNS / 8][4])
 {
@@ -94,39 +95,42 @@ __device__ __forceinline__ void gemm_join(const gemm_work &work, gemm_room<T, F>
             const float4 v = ((const float4 *)&room)[(s * share + i) * F::MEMBERS + threadIdx.x];
             all = make_float4(all.x + v.x, all.y + v.y, all.z + v.z, all.w + v.w);
         }
-        gemm_finish_pair<T, GELU>(work, row, column + (rank * share + i) * 8, all);
+        gemm_finish_pair<T>(work, row, column + (rank * share + i) * 8, all);
     }
 }
 
-template <class T, class F, bool ACROSS, bool GELU, bool SPLIT>
+template <class T, class F, bool ACROSS, gemm_end END, bool SPLIT>
 __device__ __forceinline__ void gemm_multiply(const gemm_work &work, gemm_room<T, F> &room, int rank,
                                               int first_tile, int tile_step)
 {
     const int group = threadIdx.x / 128, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const gemm_part part(work, rank);
     char *out = room.out[sizeof(T) == 2 ? warp : 0];
+    using results = gemm_out<T, F, END>;
+    const typename results::lines_type lines;
     ring place = {0, 0};
     overlap_wait();
+    overlap_let_next_begin(); /* not before: kernels that wait in a row take each other's places */
     for (int tile = first_tile; tile < work.tiles; tile += tile_step) {
         const gemm_place<F> t(work, tile);
         const int row = t.row + warp * WARP_ROWS;
         float sum[F::COLUMNS / 8][4];
-        gemm_out<T, F, GELU> results;
+        typename results::residual_type residual;
         if constexpr (!SPLIT)
-            results.begin(work, row, t.column);
+            results::begin(work, lines, row, t.column, residual);
         gemm_sum<T, F, ACROSS>(room, group, part.end - part.begin, work.bias && rank == 0, place, sum);
         if constexpr (SPLIT) {
-            gemm_join<T, F, GELU>(work, room, rank, row + lane / 4, t.column, sum);
+            gemm_join<T, F>(work, room, rank, row + lane / 4, t.column, sum);
         } else {
 #pragma unroll
             for (int p = 0; p < F::PANELS; p++)
-                results.finish(work, out, row, t.column + p * F::PANEL_COLUMNS, sum + p * F::PANEL_CHUNKS,
-                               p + 1 == F::PANELS);
+                results::finish(work, lines, out, row, t.column + p * F::PANEL_COLUMNS,
+                                sum + p * F::PANEL_CHUNKS, p + 1 == F::PANELS, residual);
         }
     }
 }
 
-template <class T, class F, bool ACROSS, bool GELU, bool SPLIT>
+template <class T, class F, bool ACROSS, gemm_end END, bool SPLIT>
 __global__ void __launch_bounds__(F::THREADS, F::BLOCKS)
     gemm_kernel(const __grid_constant__ gemm_work work, const __grid_constant__ gemm_maps maps)
 {
@@ -135,7 +139,10 @@ __global__ void __launch_bounds__(F::THREADS, F::BLOCKS)
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0), rank = SPLIT ? (int)cluster_rank() : 0,
               first_tile = SPLIT ? blockIdx.x / work.splits : blockIdx.x,
               tile_step = SPLIT ? work.tiles : gridDim.x;
-    overlap_let_next_begin();
+    if (threadIdx.x == F::MEMBERS) {
+        bulk_map_fetch(&maps.w);
+        bulk_map_fetch(&maps.x);
+    }
     if (threadIdx.x == 0) {
         for (int i = 0; i < F::STAGES; i++) {
             barrier_init(&room.full[i], 1);
@@ -147,7 +154,7 @@ __global__ void __launch_bounds__(F::THREADS, F::BLOCKS)
     if (warp < F::MEMBERS / 32) {
         if constexpr (F::IS_WIDE)
             warpgroup_take_registers<F::REGISTERS>();
-        gemm_multiply<T, F, ACROSS, GELU, SPLIT>(work, room, rank, first_tile, tile_step);
+        gemm_multiply<T, F, ACROSS, END, SPLIT>(work, room, rank, first_tile, tile_step);
     } else {
         if constexpr (F::IS_WIDE)
             warpgroup_leave_registers<40>();

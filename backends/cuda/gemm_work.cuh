@@ -11,6 +11,10 @@ namespace
 
 enum { GEMM_ROWS = 64 /* of a warpgroup */, WARP_ROWS = 16, PRODUCT_BYTES = 32 /* of the sum */ };
 
+/* How results are activated: by bounds; by GELU in registers; by any activation of the list, 16-bit results
+ * on their way through shared memory. Split sums are activated as they are joined, whatever it is. */
+enum gemm_end { GEMM_BOUNDS, GEMM_GELU, GEMM_CURVED };
+
 /* Numbers of a stage's sum. */
 template <class T> constexpr int gemm_depth = PANEL_ROW / (int)sizeof(T);
 
@@ -55,8 +59,8 @@ struct gemm_work {
     int line, lines; /* windows: of a result, in pixels; of an image */
     int stride[2], begin[2], dilation[2];
     divider by_across, by_line, by_lines;
-    bool is_windows, is_constant;
-    uint32_t low, high; /* bounds, each twice if they have 16 bits */
+    bool is_windows, is_constant, is_early; /* early: it may begin before the kernel in front has ended */
+    uint32_t low, high;                     /* bounds, each twice if they have 16 bits */
     grt_act act;
     const void *bias, *residual;
     void *y;

@@ -7,10 +7,10 @@
 enum { MULTIPROCESSORS = 132 };
 
 static const struct {
-    int groups, columns;
+    int groups, columns, stages;
     bool splits;
 } forms[] = {
-#define FORM(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS) [NUMBER] = {GROUPS, COLUMNS, SPLITS},
+#define FORM(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS) [NUMBER] = {GROUPS, COLUMNS, STAGES, SPLITS},
     GEMM_FORMS(FORM)
 #undef FORM
 };
@@ -45,7 +45,7 @@ START_TEST(waves_are_full)
 }
 END_TEST
 
-/* Few tiles and a long sum: blocks share the sum. */
+/* Few tiles and a long sum: blocks share the sum, whatever the activation. */
 START_TEST(sums_are_split)
 {
     cuda_gemm p = product(49, 512, 512);
@@ -59,6 +59,25 @@ START_TEST(sums_are_split)
     }
     ck_assert(cuda_gemm_plan(&p));
     ck_assert(p.splits > 1 && tiles_of(&p) * p.splits > 32);
+    p.act.kind = GRT_ACT_SILU;
+    ck_assert(cuda_gemm_plan(&p));
+    ck_assert(p.splits > 1 && tiles_of(&p) * p.splits > 32);
+}
+END_TEST
+
+/* Blocks that have a multiprocessor for themselves get a ring that fills it: BERT's and ViT's products of one
+ * sentence and one image, and 98 tiles of 128 x 128. */
+START_TEST(rings_are_deep)
+{
+    const int64_t rows[] = {128, 197, 197}, columns[] = {2304, 2304, 3072};
+    for (int i = 0; i < 3; i++) {
+        cuda_gemm p = product(rows[i], 768, columns[i]);
+        ck_assert(cuda_gemm_plan(&p));
+        ck_assert(tiles_of(&p) <= MULTIPROCESSORS && forms[p.form].stages >= 8);
+    }
+    cuda_gemm p = product(6272, 2304, 256);
+    ck_assert(cuda_gemm_plan(&p));
+    ck_assert_int_ge(forms[p.form].stages, 5);
 }
 END_TEST
 
@@ -71,8 +90,6 @@ START_TEST(tf32_fits)
     p.across = false;
     p.act.kind = GRT_ACT_SILU;
     ck_assert(cuda_gemm_plan(&p));
-    ck_assert(cuda_gemm_activates(&p));
-    ck_assert_int_eq(p.splits, 1); /* parts of a sum are not activated */
     p.channels = 98;
     ck_assert(!cuda_gemm_plan(&p)); /* no whole vectors of 16 bytes */
     cuda_gemm narrow = product(4096, 1024, 1024), wide = product(4096, 1024, 1024);
@@ -90,10 +107,10 @@ START_TEST(forms_fit)
     for (int i = 0; i < 5 * 5 * 5 * 4; i++) {
         cuda_gemm p = product(sizes[i % 5] + 1, sizes[i / 5 % 5], sizes[i / 25 % 5]);
         p.across = i / 125 % 2;
-        p.act.kind = i / 250 && p.across ? GRT_ACT_GELU_ERF : GRT_ACT_RELU;
+        p.act.kind = i / 250 ? p.across ? GRT_ACT_GELU_ERF : GRT_ACT_TANH : GRT_ACT_RELU;
         ck_assert(cuda_gemm_plan(&p));
         ck_assert(p.splits == 1 || (forms[p.form].splits && forms[p.form].columns / 8 % p.splits == 0 &&
-                                    p.splits * 64 < p.channels + 64 && p.act.kind == GRT_ACT_RELU));
+                                    p.splits * 64 < p.channels + 64));
         ck_assert(!p.across || forms[p.form].columns >= 64);
     }
 }
@@ -129,13 +146,10 @@ START_TEST(others_are_refused)
     p = product(100, 64, 64);
     p.dtype = GRT_DTYPE_FLOAT;
     ck_assert(!cuda_gemm_plan(&p));
-    p = product(100, 64, 64);
-    p.act.kind = GRT_ACT_TANH;
-    ck_assert(!cuda_gemm_plan(&p));
     p = product(INT64_MAX / 2, 64, 64);
     ck_assert(!cuda_gemm_plan(&p));
 }
 END_TEST
 
-UNIT_SUITE(test_cuda_gemm_plan, NULL, NULL, waves_are_full, sums_are_split, tf32_fits, forms_fit,
-           tiles_are_compared, few_channels_leave_tiles_empty, others_are_refused)
+UNIT_SUITE(test_cuda_gemm_plan, NULL, NULL, waves_are_full, sums_are_split, rings_are_deep, tf32_fits,
+           forms_fit, tiles_are_compared, few_channels_leave_tiles_empty, others_are_refused)

@@ -24,6 +24,7 @@ typedef struct layer_factor {
 typedef struct layer_shape {
     grt_layer_norm norm;
     layer_factor scale, bias;
+    bool are_constant; /* both */
 } layer_shape;
 
 /* The result as 8-bit integers or float8. */
@@ -158,19 +159,21 @@ template <int PER_ROW> __device__ __forceinline__ float layer_row_sum(float v)
     }
 }
 
-/* The same with rows in registers, read once, 16 bytes a time; scale and bias are as the rows. VECTORS: of
- * each thread. */
+template <int PER_ROW> constexpr int layer_threads = PER_ROW <= 32 ? 128 : PER_ROW;
+
+/* The same with rows in registers, read once, 16 bytes a time, while the row before is computed; scale and
+ * bias are as the rows. VECTORS: of each thread. */
 template <class T, int PER_ROW, int VECTORS>
-__global__ void __launch_bounds__(PER_ROW <= 32 ? 128 : PER_ROW)
+__global__ void __launch_bounds__(layer_threads<PER_ROW>)
     layer_vectors(int64_t rows, int size, bool rms, float epsilon, const T *x, const T *scale, const T *bias,
-                  T *y, const __grid_constant__ layer_levels levels)
+                  bool are_constant, T *y, const __grid_constant__ layer_levels levels)
 {
     using V = cuda_vector<T>;
     enum { N = V::N };
     const int lane = threadIdx.x % PER_ROW, per_block = blockDim.x / PER_ROW;
     overlap_let_next_begin();
-    overlap_wait();
-    const cuda_quantiser quantises = levels.quantiser();
+    if (!are_constant)
+        overlap_wait();
     /* Short rows: factors are loaded together with the row; long rows leave no registers for that. */
     constexpr bool EARLY = VECTORS <= 4;
     V early_scale[EARLY ? VECTORS : 1], early_bias[EARLY ? VECTORS : 1];
@@ -185,21 +188,36 @@ __global__ void __launch_bounds__(PER_ROW <= 32 ? 128 : PER_ROW)
         for (int k = 0; k < VECTORS; k++)
             if ((lane + k * PER_ROW) * N < size)
                 factors_at((lane + k * PER_ROW) * N, &early_scale[k], &early_bias[k]);
-    for (int64_t row = (int64_t)blockIdx.x * per_block + threadIdx.x / PER_ROW; row < rows;
-         row += (int64_t)gridDim.x * per_block) {
-        float v[VECTORS][N], sum = 0, squares = 0;
+    if (are_constant)
+        overlap_wait();
+    const cuda_quantiser quantises = levels.quantiser();
+    const int64_t first = (int64_t)blockIdx.x * per_block + threadIdx.x / PER_ROW,
+                  step = (int64_t)gridDim.x * per_block;
+    V next[VECTORS];
+    const auto read = [&](int64_t row) {
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
             const int at = (lane + k * PER_ROW) * N;
-            V pack = {};
+            next[k] = {};
             if (at < size)
-                pack = *(const V *)(x + row * size + at);
+                next[k] = *(const V *)(x + row * size + at);
+        }
+    };
+    if (EARLY && first < rows)
+        read(first);
+    for (int64_t row = first; row < rows; row += step) {
+        float v[VECTORS][N], sum = 0, squares = 0;
+        if constexpr (!EARLY)
+            read(row);
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++)
 #pragma unroll
             for (int j = 0; j < N; j++) {
-                v[k][j] = cuda_widen(pack.v[j]);
+                v[k][j] = cuda_widen(next[k].v[j]);
                 sum += v[k][j];
             }
-        }
+        if (EARLY && row + step < rows)
+            read(row + step);
         const float mean = rms ? 0.0f : layer_row_sum<PER_ROW>(sum) / (float)size;
 #pragma unroll
         for (int k = 0; k < VECTORS; k++)
@@ -254,23 +272,36 @@ static grt_status cuda_layer_norm_reshape(grt_reshape *r)
     const grt_tensor *bias = grt_reshape_in(r, GRT_NORM_BIAS);
     s->scale.dtype = r->in[GRT_NORM_SCALE]->dtype;
     s->bias.dtype = bias ? bias->dtype : GRT_DTYPE_NONE;
+    s->are_constant = r->in[GRT_NORM_SCALE]->data && (!bias || bias->data);
     r->shape = s;
     return GRT_OK;
 }
 
 enum { WIDE_ROW = 256, MOST_VECTORS = 8, MANY_ROWS = 1024 };
 
+/* Of many rows, as many blocks as keep memory busy, or fewer, so that all have as many rows. */
+static int64_t layer_even_blocks(int64_t blocks, int vectors, int multiprocessors)
+{
+    enum { VECTORS_TOGETHER = 12 /* of a thread of all blocks of a multiprocessor */ };
+    const int64_t together = VECTORS_TOGETHER / vectors * (int64_t)multiprocessors,
+                  each = (blocks + together - 1) / together;
+    return (blocks + each - 1) / each;
+}
+
 template <class T, int PER_ROW, int VECTORS>
 static void cuda_layer_norm_launch_vectors(const layer_shape *s, const void *x, const layer_outputs &out,
                                            const grt_run *r)
 {
-    const bool overlaps = ((const cuda_device *)r->device)->prop.major >= 9;
+    const cudaDeviceProp *prop = &((const cuda_device *)r->device)->prop;
     /* With few rows, one warp per block, to use all multiprocessors. */
-    const int threads = PER_ROW > 32 ? PER_ROW : s->norm.rows < MANY_ROWS ? 32 : 128;
-    overlap_launch(overlaps, layer_vectors<T, PER_ROW, VECTORS>, cuda_blocks(s->norm.rows, threads / PER_ROW),
-                   threads, 0, (cudaStream_t)r->stream, s->norm.rows, (int)s->norm.size, s->norm.rms,
+    const int threads = PER_ROW > 32 ? PER_ROW : s->norm.rows < MANY_ROWS ? 32 : layer_threads<PER_ROW>;
+    int64_t blocks = (s->norm.rows + threads / PER_ROW - 1) / (threads / PER_ROW);
+    if (VECTORS <= 4 && PER_ROW == 32)
+        blocks = layer_even_blocks(blocks, VECTORS, prop->multiProcessorCount);
+    overlap_launch(prop->major >= 9, layer_vectors<T, PER_ROW, VECTORS>, cuda_blocks(blocks, 1), threads, 0,
+                   (cudaStream_t)r->stream, s->norm.rows, (int)s->norm.size, s->norm.rms,
                    (float)s->norm.epsilon, (const T *)x, (const T *)s->scale.data, (const T *)s->bias.data,
-                   (T *)out.y, out.levels);
+                   s->are_constant, (T *)out.y, out.levels);
 }
 
 template <class T, int PER_ROW>

@@ -251,16 +251,7 @@ static grt_status cuda_matmul_run_half(const grt_run *r, const matmul_shape *s)
     const bool adds_c = state->is_gemm && s->half.has_residual;
     const cuda_gemm_args args = {r->in[0]->data, r->in[1]->data, adds_c ? NULL : bias,
                                  adds_c ? bias : grt_run_data(r, GRT_MATMUL_RESIDUAL), r->out[0]->data};
-    GRT_TRY(cuda_gemm_run(&s->half, &args, (cudaStream_t)r->stream));
-    if (state->act.kind == s->half.act.kind)
-        return GRT_OK;
-    cuda_epilogue e = {};
-    e.dtype = s->dtype;
-    e.n = s->m.n_c;
-    e.channels = s->m.n;
-    e.inner = 1;
-    e.act = state->act;
-    return cuda_epilogue_run(&e, r->out[0]->data, (cudaStream_t)r->stream);
+    return cuda_gemm_run(&s->half, &args, (cudaStream_t)r->stream);
 }
 
 static grt_status cuda_matmul_run(const grt_run *r)
