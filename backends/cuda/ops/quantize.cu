@@ -56,10 +56,12 @@ __global__ void __launch_bounds__(CUDA_BLOCK) quantize_packs(quantize_operands o
 {
     overlap_let_next_begin();
     overlap_wait();
-    const float scale = pw_widen<S>(*(const S *)o.scale), zero = o.zero ? (float)*(const Q *)o.zero : 0.0f;
-    const cuda_quantiser rounds(scale, (int32_t)zero, 8 * sizeof(Q), std::is_signed<Q>::value);
+    float scale = pw_widen<S>(*(const S *)o.scale), zero = o.zero ? (float)*(const Q *)o.zero : 0.0f;
     CUDA_ITEMS (i, o.n / PACK) {
         const cuda_pack<X, PACK> x = ((const cuda_pack<X, PACK> *)o.in)[i];
+        /* Not computed with before: the scale is waited for together with x. */
+        asm volatile("" : "+f"(scale), "+f"(zero));
+        const cuda_quantiser rounds(scale, (int32_t)zero, 8 * sizeof(Q), std::is_signed<Q>::value);
         cuda_pack<Q, PACK> y;
 #pragma unroll
         for (int k = 0; k < PACK; k++) {
