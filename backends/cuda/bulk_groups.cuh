@@ -331,6 +331,8 @@ template <> struct large_tile<2> {
     using type = groups<1, 2, 2, 96, 2, 4, 1>;
 };
 template <int BYTES> using large_groups = typename large_tile<BYTES>::type;
+/* Of 16-bit results: 192 x 192, where tiles fill all multiprocessors. */
+using wide_groups = groups<1, 3, 1, 192, 2, 3, 1>;
 
 template <class F> int64_t tiles_of_groups(int64_t rows, int64_t columns)
 {

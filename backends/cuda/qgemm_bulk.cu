@@ -130,7 +130,7 @@ __device__ __forceinline__ void finish_group(const cuda_qgemm &g, const cuda_qhe
                                              const shared_columns<F::GROUP_COLUMNS> &columns,
                                              int32_t (&sum)[F::GROUP_COLUMNS / 8][4], char *out)
 {
-    const float unit = 1.0f / h.y_unit;
+    const float half = 0.5f / h.y_unit;
 #pragma unroll
     for (int q = 0; q < F::GROUP_COLUMNS / quarter::FILTERS; q++) {
         lane_columns each;
@@ -143,7 +143,7 @@ __device__ __forceinline__ void finish_group(const cuda_qgemm &g, const cuda_qhe
                 const int j = t * 2 + (i & 1);
                 const int32_t s = sum[q * 4 + t][i] - each.offset[j];
                 if constexpr (GELU)
-                    x[t][i] = cuda_qgelu(fmaf((float)s, each.scale[j], each.bias[j])) * unit;
+                    x[t][i] = cuda_qgelu_quick(fmaf((float)s, each.scale[j], each.bias[j]), half);
                 else
                     x[t][i] = cuda_qscaled(s, each.scale[j], each.bias[j]);
             }
@@ -319,6 +319,11 @@ grt_status enqueue_results(const cuda_qgemm *g, const void *x, const void *w, co
     using large = large_groups<BYTES>;
     const double of_square = qgemm_bulk_cost<square>(g), of_narrow = qgemm_bulk_cost<narrow>(g),
                  of_large = qgemm_bulk_cost<large>(g);
+    if constexpr (BYTES == 2) {
+        const double of_wide = qgemm_bulk_cost<wide_groups>(g);
+        if (of_wide < of_large && of_wide < of_square && of_wide < of_narrow)
+            return prepare_groups<wide_groups, Y, GELU>(g, x, w, residual, finish, y, stream);
+    }
     if (of_large < of_square && of_large < of_narrow)
         return prepare_groups<large, Y, GELU>(g, x, w, residual, finish, y, stream);
     if (of_narrow < of_square)

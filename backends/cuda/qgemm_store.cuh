@@ -27,6 +27,15 @@ __device__ __forceinline__ float cuda_qgelu(float x)
     return x * __saturatef(fmaf(p, x, 0.5f));
 }
 
+/* The same times twice `half`, by the instruction for tanh: off by 3e-4, and by 2.5e-4 of x. */
+__device__ __forceinline__ float cuda_qgelu_quick(float x, float half)
+{
+    const float h = x * half, u = x * fmaf(x * x, 3.470409e-02f, 8.0014592e-01f);
+    float t;
+    asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(u));
+    return fmaf(h, t, h);
+}
+
 /* The columns of a lane in a warp's tile: eight filters side by side, two of each tile of sums. */
 struct lane_columns {
     int32_t offset[8], zero[8];

@@ -14,13 +14,19 @@
 #define BYTES_C64(R, c)  BYTES_C32(R, c, 0), BYTES_C32(R, c, 4)
 #define BYTES_C96(R, c)  BYTES_C64(R, c), BYTES_C32(R, c, 8)
 #define BYTES_C128(R, c) BYTES_C96(R, c), BYTES_C32(R, c, 12)
+#define BYTES_C192(R, c) BYTES_C128(R, c), BYTES_C32(R, c, 16), BYTES_C32(R, c, 20)
 #define BYTES_FROM_0     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define BYTES_FROM_16    "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 #define BYTES_FROM_32    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
 #define BYTES_FROM_48    "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define BYTES_FROM_64    "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define BYTES_FROM_80    "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 #define BYTES_R64        "{" BYTES_FROM_0 "," BYTES_FROM_16 "}"
 #define BYTES_R96        "{" BYTES_FROM_0 "," BYTES_FROM_16 "," BYTES_FROM_32 "}"
 #define BYTES_R128       "{" BYTES_FROM_0 "," BYTES_FROM_16 "," BYTES_FROM_32 "," BYTES_FROM_48 "}"
+#define BYTES_R192                                                                           \
+    "{" BYTES_FROM_0 "," BYTES_FROM_16 "," BYTES_FROM_32 "," BYTES_FROM_48 "," BYTES_FROM_64 \
+    "," BYTES_FROM_80 "}"
 
 struct float8_e4m3;
 
@@ -53,5 +59,6 @@ template <class T, int N> struct bytes_product;
 BYTES_PRODUCTS(64, "32", "33", "34");
 BYTES_PRODUCTS(96, "48", "49", "50");
 BYTES_PRODUCTS(128, "64", "65", "66");
+BYTES_PRODUCTS(192, "96", "97", "98");
 
 #endif
