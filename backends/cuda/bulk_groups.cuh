@@ -347,7 +347,8 @@ double cost_of_groups(int64_t tiles, int multiprocessors, int64_t stages, double
 {
     const double sums = 2.0 / 0.75 * F::GROUP_COLUMNS * F::PARTS * part,
                  fetches = (F::X_STAGE + F::W_STAGE) / 46.0, stage = sums > fetches ? sums : fetches,
-                 leave = F::COLUMNS * (F::TEAMS == 1 ? 16.0 : 6.0 * F::SIZE) * (has_activation ? 2 : 1);
+                 alone = F::GROUP_COLUMNS > 128 ? 28.0 : 16.0, /* of one team; few stages are ahead */
+        leave = F::COLUMNS * (F::TEAMS == 1 ? alone : 6.0 * F::SIZE) * (has_activation ? 2 : 1);
     const int64_t each = (tiles + multiprocessors - 1) / multiprocessors;
     return (double)each * ((double)stages * stage + leave);
 }
