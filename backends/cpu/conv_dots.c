@@ -11,14 +11,17 @@
 enum {
     MOST_OUTPUTS = 4, /* channels: from there on oneDNN's vectors are full enough */
     LEAST_ROW = 32,   /* floats of a window's line: shorter ones cost more to add up than to multiply */
+    LEAST_POINT = 64, /* the same for each output of a window of one tap, which oneDNN multiplies fastest */
     CHUNK = 64        /* pixels of a line that are one thread's piece of work */
 };
 
 bool cpu_conv_dots_fits(const cpu_conv *c)
 {
     const int32_t last = c->w.spatial - 1;
-    return c->last && c->groups == 1 && c->out_channels <= MOST_OUTPUTS && last >= 0 &&
-           c->w.dilation[last] == 1 && c->in_channels * c->w.kernel[last] >= LEAST_ROW;
+    if (!c->last || c->groups != 1 || c->out_channels > MOST_OUTPUTS || last < 0 || c->w.dilation[last] != 1)
+        return false;
+    const int64_t least = c->w.taps == 1 ? LEAST_POINT * c->out_channels : LEAST_ROW;
+    return c->in_channels * c->w.kernel[last] >= least;
 }
 
 bool cpu_conv_dots_floats(const cpu_conv *c, size_t *out_floats)

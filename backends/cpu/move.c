@@ -91,6 +91,14 @@ CPU_DISPATCH(interleave,
              (cpu_bits32 *restrict d, const cpu_bits32 *s, int64_t from, int64_t rows, int64_t cols),
              (d, s, from, rows, cols))
 
+CPU_BODY every_second_body(cpu_bits32 *restrict d, const cpu_bits32 *s, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        d[i] = s[2 * i];
+}
+CPU_DISPATCH(every_second, (cpu_bits32 *restrict d, const cpu_bits32 *s, int64_t n), (d, s, n))
+
 void cpu_fill(void *dst, const void *element, size_t size, int64_t n, int32_t threads)
 {
     enum { GRAIN = COPY_GRAIN / 4 };
@@ -230,6 +238,8 @@ static void move_run_rows(const cpu_move *m, void *dst, const void *src, int64_t
         const void *s = cpu_at_const(src, w.from, m->size);
         if (bytes)
             memcpy(d, s, bytes);
+        else if (to == 1 && from == 2 && m->size == sizeof(cpu_bits32))
+            every_second(d, s, n);
         else
             CPU_BY_SIZE(m->size, row_, d, to, s, from, n);
     }

@@ -373,6 +373,34 @@ START_TEST(pads_in_every_mode)
 }
 END_TEST
 
+/* One dim is padded or cropped, by so much that its border is filled alone. */
+START_TEST(borders_of_one_dim_are_filled)
+{
+    enum { A = 2, B = 5, C = 700 };
+    static float x[A * B * C];
+    fill_floats(x, A * B * C, 9);
+    static const int64_t pads[][2] = {{3, 2}, {4, -2}, {-1, 3}, {0, 2}};
+    for (size_t i = 0; i < sizeof pads / sizeof *pads; i++) {
+        const int64_t before = pads[i][0], rows = B + before + pads[i][1],
+                      all[] = {0, before, 0, 0, pads[i][1], 0};
+        const float value = 7;
+        op_runner r;
+        op_begin(&r, "", "Pad");
+        op_add(&r, GRT_DTYPE_FLOAT, 3, DIMS(A, B, C), x);
+        op_add(&r, GRT_DTYPE_INT64, 1, DIMS(6), all);
+        op_add(&r, GRT_DTYPE_FLOAT, 0, NULL, &value);
+        op_run_ok(&r, 1);
+        expect_dims(&r, 0, 3, DIMS(A, rows, C));
+        for (int64_t k = 0; k < A * rows * C; k++) {
+            const int64_t from = k / C % rows - before;
+            const float expected = from < 0 || from >= B ? value : x[(k / C / rows * B + from) * C + k % C];
+            ck_assert(((const float *)r.out[0].t.data)[k] == expected);
+        }
+        op_end(&r);
+    }
+}
+END_TEST
+
 START_TEST(slices_backwards_and_to_nothing)
 {
     static const int32_t x[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -582,6 +610,7 @@ Suite *suite_test_movement(void)
     tcase_add_test(tc, indices_out_of_range_are_refused);
     tcase_add_test(tc, scatter_keeps_order_and_reduces);
     tcase_add_test(tc, pads_in_every_mode);
+    tcase_add_test(tc, borders_of_one_dim_are_filled);
     tcase_add_test(tc, slices_backwards_and_to_nothing);
     tcase_add_test(tc, order_is_stable_and_knows_odd_numbers);
     tcase_add_loop_test(tc, running_sums_match_their_definition, 0, 24);

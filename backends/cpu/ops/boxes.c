@@ -223,6 +223,74 @@ static void pool_box(const grt_run *run, int64_t r, int64_t channel, int64_t n)
     }
 }
 
+/* A sample of float32: where its neighbours are in a plane, and their weights. */
+typedef struct roi_tap {
+    int32_t at[4];
+    float weight[4];
+} roi_tap;
+
+enum { ROI_TAPS = 512 };
+
+/* The samples of bin `bin` that lie in the image, at most ROI_TAPS; returns how many. */
+static int64_t list_roi_taps(const grt_run *run, const roi_box *b, int64_t bin, roi_tap *taps)
+{
+    const grt_tensor *in = run->in[0];
+    const int64_t width = run->out[0]->dims[3];
+    const double y = (double)(bin / width), x = (double)(bin % width);
+    int64_t top, bottom, left, right, n = 0;
+    samples_inside(b->y + y * b->bin_height, b->bin_height, b->rows, in->dims[2], &top, &bottom);
+    samples_inside(b->x + x * b->bin_width, b->bin_width, b->cols, in->dims[3], &left, &right);
+    for (int64_t i = top; left < right && i < bottom; i++)
+        for (int64_t k = left; k < right; k++) {
+            const roi_sample s =
+                sample_of(in, b->y + (y + ((double)i + 0.5) / (double)b->rows) * b->bin_height,
+                          b->x + (x + ((double)k + 0.5) / (double)b->cols) * b->bin_width);
+            for (int j = 0; j < 4; j++) {
+                taps[n].at[j] = (int32_t)s.at[j];
+                taps[n].weight[j] = (float)s.weight[j];
+            }
+            n += s.inside;
+        }
+    return n;
+}
+
+/* The mean of float32 samples, some bins of all channels at a time: where samples lie is worked out once, and
+ * a plane stays in the first-level cache. False: not of that kind. */
+static bool pool_box_floats(const grt_run *run, int64_t r, int64_t channel, int64_t n)
+{
+    const roi_state *s = run->state;
+    const grt_tensor *in = run->in[0];
+    const int64_t bins = run->out[0]->dims[2] * run->out[0]->dims[3], channels = in->dims[1],
+                  area = in->dims[2] * in->dims[3];
+    const roi_box b = box_of(run, r);
+    const int64_t samples = b.rows * b.cols;
+    if (in->dtype != GRT_DTYPE_FLOAT || s->max || samples < 1 || samples > ROI_TAPS || area > INT32_MAX)
+        return false;
+    const float *planes = (const float *)in->data + (cpu_index(run->in[2], r) * channels + channel) * area;
+    float *out = (float *)run->out[0]->data + (r * channels + channel) * bins;
+    for (int64_t bin = 0, now; bin < bins; bin += now) {
+        roi_tap taps[ROI_TAPS];
+        int64_t ends[ROI_TAPS], listed = 0;
+        now = 0;
+        for (; now < ROI_TAPS && bin + now < bins && listed + samples <= ROI_TAPS; now++) {
+            listed += list_roi_taps(run, &b, bin + now, taps + listed);
+            ends[now] = listed;
+        }
+        for (int64_t c = 0; c < n; c++) {
+            const float *v = planes + c * area;
+            const roi_tap *t = taps;
+            for (int64_t i = 0; i < now; i++) {
+                double sum = 0;
+                for (; t < taps + ends[i]; t++)
+                    sum += (double)(t->weight[0] * v[t->at[0]] + t->weight[1] * v[t->at[1]] +
+                                    t->weight[2] * v[t->at[2]] + t->weight[3] * v[t->at[3]]);
+                out[c * bins + bin + i] = (float)(sum / (double)samples);
+            }
+        }
+    }
+    return true;
+}
+
 static grt_status run_roi(const grt_run *run)
 {
     const int64_t n = run->in[1]->dims[0], channels = run->in[0]->dims[1],
@@ -231,7 +299,9 @@ static grt_status run_roi(const grt_run *run)
 #pragma omp parallel for num_threads(run->threads) schedule(dynamic) if (n * blocks > 1)
     for (int64_t item = 0; item < n * blocks; item++) {
         const int64_t channel = item % blocks * CHANNELS, left = channels - channel;
-        pool_box(run, item / blocks, channel, left < CHANNELS ? left : CHANNELS);
+        const int64_t here = left < CHANNELS ? left : CHANNELS;
+        if (!pool_box_floats(run, item / blocks, channel, here))
+            pool_box(run, item / blocks, channel, here);
     }
     return GRT_OK;
 }

@@ -6,6 +6,30 @@
 
 #include <string.h>
 
+/* What is around the used part, or everything where that is in small pieces. */
+static void fill_border(const grt_tensor *out, const grt_padding_plan *p, const void *value, size_t size,
+                        int32_t threads)
+{
+    enum { SMALL = 1024 };
+    int32_t dim = 0, rest;
+    while (dim < out->rank && p->size[dim] == out->dims[dim])
+        dim++;
+    for (rest = dim + 1; rest < out->rank && p->size[rest] == out->dims[rest];)
+        rest++;
+    const int64_t total = grt_tensor_elements(out), inner = grt_dims_product(out->dims, dim + 1, out->rank),
+                  outer = grt_dims_product(out->dims, 0, dim);
+    if (dim >= out->rank || rest < out->rank || (out->dims[dim] - p->size[dim]) * inner < SMALL) {
+        cpu_fill(out->data, value, size, total, threads);
+        return;
+    }
+    const int64_t step = out->dims[dim] * inner, before = p->at[dim] * inner,
+                  behind = before + p->size[dim] * inner;
+    for (int64_t at = 0; at < outer * step; at += step) {
+        cpu_fill(cpu_at(out->data, at, size), value, size, before, threads);
+        cpu_fill(cpu_at(out->data, at + behind, size), value, size, step - behind, threads);
+    }
+}
+
 /* The used part of the input, surrounded by *value. */
 static void pad_constant(const grt_run *run, const grt_padding_plan *p, const void *value)
 {
@@ -15,7 +39,7 @@ static void pad_constant(const grt_run *run, const grt_padding_plan *p, const vo
     const int64_t total = grt_tensor_elements(out);
     cpu_move move = {.size = grt_dtype_size(in->dtype)};
     if (p->used < total)
-        cpu_fill(out->data, value, move.size, total, run->threads);
+        fill_border(out, p, value, move.size, run->threads);
     if (p->used == 0)
         return;
     grt_dims_strides(in->dims, in->rank, from);

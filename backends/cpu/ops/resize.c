@@ -31,19 +31,46 @@ DEFINE_PICK(32)
 DEFINE_PICK(64)
 DEFINE_PICK(128)
 
-/* Rows of words doubled: upsampling by two, the common case. */
-CPU_BODY double_words_body(void *dst, const void *src, int64_t n)
+/* Rows of words doubled, into one row or two: upsampling by two, the common case. */
+CPU_BODY double_words_body(void *dst, void *other, const void *src, int64_t n)
 {
     const cpu_bits32 *restrict from = src;
-    cpu_bits32 *restrict to = dst;
+    cpu_bits32 *restrict to = dst, *restrict too = other;
+    if (!too) {
+#pragma omp simd
+        for (int64_t k = 0; k < n / 2; k++) {
+            to[2 * k] = from[k];
+            to[2 * k + 1] = from[k];
+        }
+        return;
+    }
 #pragma omp simd
     for (int64_t k = 0; k < n / 2; k++) {
         to[2 * k] = from[k];
         to[2 * k + 1] = from[k];
+        too[2 * k] = from[k];
+        too[2 * k + 1] = from[k];
     }
 }
+/* Vectors of 32 bytes are faster here than those of 64, whose halves have to be crossed. */
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("avx2"))) static void double_words_avx2(void *dst, void *other, const void *src,
+                                                              int64_t n)
+{
+    double_words_body(dst, other, src, n);
+}
+#endif
 
-CPU_DISPATCH(double_words, (void *dst, const void *src, int64_t n), (dst, src, n))
+static void double_words(void *dst, void *other, const void *src, int64_t n)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (cpu_isa_best() >= CPU_ISA_AVX2) {
+        double_words_avx2(dst, other, src, n);
+        return;
+    }
+#endif
+    double_words_body(dst, other, src, n);
+}
 
 /* Does the table name each element `times` times, one after the other? */
 static bool repeats(const int64_t *table, int64_t n, int64_t times)
@@ -95,9 +122,10 @@ static void run_nearest(const grt_run *run, const grt_resize_axis *plans)
          plain = repeats(tables[out->rank - 1], n, 1);
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (parts > 1)
     for (int64_t part = 0; part < parts; part++) {
+        const int64_t end = rows * (part + 1) / parts;
         int64_t before = -2, row = rows * part / parts, line = row % lines,
                 plane = plane_offset(out, tables, row / lines);
-        for (; row < rows * (part + 1) / parts; row++, line++) {
+        for (; row < end; row++, line++) {
             if (line == lines) {
                 line = 0;
                 plane = plane_offset(out, tables, row / lines);
@@ -111,9 +139,13 @@ static void run_nearest(const grt_run *run, const grt_resize_axis *plans)
                 cpu_fill(dst, outside, bytes, n, 1);
             else if (plain) /* channels last */
                 memcpy(dst, cpu_at_const(in->data, offset, bytes), (size_t)n * bytes);
-            else if (twice)
-                double_words(dst, cpu_at_const(in->data, offset, bytes), n);
-            else
+            else if (twice) {
+                const bool again = row + 1 < end && line + 1 < lines && tables[out->rank - 2][line + 1] == at;
+                double_words(dst, again ? dst + (size_t)n * bytes : NULL,
+                             cpu_at_const(in->data, offset, bytes), n);
+                row += again;
+                line += again;
+            } else
                 CPU_BY_SIZE(bytes, pick_, dst, cpu_at_const(in->data, offset, bytes), outside,
                             tables[out->rank - 1], n);
             before = offset;

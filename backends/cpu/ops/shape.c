@@ -82,6 +82,17 @@ static void range_ints(const grt_run *run, int64_t start, int64_t delta)
     }
 }
 
+/* Not by instructions that multiply and add in one: the product is rounded. */
+static void range_floats(float *out, int64_t n, float start, float delta)
+{
+    const int32_t most = n < INT32_MAX ? (int32_t)n : INT32_MAX;
+#pragma omp simd
+    for (int32_t k = 0; k < most; k++)
+        out[k] = start + delta * (float)k;
+    for (int64_t k = most; k < n; k++)
+        out[k] = start + delta * (float)k;
+}
+
 static grt_status shape_run_range(const grt_run *run)
 {
     grt_tensor *out = run->out[0];
@@ -91,14 +102,15 @@ static grt_status shape_run_range(const grt_run *run)
         return GRT_OK;
     }
     double start = grt_tensor_double(run->in[0], 0), delta = grt_tensor_double(run->in[2], 0);
+    if (out->dtype == GRT_DTYPE_FLOAT) {
+        range_floats(out->data, n, (float)start, (float)delta);
+        return GRT_OK;
+    }
     for (int64_t k = 0; k < n; k++) {
         double v = start + delta * (double)k;
         switch (out->dtype) {
         case GRT_DTYPE_DOUBLE:
             ((double *)out->data)[k] = v;
-            break;
-        case GRT_DTYPE_FLOAT:
-            ((float *)out->data)[k] = (float)start + (float)delta * (float)k;
             break;
         case GRT_DTYPE_FLOAT16:
             ((uint16_t *)out->data)[k] = grt_float_to_half((float)v);
