@@ -24,9 +24,12 @@ static bool read_positions(const ir_value *index, grt_dim size, unfolded *u, int
     const grt_tensor *t = index ? index->type.data : NULL;
     int64_t in;
     if (!t || t->dtype != GRT_DTYPE_INT64 || t->rank != 2 || t->dims[0] < 1 || t->dims[1] < 1 ||
-        !grt_dim_is_const(index->graph->module->dims, size, &in))
+        !grt_dim_is_const(index->graph->module->dims, size, &in) || in > INT32_MAX)
         return false;
     const int64_t *at = t->data, taps = t->dims[0], places = t->dims[1];
+    for (int64_t i = 0; i < taps * places; i++)
+        if (at[i] < 0 || at[i] >= in)
+            return false;
     const int64_t dilation = taps > 1 ? at[places] - at[0] : 1, stride = places > 1 ? at[1] - at[0] : 1;
     if (dilation < 1 || stride < 1 || dilation > in || stride > in)
         return false;
@@ -173,7 +176,8 @@ static ir_node *pixel_filters_make(ir_node *sum, ir_value *filters, const unfold
 
 static bool pixel_filters_replace(pass_context *context, ir_node *sum)
 {
-    const ir_node *product = rewrite_is(sum, "ReduceSum") ? rewrite_producer(ir_in(sum, 0), "Mul") : NULL;
+    const ir_node *product =
+        rewrite_is(sum, "ReduceSum") && sum->out[0] ? rewrite_producer(ir_in(sum, 0), "Mul") : NULL;
     const int64_t *axes;
     int64_t n, groups;
     unfolded u;

@@ -133,9 +133,9 @@ static ir_value *spectra_lines(const ir_value *spectrum, const ir_value *w, int6
 
 static bool spectra_replace(pass_context *context, ir_node *node)
 {
-    const int64_t n = rewrite_is(node, "DFT") ? half_dft_length(node, true) : 0;
+    const int64_t n = rewrite_is(node, "DFT") && node->out[0] ? half_dft_length(node, true) : 0;
     const ir_node *join = n ? rewrite_producer(ir_in(node, 0), "Concat") : NULL;
-    const int32_t rank = ir_in(node, 0)->type.rank;
+    const int32_t rank = join ? join->out[0]->type.rank : -1;
     complex_product p;
     if (!join || join->n_in != 2 || grt_axis(grt_attr_int(&join->desc, "axis", 0), rank) != rank - 1 ||
         !read_complex_product(ir_in(join, 0), ir_in(join, 1), &p))
