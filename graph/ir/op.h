@@ -199,6 +199,10 @@ typedef struct op_row {
     /* Steps beyond a few for each element; NULL: as cost and flops say. */
     double (*work)(const ir_node *node);
     grt_status (*infer)(infer *inf);
+    /* True if output 0 is input 0's elements in the same order at these dims, which are known, for ops that
+     * are no OP_VIEW: there is nothing to move. Other inputs may be NULL or lack content; in doubt false.
+     * NULL: never. */
+    bool (*stays)(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in, const grt_tensor *out);
     /* Rewrite a node written for `opset` (< since) into the newest form: moving attributes to inputs and so
      * on. NULL: old forms differ in nothing but allowed types. Called once per node at import, types of
      * constants are known. */

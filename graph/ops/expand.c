@@ -103,6 +103,15 @@ static grt_status upgrade_tile(ir_node *node, int32_t opset)
     return GRT_OK;
 }
 
+/* Repeated once. */
+static bool expand_stays(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
+                         const grt_tensor *out)
+{
+    (void)desc;
+    (void)n_in;
+    return grt_tensor_elements(in[0]) == grt_tensor_elements(out);
+}
+
 static const op_row rows[] = {
     {.domain = "",
      .name = "Expand",
@@ -114,7 +123,8 @@ static const op_row rows[] = {
      .flags = OP_SMALL_INTS | OP_SHAPED | OP_FILLS | OP_PICKS,
      .precision = OP_FOLLOWS_FIRST,
      .cost = OP_COST_MOVE,
-     .infer = infer_expand},
+     .infer = infer_expand,
+     .stays = expand_stays},
     {.domain = "",
      .name = "Tile",
      .since = 13,
@@ -126,6 +136,7 @@ static const op_row rows[] = {
      .precision = OP_FOLLOWS_FIRST,
      .cost = OP_COST_MOVE,
      .infer = infer_tile,
+     .stays = expand_stays,
      .upgrade = upgrade_tile},
 };
 OP_TABLE(expand, rows);

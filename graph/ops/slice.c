@@ -174,6 +174,21 @@ static grt_status upgrade_slice(ir_node *node, int32_t opset)
     return GRT_OK;
 }
 
+/* All is taken, and nothing backwards. */
+static bool slice_stays(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
+                        const grt_tensor *out)
+{
+    enum { STEPS = 4 };
+    const grt_tensor *steps = n_in > STEPS ? in[STEPS] : NULL;
+    (void)desc;
+    if (grt_tensor_elements(in[0]) != grt_tensor_elements(out) || (steps && !steps->data))
+        return false;
+    for (int64_t i = 0; steps && i < grt_tensor_elements(steps); i++)
+        if (grt_tensor_int(steps, i) < 0)
+            return false;
+    return true;
+}
+
 static const op_row rows[] = {
     {.domain = "",
      .name = "Slice",
@@ -187,6 +202,7 @@ static const op_row rows[] = {
      .cost = OP_COST_MOVE,
      .layout = OP_LAYOUT_SLICE,
      .infer = infer_slice,
+     .stays = slice_stays,
      .upgrade = upgrade_slice},
 };
 OP_TABLE(slice, rows);

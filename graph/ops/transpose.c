@@ -47,6 +47,25 @@ static grt_status infer_transpose(infer *inf)
     return GRT_OK;
 }
 
+/* Axes of more than one element keep their order. */
+static bool transpose_stays(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
+                            const grt_tensor *out)
+{
+    size_t n = 0;
+    const int64_t *perm = grt_attr_ints(desc, "perm", &n);
+    int64_t last = -1;
+    (void)n_in;
+    for (int32_t k = 0; k < out->rank; k++) {
+        const int64_t from = perm ? perm[k] : out->rank - 1 - k;
+        if (in[0]->dims[from] == 1)
+            continue;
+        if (from < last)
+            return false;
+        last = from;
+    }
+    return true;
+}
+
 static grt_status transpose_check_mode(const infer *inf, int64_t block)
 {
     const char *mode = grt_attr_string(inf->desc, "mode", "DCR");
@@ -123,7 +142,8 @@ static const op_row rows[] = {
      .cost = OP_COST_MOVE,
      .layout = OP_LAYOUT_TRANSPOSE,
      .batch = OP_BATCH_TRANSPOSE,
-     .infer = infer_transpose},
+     .infer = infer_transpose,
+     .stays = transpose_stays},
     {.domain = "",
      .name = "DepthToSpace",
      .since = 28,

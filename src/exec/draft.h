@@ -12,6 +12,7 @@ typedef struct grt_step_draft {
     bool prepared;      /* all that it touches is fixed */
     bool outputs_fixed; /* what it makes is, though the step may be prepared in the run */
     bool hoisted;       /* its results are computed already */
+    bool view; /* its outputs are ranges of input 0: as the plan has it, or at these dims (stays.h) */
     grt_dims_check check;
 } grt_step_draft;
 

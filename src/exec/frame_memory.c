@@ -130,14 +130,16 @@ grt_status grt_draft_plan_memory(grt_draft *draft)
     int64_t *elements = GRT_ARENA_ARRAY(arena, int64_t, body->n_values + 1);
     bool *planned = GRT_ARENA_ARRAY(arena, bool, body->n_values + 1);
     bool *step_planned = GRT_ARENA_ARRAY(arena, bool, body->n_steps + 1);
+    bool *step_views = GRT_ARENA_ARRAY(arena, bool, body->n_steps + 1);
     grt_memory_plan memory;
-    if (!bytes || !elements || !planned || !step_planned)
+    if (!bytes || !elements || !planned || !step_planned || !step_views)
         return grt_fail_memory(0);
     GRT_TRY(frame_memory_measure(draft, bytes, elements, planned));
     for (int32_t s = 0; s < body->n_steps; s++) {
         const grt_step_draft *step = &draft->steps[s];
-        const bool view = body->steps[s].kind == GRT_STEP_VIEW;
-        step_planned[s] = view ? step->prepared && !step->hoisted : step->prepared || step->outputs_fixed;
+        step_views[s] = step->view;
+        step_planned[s] =
+            step->view ? step->prepared && !step->hoisted : step->prepared || step->outputs_fixed;
     }
     const grt_memory_request request = {.plan = draft->program->plan,
                                         .body = body,
@@ -145,6 +147,7 @@ grt_status grt_draft_plan_memory(grt_draft *draft)
                                         .elements = elements,
                                         .planned = planned,
                                         .step_planned = step_planned,
+                                        .step_views = step_views,
                                         .in_place = in_place_mask,
                                         .user = draft};
     GRT_TRY(grt_memory_plan_make(&request, &memory));

@@ -7,6 +7,7 @@
 #include "src/exec/hoist.h"
 #include "src/exec/instructions.h"
 #include "src/exec/new_code.h"
+#include "src/exec/stays.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,8 +166,9 @@ static grt_status init_step(grt_draft *draft, int32_t s)
         program->places[step->out[i]].made_on_host = host;
         program->places[step->out[i]].maker = s;
     }
-    draft->steps[s] =
-        (grt_step_draft){.host = host && grt_frame_on_device(frame), .check = check_of(program, step)};
+    draft->steps[s] = (grt_step_draft){.host = host && grt_frame_on_device(frame),
+                                       .view = step->kind == GRT_STEP_VIEW,
+                                       .check = check_of(program, step)};
     frame->calls[s] =
         (grt_op_call){.row = kernel->row,
                       .op = kernel->op,
@@ -300,7 +302,8 @@ static grt_status decide_step(grt_draft *draft, int32_t s)
     if (d->done)
         return GRT_OK;
     d->prepared = known;
-    d->done = known && (step->kind == GRT_STEP_VIEW || grt_op_call_is_empty(&draft->frame->calls[s]));
+    d->view = d->view || (known && grt_draft_stays(draft, s));
+    d->done = known && (d->view || grt_op_call_is_empty(&draft->frame->calls[s]));
     d->outputs_fixed = known || (step->kind != GRT_STEP_VIEW && !sizes &&
                                  !has_host_only_output(draft, step) && take_all_dims(draft, step));
     set_results(draft, s, d->outputs_fixed);

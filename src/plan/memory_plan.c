@@ -80,11 +80,16 @@ static void unite(planner *p, int32_t v, int32_t into, size_t within)
     use_at(p, into, p->last_use[v]);
 }
 
+static bool memory_plan_is_view(const planner *p, int32_t s)
+{
+    return p->request->step_views ? p->request->step_views[s] : p->body->steps[s].kind == GRT_STEP_VIEW;
+}
+
 static void unite_views(planner *p)
 {
     for (int32_t s = 0; s < p->body->n_steps; s++) {
         const grt_plan_step *step = &p->body->steps[s];
-        if (step->kind != GRT_STEP_VIEW || !p->request->step_planned[s])
+        if (!memory_plan_is_view(p, s) || !p->request->step_planned[s])
             continue;
         size_t at = p->within[step->in[0]];
         for (int32_t i = 0; i < step->n_out; i++) {
@@ -115,8 +120,8 @@ static void unite_in_place(planner *p)
 {
     for (int32_t s = 0; s < p->body->n_steps; s++) {
         const grt_plan_step *step = &p->body->steps[s];
-        if (step->kind != GRT_STEP_KERNEL || !p->request->step_planned[s] || step->n_out < 1 ||
-            step->out[0] < 0)
+        if (step->kind != GRT_STEP_KERNEL || memory_plan_is_view(p, s) || !p->request->step_planned[s] ||
+            step->n_out < 1 || step->out[0] < 0)
             continue;
         uint32_t mask = p->request->in_place(p->request->user, s);
         int32_t out = step->out[0];

@@ -23,6 +23,8 @@ typedef struct grt_memory_request {
     const int64_t *elements;  /* per value, where planned */
     const bool *planned;      /* per value: made by a step, of known size, to be put into the arena */
     const bool *step_planned; /* per step: runs with memory that is planned; others find theirs at run time */
+    const bool
+        *step_views; /* per step: its outputs are ranges of input 0, in order; NULL: as its kind says */
     /* Inputs whose memory the step's output 0 may take over, one bit each. */
     uint32_t (*in_place)(void *user, int32_t step);
     void *user;

@@ -101,7 +101,8 @@ START_TEST(parts_share_memory)
     } cases[] = {
         {"1,96", 1, true, {32, 16, 48}},  {"1,96", 1, true, {32, 64, 0}},
         {"1,96", 1, true, {0, 96, 0}},    {"1,96", 1, false, {8, 40, 48}}, /* not aligned */
-        {"2,48", 2, false, {16, 16, 16}}, {"n,96", 1, false, {32, 16, 48}},
+        {"2,48", 2, false, {16, 16, 16}}, {"n,96", 1, true, {32, 16, 48}}, /* of one row in this run */
+        {"n,48", 2, false, {16, 16, 16}},
     };
     const size_t n = sizeof cases / sizeof *cases;
     const float untouched = 0.5F;
