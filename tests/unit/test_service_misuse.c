@@ -379,7 +379,11 @@ Suite *suite_test_service_misuse(void)
     tcase_add_loop_test(tc, many_lanes, 0, N_DEVICES);
     tcase_add_loop_test(tc, batches_beside_none, 0, N_DEVICES);
     tcase_add_loop_test(tc, after_the_shutdown, 0, N_DEVICES);
+#ifndef __SANITIZE_ADDRESS__ /* whose allocator a thread of the parent may have locked when it forks */
     tcase_add_test(tc, in_a_child);
+#else
+    (void)in_a_child;
+#endif
     suite_add_tcase(suite, tc);
     return suite;
 }
