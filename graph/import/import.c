@@ -110,12 +110,7 @@ static grt_status import_describe(importer *imp)
 static grt_status import_clear_marks(ir_graph *graph, void *user)
 {
     (void)user;
-    for (int32_t i = 0; i < graph->n_inputs; i++)
-        graph->inputs[i]->mark = 0;
-    IR_FOR_EACH_NODE (node, graph)
-        for (int32_t i = 0; i < node->n_out; i++)
-            if (node->out[i])
-                node->out[i]->mark = 0;
+    ir_clear_marks(graph);
     return GRT_OK;
 }
 

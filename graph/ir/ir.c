@@ -526,6 +526,20 @@ grt_status ir_warn(ir_module *module, const ir_node *node, const char *format, .
     return GRT_OK;
 }
 
+void ir_clear_marks(ir_graph *graph)
+{
+    for (int32_t i = 0; i < graph->n_inputs; i++)
+        graph->inputs[i]->mark = 0;
+    IR_FOR_EACH_NODE (node, graph) {
+        for (int32_t i = 0; i < node->n_in; i++)
+            if (node->in[i].value)
+                node->in[i].value->mark = 0;
+        for (int32_t i = 0; i < node->n_out; i++)
+            if (node->out[i])
+                node->out[i]->mark = 0;
+    }
+}
+
 bool ir_is_inner(const ir_value *value)
 {
     return value && value->producer && value->n_uses == 1;

@@ -165,6 +165,8 @@ bool ir_node_has_body(const ir_node *node);  /* a graph among its attributes */
     for (ir_node *node = (graph)->first, *node##_next; node && (node##_next = node->next, 1); \
          node = node##_next)
 
+/* Zero: the marks of all values that the graph's nodes read or make, and of its inputs. */
+void ir_clear_marks(ir_graph *graph);
 /* Call `visit` for each graph below `graph` and for itself, bodies first. */
 grt_status ir_graph_walk(ir_graph *graph, grt_status (*visit)(ir_graph *graph, void *user), void *user);
 /* For messages: "'x' float32[Nx3], none, 'w' float32[8x3]". */

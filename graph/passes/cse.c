@@ -210,10 +210,7 @@ static void share_constant(cse *c, ir_value *value)
 static grt_status cse_clear_marks(pass_context *context, ir_graph *graph)
 {
     (void)context;
-    IR_FOR_EACH_NODE (node, graph)
-        for (int32_t i = 0; i < node->n_in; i++)
-            if (node->in[i].value)
-                node->in[i].value->mark = 0;
+    ir_clear_marks(graph);
     for (int32_t i = 0; i < graph->n_outputs && !graph->parent; i++)
         graph->outputs[i].value->mark = 1; /* outputs keep their names: such a constant is left alone */
     return GRT_OK;

@@ -226,12 +226,7 @@ static grt_status equal_parts_visit(pass_context *context, ir_graph *graph)
 {
     part_list list = {.context = context};
     grt_status status = GRT_OK;
-    for (int32_t i = 0; i < graph->n_inputs; i++)
-        graph->inputs[i]->mark = 0;
-    IR_FOR_EACH_NODE (node, graph)
-        for (int32_t i = 0; i < node->n_out; i++)
-            if (node->out[i])
-                node->out[i]->mark = 0;
+    ir_clear_marks(graph);
     IR_FOR_EACH_NODE (node, graph)
         for (int32_t i = 0; i < node->n_out && status == GRT_OK && equal_parts_is_move(node); i++)
             if (node->out[i] && equal_parts_ends_chain(node->out[i]))

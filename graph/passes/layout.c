@@ -58,22 +58,10 @@ static grt_status layout_finish(layout *l)
     return GRT_OK;
 }
 
-static void layout_clear_marks(ir_graph *graph)
-{
-    IR_FOR_EACH_NODE (node, graph) {
-        for (int32_t i = 0; i < node->n_in; i++)
-            if (node->in[i].value)
-                node->in[i].value->mark = 0;
-        for (int32_t i = 0; i < node->n_out; i++)
-            if (node->out[i])
-                node->out[i]->mark = 0;
-    }
-}
-
 static grt_status layout_visit(pass_context *context, ir_graph *graph)
 {
     layout l = {.context = context, .graph = graph};
-    layout_clear_marks(graph);
+    ir_clear_marks(graph);
     IR_FOR_EACH_NODE (node, graph)
         if (l.status == GRT_OK)
             switch_node(&l, node);

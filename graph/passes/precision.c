@@ -439,17 +439,9 @@ static grt_status narrow_graph(precision *p)
 
 static void precision_clear_marks(ir_graph *graph)
 {
-    for (int32_t i = 0; i < graph->n_inputs; i++)
-        graph->inputs[i]->mark = 0;
-    IR_FOR_EACH_NODE (node, graph) {
+    ir_clear_marks(graph);
+    IR_FOR_EACH_NODE (node, graph)
         node->mark = 0;
-        for (int32_t i = 0; i < node->n_in; i++)
-            if (node->in[i].value)
-                node->in[i].value->mark = 0;
-        for (int32_t i = 0; i < node->n_out; i++)
-            if (node->out[i])
-                node->out[i]->mark = 0;
-    }
 }
 
 static grt_status allow_tf32(pass_context *context, ir_graph *graph)

@@ -30,7 +30,8 @@ static bool weight_gates_is_single(const grt_tensor *data)
     return data->rank == 0;
 }
 
-/* Has input i of the product a part for each column, along the axis that is joined, or one for all? */
+/* True if input i of the product has a part for each column, along the axis that is joined, or is a zero
+ * point for all. */
 static bool weight_gates_has_columns(const ir_node *product, int32_t i, int64_t columns)
 {
     const grt_tensor *data = weight_gates_constant(ir_in(product, i));
@@ -61,7 +62,7 @@ static bool weight_gates_may_join(const ir_node *product)
     return columns % 8 == 0;
 }
 
-/* Do both differ in nothing but their constants' content? */
+/* True if both differ in nothing but their constants' content. */
 static bool weight_gates_fit(const ir_node *a, const ir_node *b)
 {
     if (a == b || ir_in(a, X) != ir_in(b, X) || a->graph != b->graph || !cse_same_attrs(a, b))
@@ -98,7 +99,7 @@ static bool weight_gates_find(const ir_node *mul, ir_node **first, ir_node **sec
     return *first && *second && (*first)->graph == mul->graph && weight_gates_fit(*first, *second);
 }
 
-/* Has the target a kernel for such products? Asked of one of the two, before weights are joined. */
+/* True if the target has a kernel for such products. Asked of one of the two, before weights are joined. */
 static bool weight_gates_is_wanted(const pass_context *context, ir_node *mul, const ir_node *product)
 {
     ir_value *in[N_IN];

@@ -331,24 +331,12 @@ static grt_status whole_finish(whole_vectors *s)
     return GRT_OK;
 }
 
-static void whole_clear_marks(ir_graph *graph)
-{
-    IR_FOR_EACH_NODE (node, graph) {
-        for (int32_t i = 0; i < node->n_in; i++)
-            if (node->in[i].value)
-                node->in[i].value->mark = 0;
-        for (int32_t i = 0; i < node->n_out; i++)
-            if (node->out[i])
-                node->out[i]->mark = 0;
-    }
-}
-
 static grt_status whole_vectors_visit(pass_context *context, ir_graph *graph)
 {
     whole_vectors s = {.context = context, .graph = graph};
     grt_status status = GRT_OK;
     whole_conv c;
-    whole_clear_marks(graph);
+    ir_clear_marks(graph);
     IR_FOR_EACH_NODE (node, graph) {
         if (status != GRT_OK || node->n_out != 1 || !node->out[0])
             continue;
