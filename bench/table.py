@@ -113,7 +113,8 @@ def exports(result):
     ratios = [row["ratio"] for row in found.values() if row["ratio"]]
     yield (f"What PyTorch exports, on one {gpus_of(result).removeprefix('NVIDIA ')}, milliseconds of device time a run: **ours** / PyTorch's CUDA graph / "
            f"ONNX Runtime's CUDA provider, {result.get('ort_how', 'at its best')} ({result['date']}, PyTorch {result['versions']['pytorch']}, ONNX Runtime {result['versions']['onnxruntime']}). "
-           f"Beside the better of both: geometric mean {statistics.geometric_mean(ratios):.2f}, largest {max(ratios):.2f} of {len(ratios)} figures.")
+           f"Beside the better of both: geometric mean {statistics.geometric_mean(ratios):.2f}, largest {max(ratios):.2f} of {len(ratios)} figures."
+           + (f" {result['note']}" if "note" in result else ""))
     yield ""
     yield "| model, batch | float16 | TF32 |"
     yield "|---|---|---|"
