@@ -37,11 +37,11 @@ static const unsigned char schedule[] = {
     PASS_dce, PASS_simplify,
     /* fused */
     PASS_planes, PASS_affine, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues, PASS_dce,
-    PASS_epilogue, PASS_dce, PASS_merge_projections,
+    PASS_epilogue, PASS_dce, PASS_merge_projections, PASS_networks, PASS_dce,
     /* narrowed, once all that gains has its final form */
     PASS_bfloat16_products, PASS_precision, PASS_dce, PASS_quantised_norms, PASS_dce,
     /* joined, with the constants that they have by now */
-    PASS_merge_products, PASS_networks, PASS_dce, PASS_weight_rows,
+    PASS_merge_products, PASS_dce, PASS_weight_rows,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce, PASS_whole_vectors, PASS_dce,
     /* chains of moves that begin or end at channels last, and parts of what has them */

@@ -3,6 +3,8 @@
 #include "tests/unit/ir_text.h"
 #include "tests/unit/suite.h"
 
+#include "src/base/text.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -37,6 +39,35 @@ START_TEST(a_chain_has_casts_at_its_ends)
           "e = MatMul d w\n"
           "out e\n",
           GRT_PRECISION_FLOAT16, "Cast MatMul Add Relu MatMul Cast");
+}
+END_TEST
+
+/* What is left of small networks that read the value t. */
+static void check_networks(const char *before, const char *expected)
+{
+    grt_text text = {0};
+    grt_text_add(&text,
+                 "%sconst w f32 20,6,5\nt = Transpose x perm=1,0,2\nu = graphrt::MatMul t w activation=Relu\n"
+                 "y = Transpose u perm=1,0,2\nout y\n",
+                 before);
+    ir_module *module = ir_text(grt_text_get(&text));
+    grt_target target = ir_text_target();
+    pass_context context = {
+        .module = module, .target = &target, .level = 2, .precision = GRT_PRECISION_FLOAT16};
+    (void)ir_text_pass(module, "networks");
+    (void)ir_text_pass(module, "dce");
+    ck_assert_int_eq(pass_precision(&context), GRT_OK);
+    ck_assert_str_eq(ir_text_ops(module), expected);
+    ir_module_release(module);
+    grt_text_release(&text);
+}
+
+/* Reading takes all of their time. */
+START_TEST(networks_follow_what_they_read)
+{
+    check_networks("in x f32 3,20,6\n", "graphrt::Networks");
+    check_networks("in z f32 3,20,6\nconst v f32 6,6\nx = MatMul z v\n",
+                   "Cast MatMul graphrt::Networks Cast");
 }
 END_TEST
 
@@ -288,9 +319,9 @@ START_TEST(nothing_is_done_unasked)
 END_TEST
 
 Suite *suite_test_pass_precision(void);
-UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, what_overflows_stays,
-           short_sums_are_narrow, long_sums_read_narrow_numbers, nodes_are_excepted_by_name,
-           masks_that_hide_keep_their_type, one_cast_serves_all_users, elementwise_work_on_inputs_stays,
-           an_epsilon_does_not_vanish, limits_stay_finite, tables_are_narrowed_where_they_are_read,
-           tf32_marks_products, products_by_constants_are_bfloat16, what_is_narrow_by_itself_is_left_alone,
-           nothing_is_done_unasked)
+UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, networks_follow_what_they_read,
+           what_overflows_stays, short_sums_are_narrow, long_sums_read_narrow_numbers,
+           nodes_are_excepted_by_name, masks_that_hide_keep_their_type, one_cast_serves_all_users,
+           elementwise_work_on_inputs_stays, an_epsilon_does_not_vanish, limits_stay_finite,
+           tables_are_narrowed_where_they_are_read, tf32_marks_products, products_by_constants_are_bfloat16,
+           what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked)
