@@ -202,6 +202,7 @@ cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 cuda_files =
 cuda_files += backends/cuda/cuda.h backends/cuda/cuda.c
 cuda_files += backends/cuda/backend.c
+cuda_files += backends/cuda/description.h backends/cuda/description.c
 cuda_files += backends/cuda/part.h backends/cuda/part.c
 cuda_files += backends/cuda/tables.h backends/cuda/memory.c backends/cuda/stream.c backends/cuda/peer.c
 cuda_files += backends/cuda/current.h backends/cuda/current.c

@@ -5,6 +5,7 @@
 
 #include "backends/cuda/code.h"
 #include "backends/cuda/current.h"
+#include "backends/cuda/description.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/local.h"
 #include "backends/cuda/lt_start.h"
@@ -24,8 +25,6 @@ static const grt_kernel_table *const tables[] = {
 #include "cuda_kernels.inc"
 #undef X
 };
-
-extern const grt_backend grt_backend_cuda;
 
 static int32_t cuda_device_count(void)
 {
@@ -159,48 +158,6 @@ static grt_status cuda_open_device(int32_t index, grt_device **out_device)
     return status;
 }
 
-static void close_description(grt_device *base)
-{
-    cuda_device *device = (cuda_device *)base;
-    cuda_libraries_release(device->libraries);
-    free(device);
-}
-
-/* No driver is known: choices serve all of them. */
-static void cuda_identify_description(grt_device *base, grt_text *key)
-{
-    const cuda_device *device = (const cuda_device *)base;
-    grt_text_add(key, "gpu=%s;sm=%d%d;driver=0;", device->prop.name, device->prop.major, device->prop.minor);
-}
-
-static const grt_device_api description_api = {.close = close_description,
-                                               .identify = cuda_identify_description};
-
-static grt_status cuda_open_description(const grt_device_description *d, grt_device **out_device)
-{
-    if (d->sm < 80 || d->sm > 9999 || !*d->name || strlen(d->name) >= sizeof((cuda_device *)0)->prop.name ||
-        strchr(d->name, ';'))
-        return grt_fail(
-            GRT_STATUS_INVALID_ARGUMENT,
-            "the description of '%.200s' has compute capability %d.%d; a name without ';' and 8.0 or "
-            "newer is wanted",
-            d->name, d->sm / 10, d->sm % 10);
-    cuda_device *device = calloc(1, sizeof *device);
-    if (!device)
-        return grt_fail_memory(sizeof *device);
-    device->base = (grt_device){.api = &description_api, .backend = &grt_backend_cuda, .index = -1};
-    memcpy(device->prop.name, d->name, strlen(d->name));
-    device->prop.major = d->sm / 10;
-    device->prop.minor = d->sm % 10;
-    grt_status status = cuda_libraries_describe(d->name, d->properties, &device->libraries);
-    if (status != GRT_OK) {
-        free(device);
-        return status;
-    }
-    *out_device = &device->base;
-    return GRT_OK;
-}
-
 static grt_status cuda_describe(grt_device *base, grt_text *name, int32_t *out_sm, grt_text *properties)
 {
     cuda_device *device = (cuda_device *)base;
@@ -249,5 +206,5 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .unpack = cuda_packing_unpack,
     .describe = cuda_describe,
     .open_description = cuda_open_description,
-    .description_api = &description_api,
+    .description_api = &cuda_description_api,
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nouns of a GPU, as backends/device.h has them. */
+/* The backend and the nouns of a GPU, as backends/backend.h and backends/device.h have them. */
 #ifndef GRT_BACKENDS_CUDA_TABLES_H
 #define GRT_BACKENDS_CUDA_TABLES_H
 
-#include "backends/device.h"
+#include "backends/backend.h"
 
+extern const grt_backend grt_backend_cuda;
 extern const grt_memory_api cuda_memory;
 extern const grt_copy_api cuda_copies;
 extern const grt_pinned_api cuda_pinned;

@@ -134,6 +134,26 @@ if [ -n "$gpu" ]; then
             totals_run "$work/given-$precision.log" "$graphrun" check --device "$device" --plan "$gpu" --precision "$precision" --jobs "$jobs" "$data/given"
     done
 fi
+# All of them: a session that may compile nothing has nothing left to interpret.
+plan_has_its_kernels()
+{
+    "$generate" "$@" -o "$work/kernels.onnx" && "$graphc" optimize --target "$gpu" "$work/kernels.onnx" -o "$work/kernels.grt" &&
+        GRAPHRT_ALGO_CACHE=off GRAPHRT_COMPILE=never "$graphrun" --device "$device" --explain-load "$work/kernels.grt" | grep -E 'generated kernels:' |
+        tee /dev/stderr | grep -qE 'generated kernels: [0-9]+ from the plan$'
+}
+generate=$build/models/generate/grt-models
+[ -x "$build/bin/grt-models" ] && generate=$build/bin/grt-models
+if [ -n "$gpu" ] && [ -x "$generate" ]; then
+    for model in "parallel_fcn --batch 1" "parallel_fcn --batch 256" "parallel_fcn --n 700 --inputs 12 --hidden 24 --batch 256" "chain --nodes 200"; do
+        # shellcheck disable=SC2086 # the model and its options
+        if plan_has_its_kernels $model >"$work/kernels.log" 2>&1; then
+            passed=$((passed + 1))
+        else
+            echo "FAIL kernels of the plan of $model: $(tail -n 1 "$work/kernels.log")"
+            failed=$((failed + 1))
+        fi
+    done
+fi
 for tool in "$build/bin/interface" "$build/tests/interface/interface"; do # what every device promises, below the API
     [ -x "$tool" ] || continue
     totals_run "$work/interface.log" "$tool" --device "$device"
