@@ -446,6 +446,7 @@ backends_SOURCES += backends/cpu/integer_rows.h backends/cpu/integer_rows.c
 cpu_ops_SOURCES += backends/cpu/ops/resize.c
 backends_SOURCES += backends/cpu/rnn_bytes.h backends/cpu/rnn_bytes.c
 backends_SOURCES += backends/cpu/rnn_cell.h backends/cpu/rnn_cell.c
+backends_SOURCES += backends/cpu/rnn_layer.h backends/cpu/rnn_weights.c backends/cpu/rnn_steps.c
 cpu_ops_SOURCES += backends/cpu/ops/rnn.c
 cpu_ops_SOURCES += backends/cpu/ops/lrn.c
 cpu_ops_SOURCES += backends/cpu/ops/arg.c
