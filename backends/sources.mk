@@ -326,6 +326,7 @@ cuda_files += backends/cuda/attention_keys_join.cuh
 cuda_files += backends/cuda/attention_keys.cu
 cuda_files += backends/cuda/cluster.cuh
 cuda_files += backends/cuda/conv_products.h backends/cuda/conv_products.cu
+cuda_files += backends/cuda/conv_shape.h backends/cuda/conv_own.cu backends/cuda/conv_library.cu
 cuda_files += backends/cuda/depthwise_volume.h backends/cuda/depthwise_volume.cu
 cuda_files += backends/cuda/fourier.h backends/cuda/fourier.cu
 # Files with wgmma, which sm_90a alone has; their kernels are chosen on such devices only.
