@@ -18,6 +18,7 @@ nobase_dist_doc_DATA += CONTRIBUTING.md
 nobase_dist_doc_DATA += LICENSE
 nobase_dist_doc_DATA += NOTICE
 nobase_dist_doc_DATA += SECURITY.md
+nobase_dist_doc_DATA += docs/README.md
 nobase_dist_doc_DATA += docs/architecture.md
 nobase_dist_doc_DATA += docs/c.md
 nobase_dist_doc_DATA += docs/cpp.md

@@ -22,7 +22,7 @@ TOP = Path(__file__).resolve().parent.parent
 MENU = [("README", "Overview"), ("docs/guide", "Guide"), ("docs/c", "C"), ("docs/cpp", "C++"), ("docs/python", "Python"), ("docs/onnxruntime", "From ONNX Runtime"), ("docs/triton", "Triton"),
         ("docs/ray", "Ray"), ("docs/operator", "Operating it"), ("docs/services", "Services"), ("docs/cuda", "GPUs"), ("docs/models", "Models"),
         ("docs/quantize", "Quantising"), ("docs/reference-c", "C reference"), ("docs/reference-python", "Python reference"),
-        ("docs/man/graphc.1", "graphc"), ("docs/man/graphrun.1", "graphrun"), ("docs/architecture", "Architecture"), ("CHANGELOG", "Changes")]
+        ("docs/man/graphc.1", "graphc"), ("docs/man/graphrun.1", "graphrun"), ("docs/README", "All documents"), ("docs/architecture", "Architecture"), ("CHANGELOG", "Changes")]
 STYLE = """body{margin:0;display:flex;font:16px/1.5 sans-serif;color:#222}nav{flex:0 0 12em;padding:1em;background:#f4f4f4;min-height:100vh}
 nav a{display:block;color:#222;text-decoration:none}nav a.here{font-weight:bold}main{padding:1em 2em;max-width:56em;min-width:0}
 pre{background:#f4f4f4;padding:.7em;overflow-x:auto}code{font-size:90%}table{border-collapse:collapse;display:block;overflow-x:auto}

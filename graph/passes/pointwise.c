@@ -34,17 +34,6 @@ typedef struct groups {
     int64_t n, capacity;
 } groups;
 
-static bool pointwise_add_input(const ir_value **inputs, int32_t *n, const ir_value *value)
-{
-    for (int32_t i = 0; i < *n; i++)
-        if (inputs[i] == value)
-            return true;
-    if (*n == MAX_INPUTS)
-        return false;
-    inputs[(*n)++] = value;
-    return true;
-}
-
 static bool pointwise_join(group *g, ir_node *node)
 {
     if (g->n == MAX_INSTRUCTIONS)
@@ -59,7 +48,8 @@ static bool pointwise_join(group *g, ir_node *node)
             inputs[n++] = g->inputs[i];
     for (int32_t i = 0; i < node->n_in; i++) {
         const ir_value *value = node->in[i].value;
-        if (value && !pointwise_node_is_immediate(value, &unused) && !pointwise_add_input(inputs, &n, value))
+        if (value && !pointwise_node_is_immediate(value, &unused) &&
+            !pointwise_node_add_input(inputs, &n, MAX_INPUTS, value))
             return false;
     }
     memcpy(g->inputs, inputs, (size_t)n * sizeof *inputs);
@@ -175,44 +165,21 @@ static void number_operands(program *p)
     }
 }
 
-/* The result has another type than it would have by itself, or floats among the inputs differ. */
-static bool names_type(const program *p)
+static ir_node *pointwise_create(const program *p)
 {
     const group *g = p->group;
-    grt_dtype floats = GRT_DTYPE_NONE;
-    bool differ = false;
-    for (int32_t i = 0; i < g->n_inputs; i++) {
-        const grt_dtype found = g->inputs[i]->type.dtype;
-        differ |= floats && found != GRT_DTYPE_BOOL && found != floats;
-        floats = found != GRT_DTYPE_BOOL ? found : floats;
-    }
-    const bool truth = grt_pointwise_info((int32_t)p->code[4 * (p->n - 1)])->truth;
-    const grt_dtype by_itself = truth ? GRT_DTYPE_BOOL : floats ? floats : GRT_DTYPE_FLOAT;
-    return differ || g->members[0]->out[0]->type.dtype != by_itself;
-}
-
-static ir_node *pass_pointwise_create(const program *p)
-{
-    const group *g = p->group;
-    ir_node *root = g->members[0];
-    ir_value *in[MAX_INPUTS];
-    for (int32_t i = 0; i < g->n_inputs; i++)
-        in[i] = (ir_value *)g->inputs[i];
-    ir_node *node = ir_node_create(root->graph, root, "graphrt", "Pointwise", g->members[g->n - 1]->desc.name,
-                                   g->n_inputs, in, 1);
-    if (!node)
-        return NULL;
-    for (int32_t i = g->n - 1; i-- > 0;)
-        ir_node_absorb_name(node, g->members[i]);
-    ir_attr_set_ints(node, "program", p->code, (size_t)p->n * 4);
-    grt_attr constants = {.name = "constants", .kind = GRT_ATTR_FLOATS};
-    constants.floats.v =
-        grt_arena_memdup(root->graph->module->arena, p->constants, (size_t)p->n_constants * sizeof(float));
-    constants.floats.n = (size_t)p->n_constants;
-    if (p->n_constants)
-        ir_attr_set(node, constants);
-    if (names_type(p))
-        ir_attr_set_int(node, "to", root->out[0]->type.dtype);
+    const pointwise_group made = {.members = g->members,
+                                  .n_members = g->n,
+                                  .inputs = g->inputs,
+                                  .n_inputs = g->n_inputs,
+                                  .code = p->code,
+                                  .n_code = p->n,
+                                  .constants = p->constants,
+                                  .n_constants = p->n_constants};
+    ir_node *node = pointwise_node_create("Pointwise", &made);
+    if (node)
+        pointwise_node_name_type(node, grt_pointwise_info((int32_t)p->code[4 * (p->n - 1)])->truth,
+                                 g->members[0]->out[0]->type.dtype);
     return node;
 }
 
@@ -227,7 +194,7 @@ static grt_status fuse(groups *all, const group *g)
     if (p.n == 0) /* Casts alone */
         return GRT_OK;
     number_operands(&p);
-    ir_node *node = pass_pointwise_create(&p);
+    ir_node *node = pointwise_create(&p);
     if (!node)
         return grt_fail_memory(0);
     GRT_TRY(op_infer_node(node));

@@ -83,3 +83,47 @@ int64_t pointwise_node_group_of_uses(const ir_value *value)
     }
     return found;
 }
+
+bool pointwise_node_add_input(const ir_value **inputs, int32_t *n, int32_t most, const ir_value *value)
+{
+    for (int32_t i = 0; i < *n; i++)
+        if (inputs[i] == value)
+            return true;
+    if (*n == most)
+        return false;
+    inputs[(*n)++] = value;
+    return true;
+}
+
+ir_node *pointwise_node_create(const char *op, const pointwise_group *g)
+{
+    ir_node *root = g->members[0];
+    ir_node *node = ir_node_create(root->graph, root, "graphrt", op, g->members[g->n_members - 1]->desc.name,
+                                   g->n_inputs, (ir_value *const *)g->inputs, 1);
+    if (!node)
+        return NULL;
+    for (int32_t i = g->n_members - 1; i-- > 0;)
+        ir_node_absorb_name(node, g->members[i]);
+    ir_attr_set_ints(node, "program", g->code, (size_t)g->n_code * 4);
+    grt_attr constants = {.name = "constants", .kind = GRT_ATTR_FLOATS};
+    constants.floats.v =
+        grt_arena_memdup(root->graph->module->arena, g->constants, (size_t)g->n_constants * sizeof(float));
+    constants.floats.n = (size_t)g->n_constants;
+    if (g->n_constants)
+        ir_attr_set(node, constants);
+    return node;
+}
+
+void pointwise_node_name_type(ir_node *node, bool truth, grt_dtype wanted)
+{
+    grt_dtype floats = GRT_DTYPE_NONE;
+    bool differ = false;
+    for (int32_t i = 0; i < node->n_in; i++) {
+        const grt_dtype found = node->in[i].value->type.dtype;
+        differ |= floats && found != GRT_DTYPE_BOOL && found != floats;
+        floats = found != GRT_DTYPE_BOOL ? found : floats;
+    }
+    const grt_dtype by_itself = truth ? GRT_DTYPE_BOOL : floats ? floats : GRT_DTYPE_FLOAT;
+    if (differ || wanted != by_itself)
+        ir_attr_set_int(node, "to", wanted);
+}

@@ -126,17 +126,6 @@ static bool fit_elements(rows_group *g, const ir_node *node)
     return true;
 }
 
-static bool add_input(const ir_value **inputs, int32_t *n, const ir_value *value)
-{
-    for (int32_t i = 0; i < *n; i++)
-        if (inputs[i] == value)
-            return true;
-    if (*n == ROWS_MAX_INPUTS)
-        return false;
-    inputs[(*n)++] = value;
-    return true;
-}
-
 /* Inputs that are no operands say what is folded, or the shape of a view. */
 static int32_t rows_operands_of(const ir_node *node)
 {
@@ -165,7 +154,7 @@ static bool rows_join(rows_group *g, ir_node *node)
     for (int32_t i = 0; i < rows_operands_of(node); i++) {
         const ir_value *value = node->in[i].value;
         if (value && !pointwise_node_is_immediate(value, &unused) &&
-            !add_input(with.inputs, &with.n_inputs, value))
+            !pointwise_node_add_input(with.inputs, &with.n_inputs, ROWS_MAX_INPUTS, value))
             return false;
     }
     with.members[with.n++] = node;
@@ -238,7 +227,7 @@ static bool drop_plain_numbers(rows_group *g)
         for (int32_t k = 0; k < rows_operands_of(kept.members[i]); k++) {
             const ir_value *value = kept.members[i]->in[k].value;
             if (value && !is_member(&kept, value) && !pointwise_node_is_immediate(value, &unused) &&
-                !add_input(kept.inputs, &kept.n_inputs, value))
+                !pointwise_node_add_input(kept.inputs, &kept.n_inputs, ROWS_MAX_INPUTS, value))
                 return false;
         }
     *g = kept;
@@ -288,44 +277,23 @@ static bool groups_fit(const rows_group *g)
 
 /* ---- the node ---- */
 
-/* The result has another type than it would have by itself, or floats among the inputs differ. */
-static bool rows_names_type(const rows_group *g, const rows_code *c)
-{
-    grt_dtype floats = GRT_DTYPE_NONE;
-    bool differ = false;
-    for (int32_t i = 0; i < g->n_inputs; i++) {
-        const grt_dtype found = g->inputs[i]->type.dtype;
-        differ |= floats && found != GRT_DTYPE_BOOL && found != floats;
-        floats = found != GRT_DTYPE_BOOL ? found : floats;
-    }
-    const int64_t last = c->code[4 * (c->n - 1)];
-    const bool truth = !rows_is_fold(last) && grt_pointwise_info((int32_t)last)->truth;
-    const grt_dtype by_itself = truth ? GRT_DTYPE_BOOL : floats ? floats : GRT_DTYPE_FLOAT;
-    return differ || g->members[0]->out[0]->type.dtype != by_itself;
-}
-
 static ir_node *make_rows(const rows_group *g, const rows_code *c)
 {
-    ir_node *root = g->members[0];
-    ir_value *in[ROWS_MAX_INPUTS];
-    for (int32_t i = 0; i < g->n_inputs; i++)
-        in[i] = (ir_value *)g->inputs[i];
-    ir_node *node = ir_node_create(root->graph, root, "graphrt", "Rows", g->members[g->n - 1]->desc.name,
-                                   g->n_inputs, in, 1);
+    const pointwise_group made = {.members = g->members,
+                                  .n_members = g->n,
+                                  .inputs = g->inputs,
+                                  .n_inputs = g->n_inputs,
+                                  .code = c->code,
+                                  .n_code = c->n,
+                                  .constants = c->constants,
+                                  .n_constants = c->n_constants};
+    const int64_t last = c->code[4 * (c->n - 1)];
+    ir_node *node = pointwise_node_create("Rows", &made);
     if (!node)
         return NULL;
-    for (int32_t i = g->n - 1; i-- > 0;)
-        ir_node_absorb_name(node, g->members[i]);
-    ir_attr_set_ints(node, "program", c->code, (size_t)c->n * 4);
-    grt_attr constants = {.name = "constants", .kind = GRT_ATTR_FLOATS};
-    constants.floats.v =
-        grt_arena_memdup(root->graph->module->arena, c->constants, (size_t)c->n_constants * sizeof(float));
-    constants.floats.n = (size_t)c->n_constants;
-    if (c->n_constants)
-        ir_attr_set(node, constants);
     ir_attr_set_int(node, "row_dims", g->row_dims);
-    if (rows_names_type(g, c))
-        ir_attr_set_int(node, "to", root->out[0]->type.dtype);
+    pointwise_node_name_type(node, !rows_is_fold(last) && grt_pointwise_info((int32_t)last)->truth,
+                             g->members[0]->out[0]->type.dtype);
     return node;
 }
 

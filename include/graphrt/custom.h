@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Custom operators. Part of <graphrt/graphrt.h>, whose rules hold.
  *
- * An operator that a program brings: what ONNX says of one (domain, name, attributes), a rule that tells outputs' types from inputs', and
- * functions that compute. Models and plans use it like any other, in all sessions of the process; a plan with one needs it again where
- * it is opened. Functions are called from any thread, several at once, and must not call into this library but through the host's
- * functions. examples/custom_ops.c is one in a shared object. */
+ * An operator that a program brings: what ONNX says of one (domain, name, attributes), a rule that tells outputs' types
+ * from inputs', and functions that compute. Models and plans use it like any other, in all sessions of the process; a
+ * plan with one needs it again where it is opened. Functions are called from any thread, several at once, and must not
+ * call into this library but through the host's functions. examples/custom_ops.c is one in a shared object. */
 #ifndef GRAPHRT_CUSTOM_H
 #define GRAPHRT_CUSTOM_H
 
@@ -52,8 +52,9 @@ typedef struct grt_custom_node {
     const void *internal;
 } grt_custom_node;
 
-/* What functions of operators may ask of the library. Attributes: false, and nothing is written, if the node does not have it, or of
- * another kind; what they point to lives as long as the node, which is as long as the state of its kernel. */
+/* What functions of operators may ask of the library. Attributes: false, and nothing is written, if the node does not
+ * have it, or of another kind; what they point to lives as long as the node, which is as long as the state of its
+ * kernel. */
 typedef struct grt_custom_host {
     size_t struct_size;
     bool (*get_int)(const grt_custom_node *node, const char *name, int64_t *out_value);
@@ -65,21 +66,23 @@ typedef struct grt_custom_host {
     bool (*get_strings)(const grt_custom_node *node, const char *name, const grt_string **out_values, size_t *out_n);
     /* Returns status; the message follows the node's name in grt_last_error. */
     grt_status (*fail_node)(const grt_custom_node *node, grt_status status, const char *message);
-    /* In shape rules only. dim_value: false if the size is not known before a run. dim_compute: operation is + - * / (rounded down) ^ (divided
-     * and rounded up) % < (the smaller) > (the larger). */
+    /* In shape rules only. dim_value: false if the size is not known before a run. dim_compute: operation is + - * /
+     * (rounded down) ^ (divided and rounded up) % < (the smaller) > (the larger). */
     grt_custom_dim (*dim_constant)(const grt_custom_node *node, int64_t size);
     bool (*dim_value)(const grt_custom_node *node, grt_custom_dim dim, int64_t *out_size);
     grt_custom_dim (*dim_compute)(const grt_custom_node *node, char operation, grt_custom_dim a, grt_custom_dim b);
 } grt_custom_host;
 
-/* One execution of a node. Tensors that are left out are NULL; outputs have their dims and memory. On CUDA all data is in the device's
- * memory, and what is done with it must be enqueued on `stream`, which may be capturing: nothing may wait for the device. */
+/* One execution of a node. Tensors that are left out are NULL; outputs have their dims and memory. On CUDA all data is
+ * in the device's memory, and what is done with it must be enqueued on `stream`, which may be capturing: nothing may
+ * wait for the device. */
 typedef struct grt_custom_run {
     size_t struct_size;
     const grt_custom_node *node;
     const grt_tensor *const *inputs;
     grt_tensor *const *outputs;
-    int32_t threads; /* CPU: of the session; OpenMP's regions have one where grt_runtime_set_threads lets the run have no more */
+    int32_t threads; /* CPU: of the session; OpenMP's regions have one where grt_runtime_set_threads lets the run have
+                        no more */
     void *stream;    /* a cudaStream_t; NULL on the CPU */
 } grt_custom_run;
 
@@ -92,12 +95,15 @@ typedef struct grt_custom_op {
     size_t min_outputs, max_outputs;
     const grt_custom_attribute *attributes; /* nodes with others are refused */
     size_t n_attributes;
-    const uint64_t *input_dtypes; /* of each input the dtypes that run takes, as 1 << GRT_DTYPE_...; 0: any. The last holds for all that follow */
+    const uint64_t *input_dtypes; /* of each input the dtypes that run takes, as 1 << GRT_DTYPE_...; 0: any. The last
+                                     holds for all that follow */
     size_t n_input_dtypes;        /* 0: all take any */
     bool random;                  /* two runs differ: its results are never computed at compile time */
-    /* Fill in the outputs' types, which begin as unknown; they cannot be STRING. Called at compile time, where dims may not be known,
-     * and for runs whose dims depend on data: the rank, and every dim, must follow from the inputs' once these are known. */
-    grt_status (*infer)(void *user, const grt_custom_node *node, const grt_custom_type *inputs, grt_custom_type *outputs);
+    /* Fill in the outputs' types, which begin as unknown; they cannot be STRING. Called at compile time, where dims may
+     * not be known, and for runs whose dims depend on data: the rank, and every dim, must follow from the inputs' once
+     * these are known. */
+    grt_status (*infer)(void *user, const grt_custom_node *node, const grt_custom_type *inputs,
+                        grt_custom_type *outputs);
     /* Optional: once a session, for attributes; *out_state is NULL before. And its end. */
     grt_status (*create)(void *user, const grt_custom_node *node, void **out_state);
     void (*release)(void *user, void *state);
@@ -108,12 +114,13 @@ typedef struct grt_custom_op {
     void *user;
 } grt_custom_op;
 
-/* Register n operators for the life of the process, all or none; all ops[i] have the same struct_size. They serve models that are opened or
- * compiled afterwards. Threads: any. Errors: INVALID_ARGUMENT (names the operator). */
+/* Register n operators for the life of the process, all or none; all ops[i] have the same struct_size. They serve
+ * models that are opened or compiled afterwards.
+ * Threads: any. Errors: INVALID_ARGUMENT (names the operator). */
 GRT_API GRT_MUST_USE grt_status grt_custom_ops_register(const grt_custom_op *ops, size_t n);
-/* Open a shared object, which executes its code, and register what its function graphrt_custom_ops returns. It is never closed. A path
- * without '/' is a file of the current directory. To load the same object again does nothing. Threads: any. Errors: IO, and as
- * grt_custom_ops_register. */
+/* Open a shared object, which executes its code, and register what its function graphrt_custom_ops returns. It is never
+ * closed. A path without '/' is a file of the current directory. To load the same object again does nothing.
+ * Threads: any. Errors: IO, and as grt_custom_ops_register. */
 GRT_API GRT_MUST_USE grt_status grt_custom_ops_load(const char *path);
 /* What such an object exports by that name: its operators, which must stay where they are, and their number. */
 typedef const grt_custom_op *grt_custom_ops_fn(size_t *out_n);

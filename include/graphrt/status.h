@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Status of a call, the message of the last failure, printable text, version. Part of <graphrt/graphrt.h>, whose rules hold. */
+/* Status of a call, the message of the last failure, printable text, version. Part of <graphrt/graphrt.h>, whose rules
+ * hold. */
 #ifndef GRAPHRT_STATUS_H
 #define GRAPHRT_STATUS_H
 
@@ -45,15 +46,18 @@ typedef enum grt_status {
 /* One-line meaning of a status; never NULL. The text is static. Threads: any. */
 GRT_API const char *grt_status_text(grt_status status);
 
-/* The calling thread's message for its last failed call, "" if none has failed. A call that succeeds does not change it. Valid
- * until the thread's next failing call. The text is printable as grt_printable makes it; further lines are indented.
+/* The calling thread's message for its last failed call, "" if none has failed. A call that succeeds does not change
+ * it. Valid until the thread's next failing call. The text is printable as grt_printable makes it; further lines are
+ * indented.
  * Threads: any; each has its own message. */
 GRT_API const char *grt_last_error(void);
 
-/* Make untrusted text, such as names and strings of a model, safe for terminals and logs. Writes to `out`, 0-terminated, ending in
- * "..." where out_size is too small. Printable characters of every language and backslashes stay as they are. Control characters,
- * characters that reorder or hide other text, and bytes that are not UTF-8 become \n, \t, \r, \x1b, \u202e or \U000e0001. Applying it
- * twice gives the same text as once. Returns the length written; with out NULL or out_size 0 it does nothing. Threads: any. */
+/* Make untrusted text, such as names and strings of a model, safe for terminals and logs. Writes to `out`,
+ * 0-terminated, ending in "..." where out_size is too small. Printable characters of every language and backslashes
+ * stay as they are. Control characters, characters that reorder or hide other text, and bytes that are not UTF-8 become
+ * \n, \t, \r, \x1b, \u202e or \U000e0001. Applying it twice gives the same text as once. Returns the length written;
+ * with out NULL or out_size 0 it does nothing.
+ * Threads: any. */
 GRT_API size_t grt_printable(const char *text, size_t size, char *out, size_t out_size);
 
 /* "MAJOR.MINOR.PATCH" of the library that is running; static. Threads: any. */

@@ -9,8 +9,9 @@
 extern "C" {
 #endif
 
-/* X(NAME, onnx number, bits per element, text). The numbers are those of ONNX's TensorProto.DataType. Sub-byte elements are
- * packed low bits first; each tensor is padded to whole bytes. BOOL is one byte, 0 or 1. STRING elements are grt_string. */
+/* X(NAME, onnx number, bits per element, text). The numbers are those of ONNX's TensorProto.DataType. Sub-byte elements
+ * are packed low bits first; each tensor is padded to whole bytes. BOOL is one byte, 0 or 1. STRING elements are
+ * grt_string. */
 #define GRT_DTYPE_LIST(X)                                                                                              \
     X(FLOAT, 1, 32, "float32")                                                                                         \
     X(UINT8, 2, 8, "uint8")                                                                                            \
@@ -66,7 +67,8 @@ typedef enum grt_memory {
     GRT_MEMORY_DEVICE = 2, /* memory of device number `device` */
 } grt_memory;
 
-/* A view of a dense row-major tensor. It owns nothing: whoever allocated `data` keeps it alive while the view is in use. */
+/* A view of a dense row-major tensor. It owns nothing: whoever allocated `data` keeps it alive while the view is in
+ * use. */
 typedef struct grt_tensor {
     grt_dtype dtype;
     int32_t rank;               /* 0 for a scalar; at most GRT_MAX_RANK; -1 if unknown (descriptions of models only) */
@@ -77,10 +79,12 @@ typedef struct grt_tensor {
     uint64_t reserved[5];       /* 0 */
 } grt_tensor;
 
-/* Number of elements: 1 for a scalar, 0 if a dim is 0, -1 if a dim is unknown or the product of the dims that are not 0 exceeds 2^58.
- * Every function refuses larger tensors. Threads: any. */
+/* Number of elements: 1 for a scalar, 0 if a dim is 0, -1 if a dim is unknown or the product of the dims that are not 0
+ * exceeds 2^58. Every function refuses larger tensors.
+ * Threads: any. */
 GRT_API int64_t grt_tensor_elements(const grt_tensor *tensor);
-/* Bytes of the elements, sub-byte types rounded up to whole bytes; SIZE_MAX if a dim is unknown or the size overflows. Threads: any. */
+/* Bytes of the elements, sub-byte types rounded up to whole bytes; SIZE_MAX if a dim is unknown or the size overflows.
+ * Threads: any. */
 GRT_API size_t grt_tensor_bytes(const grt_tensor *tensor);
 
 #ifdef __cplusplus

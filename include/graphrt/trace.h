@@ -25,20 +25,22 @@ typedef struct grt_profile_event {
     const char *name;       /* STEP: names of the source nodes, joined by '+'; else "" */
     double begin_ms;        /* on the clock of grt_clock_ms */
     double end_ms;
-    bool on_device;         /* the times are the device's: laid out from the begin of COMPUTE on, one step after the other */
+    bool on_device;         /* the times are the device's: laid out from the begin of COMPUTE on, one step after the
+                               other */
     grt_status status;      /* RUN: how it ended */
 } grt_profile_event;
 
 typedef struct grt_profile_options {
     size_t struct_size;
-    /* Called on the thread that ran, after the run, for each of its events: RUN first, PREPARE and COMPUTE if it came so far, then
-     * the steps in the order in which they ran. Must not use the context. */
+    /* Called on the thread that ran, after the run, for each of its events: RUN first, PREPARE and COMPUTE if it came
+     * so far, then the steps in the order in which they ran. Must not use the context. */
     void (*event)(void *user, const grt_profile_event *event);
     void *user;
     bool steps; /* STEP too: the steps of the main graph are timed one by one, and on devices not replayed as graphs */
 } grt_profile_options;
-/* Tell of the following runs by grt_context_run and grt_context_run_with; options NULL: no more, which costs a run nothing. It excludes
- * grt_context_set_timing: `steps` switches that on, and the end of it off. Threads: one a context. Errors: INVALID_ARGUMENT. */
+/* Tell of the following runs by grt_context_run and grt_context_run_with; options NULL: no more, which costs a run
+ * nothing. It excludes grt_context_set_timing: `steps` switches that on, and the end of it off.
+ * Threads: one a context. Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_profile(grt_context *context, const grt_profile_options *options);
 
 /* What a thread was doing. Those of one thread are nested, but for REQUEST and QUEUE, which begin on another thread. */
@@ -72,11 +74,13 @@ typedef struct grt_span {
     uint64_t reserved[4];
 } grt_span;
 
-/* Send spans of all runs and pools of the process to `span`, each when it is over, on the thread that was in it; NULL: no more, which is how it
- * begins, and which costs a load and a comparison. Nothing runs otherwise than without: segments are replayed, and times on devices are the host's
- * (grt_context_set_profile has the device's). The strings are valid until the function returns. It is called by any thread, several at once,
- * and must not call this library. When the call returns, no thread is in the earlier function. Spans that are open then have no end, or no
- * beginning. The same spans are told to profilers as NVTX ranges, without this call: docs/seeing.md. Threads: any, not in `span`. */
+/* Send spans of all runs and pools of the process to `span`, each when it is over, on the thread that was in it; NULL:
+ * no more, which is how it begins, and which costs a load and a comparison. Nothing runs otherwise than without:
+ * segments are replayed, and times on devices are the host's (grt_context_set_profile has the device's). The strings
+ * are valid until the function returns. It is called by any thread, several at once, and must not call this library.
+ * When the call returns, no thread is in the earlier function. Spans that are open then have no end, or no beginning.
+ * The same spans are told to profilers as NVTX ranges, without this call: docs/seeing.md.
+ * Threads: any, not in `span`. */
 GRT_API void grt_trace_set(void (*span)(void *user, const grt_span *span), void *user);
 
 typedef enum grt_log_level {
@@ -94,10 +98,11 @@ typedef struct grt_log_message {
     const char *text;     /* one line or more, printable as grt_printable makes it */
 } grt_log_message;
 
-/* Send messages of this level and the more important ones to `message`, for all of the process; OFF, or NULL: none, which is how it begins. A
- * run that is prepared and succeeds tells nothing. The function is called by any thread, several at once, and must not call this library.
- * When the call returns, no thread is in the earlier function. graphc and graphrun print what GRAPHRT_LOG (error, warning, info, debug)
- * or --verbose (info) asks for. Threads: any, not in `message`. */
+/* Send messages of this level and the more important ones to `message`, for all of the process; OFF, or NULL: none,
+ * which is how it begins. A run that is prepared and succeeds tells nothing. The function is called by any thread,
+ * several at once, and must not call this library. When the call returns, no thread is in the earlier function. graphc
+ * and graphrun print what GRAPHRT_LOG (error, warning, info, debug) or --verbose (info) asks for.
+ * Threads: any, not in `message`. */
 GRT_API void grt_log_set(grt_log_level level, void (*message)(void *user, const grt_log_message *message), void *user);
 
 #ifdef __cplusplus

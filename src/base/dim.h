@@ -3,7 +3,8 @@
  *
  * Handles of equal expressions of one table are equal, so `a == b` proves equality (a != b proves nothing).
  * Expressions are simplified as they are built: constants fold, sums and products have a normal form.
- * Division rounds to minus infinity. A table is owned by one thread at a time. */
+ * Division rounds to minus infinity. A table is owned by one thread at a time. dim_table.c keeps the table,
+ * dim_form.c has the normal forms. */
 #ifndef GRT_BASE_DIM_H
 #define GRT_BASE_DIM_H
 

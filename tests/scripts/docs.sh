@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every file of the project that a document or a comment names exists: paths ("src/plan/read.c", "tests/unit/") and bare names of
-# sources ("upload.h"). What this script finds in a text of its own shows that it sees stale names.
+# sources ("upload.h"); and bench/README.md and docs/README.md name every file beside them. What this script finds in a text
+# of its own shows that it sees stale names and files that are not listed.
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -65,6 +66,30 @@ this_tree()
     ((${#files[@]} > 100)) && (cd "$srcdir" && named . "${files[@]}")
 }
 
+# listed LIST FILE...: "FILE is not in LIST" of each file, below LIST's folder, that LIST neither links to nor names between
+# backquotes; a name may be a pattern.
+listed()
+{
+    local list=$1 folder names name file found status=0
+    folder=$(dirname "$1")
+    # shellcheck disable=SC2016 # backquotes of Markdown
+    names=$(grep -oE '`[^` ]+`|\]\([^)#]+' "$list" | tr -d '`' | sed 's/^](//')
+    shift
+    for file; do
+        found=
+        while read -r name; do
+            # shellcheck disable=SC2254 # a pattern
+            case ${file#"$folder"/} in $name) found=1 ;; esac
+        done <<<"$names"
+        [ "$found" ] || { echo "$file is not in $list" && status=1; }
+    done
+    return "$status"
+}
+# shellcheck disable=SC2046 # one word a file
+benchmarks_listed() { (cd "$srcdir" && listed bench/README.md $(find bench -name '*.py' -o -name '*.c' -o -name '*.sh')); }
+# shellcheck disable=SC2046 # one word a file
+documents_listed() { (cd "$srcdir" && listed docs/README.md $(find docs -name '*.md' -not -path 'docs/decisions/*' -not -path docs/README.md)); }
+
 mkdir -p "$scratch/tree/src/plan" "$scratch/tree/docs"
 echo 'int x; /* see src/plan/gone.c */' >"$scratch/tree/src/plan/a.c"
 echo 'const char *t = "gone.h"; // what away.h says' >"$scratch/tree/src/plan/b.c"
@@ -77,4 +102,10 @@ refuse 1 "a name in a comment" named "$scratch/tree" "$scratch/tree/src/plan/b.c
 refuse 1 "a folder in a document" named "$scratch/tree" "$scratch/tree/docs/c.md"
 refuse 0 "what exists" named "$scratch/tree" "$scratch/tree/docs/d.md"
 check "every file that a document or a comment of this checkout names exists" this_tree
+# shellcheck disable=SC2016 # backquotes of Markdown
+echo 'A [page](c.md), `d_*.py`.' >"$scratch/tree/docs/list.md"
+refuse 0 "files that a list has" listed "$scratch/tree/docs/list.md" "$scratch/tree/docs/c.md" "$scratch/tree/docs/d_one.py"
+refuse 1 "a file that a list has not" listed "$scratch/tree/docs/list.md" "$scratch/tree/docs/c.md" "$scratch/tree/docs/d.md"
+check "bench/README.md names every program of bench/" benchmarks_listed
+check "docs/README.md names every document but the decisions" documents_listed
 finish

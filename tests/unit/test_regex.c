@@ -109,18 +109,34 @@ START_TEST(test_refusals)
 }
 END_TEST
 
-/* Deep nesting and long patterns end in an answer, not in an exhausted stack. */
+/* Deep nesting and long patterns end in an answer, not in an exhausted stack: the longest that are taken, of
+ * one character behind an 'a', and such of one byte more. */
 START_TEST(test_large_patterns)
 {
     enum { SIZE = 20000 };
-    static const char parts[] = {'(', 'a', '|', '*', '\\', '['};
-    char *pattern = malloc(SIZE);
-    for (size_t i = 0; i < sizeof parts; i++) {
+    static const struct {
+        char part;
+        grt_status want;
+        const char *message;
+    } large[] = {
+        {'(', GRT_STATUS_UNSUPPORTED, "nested more than 500"},
+        {'a', GRT_OK, NULL},
+        {'|', GRT_STATUS_UNSUPPORTED, "too large"}, /* two instructions an alternative */
+        {'*', GRT_STATUS_UNSUPPORTED, "too large"}, /* a repetition of a repetition */
+        {'\\', GRT_STATUS_INVALID_MODEL, "a backslash at its end"},
+        {'[', GRT_STATUS_INVALID_MODEL, "a [ without its ]"},
+    };
+    char *pattern = malloc(SIZE + 1);
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
         cpu_regex *regex = NULL;
-        memset(pattern, parts[i], SIZE);
+        memset(pattern, large[i].part, SIZE + 1);
         pattern[0] = 'a';
-        if (cpu_regex_compile(pattern, SIZE, &regex) == GRT_OK)
-            cpu_regex_release(regex);
+        const grt_status status = cpu_regex_compile(pattern, SIZE, &regex);
+        ck_assert_msg(status == large[i].want, "%c: %s", large[i].part, grt_status_text(status));
+        ck_assert(status == GRT_OK || strstr(grt_last_error(), large[i].message));
+        cpu_regex_release(regex);
+        ck_assert_int_eq(cpu_regex_compile(pattern, SIZE + 1, &regex), GRT_STATUS_UNSUPPORTED);
+        ck_assert_ptr_nonnull(strstr(grt_last_error(), "20001 bytes"));
     }
     free(pattern);
 }

@@ -21,8 +21,8 @@ typedef struct matmul_state {
 
 /* How bias, residual and Gemm's C reach the result. */
 typedef struct matmul_shape {
-    bool is_half; /* by our own kernel */
-    cuda_gemm half;
+    bool is_own; /* by our own kernel */
+    cuda_gemm own;
     cuda_lt_plan *plan; /* NULL: nothing to multiply, or our own kernel does */
     grt_matmul m;
     grt_dtype dtype;
@@ -165,10 +165,10 @@ static grt_status cuda_matmul_plan(const grt_reshape *r, matmul_shape *s)
 static grt_status cuda_matmul_choose(const grt_reshape *r, matmul_shape *s)
 {
     const cudaDeviceProp *prop = &((const cuda_device *)r->device)->prop;
-    s->is_half = cuda_gemm_on(prop) && cuda_gemm_of_matmul(r, &s->m, prop->multiProcessorCount, &s->half);
-    if (!s->is_half)
+    s->is_own = cuda_gemm_on(prop) && cuda_gemm_of_matmul(r, &s->m, prop->multiProcessorCount, &s->own);
+    if (!s->is_own)
         return cuda_matmul_plan(r, s);
-    cuda_gemm_bind(&s->half);
+    cuda_gemm_bind(&s->own);
     return GRT_OK;
 }
 
@@ -244,14 +244,14 @@ static grt_status cuda_matmul_multiply(const grt_run *r, const matmul_shape *s, 
     return GRT_OK;
 }
 
-static grt_status cuda_matmul_run_half(const grt_run *r, const matmul_shape *s)
+static grt_status cuda_matmul_run_own(const grt_run *r, const matmul_shape *s)
 {
     const matmul_state *state = (const matmul_state *)r->state;
     const void *bias = grt_run_data(r, GRT_MATMUL_BIAS);
-    const bool adds_c = state->is_gemm && s->half.has_residual;
+    const bool adds_c = state->is_gemm && s->own.has_residual;
     const cuda_gemm_args args = {r->in[0]->data, r->in[1]->data, adds_c ? NULL : bias,
                                  adds_c ? bias : grt_run_data(r, GRT_MATMUL_RESIDUAL), r->out[0]->data};
-    return cuda_gemm_run(&s->half, &args, (cudaStream_t)r->stream);
+    return cuda_gemm_run(&s->own, &args, (cudaStream_t)r->stream);
 }
 
 static grt_status cuda_matmul_run(const grt_run *r)
@@ -264,8 +264,8 @@ static grt_status cuda_matmul_run(const grt_run *r)
                *c = state->is_gemm ? bias : residual;
     if (s->m.n_c == 0)
         return GRT_OK;
-    if (s->is_half)
-        return cuda_matmul_run_half(r, s);
+    if (s->is_own)
+        return cuda_matmul_run_own(r, s);
     if (s->m.k == 0) { /* an empty sum: only what is added is left */
         CUDA_TRY(cudaMemsetAsync(y, 0, grt_tensor_bytes(r->out[0]), stream));
         if (state->is_gemm && bias && state->beta != 0.0f) {

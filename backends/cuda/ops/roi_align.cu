@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RoiAlign: a thread per output element gathers the samples of its bin. */
+#include "backends/cuda/each.cuh"
+#include "backends/shared/roi_align.h"
+
+namespace
+{
+
+/* Limit of samples per bin. Real models stay far below; malformed boxes would run for hours. */
+enum { MOST_SAMPLES = 1 << 20 };
+
+grt_status cuda_create_roi(const grt_kernel_node *node, void **out_state)
+{
+    grt_roi_align *s;
+    GRT_TRY(cuda_state(&s));
+    *s = grt_roi_align_read(node->desc);
+    *out_state = s;
+    return GRT_OK;
+}
+
+/* One sample: the sum of the weighted corners, or the greatest of them. */
+__device__ double roi_sample(const cuda_any &in, int64_t plane, int64_t height, int64_t width, double y,
+                             double x, bool max)
+{
+    if (!(y >= -1 && y <= (double)height && x >= -1 && x <= (double)width))
+        return 0;
+    y = y > 0 ? y : 0;
+    x = x > 0 ? x : 0;
+    int64_t top = (int64_t)y, left = (int64_t)x, bottom = top + 1, right = left + 1;
+    if (top >= height - 1)
+        y = (double)(top = bottom = height - 1);
+    if (left >= width - 1)
+        x = (double)(left = right = width - 1);
+    double ly = y - (double)top, lx = x - (double)left, sum = 0, most = -INFINITY;
+    const double weight[] = {(1 - ly) * (1 - lx), (1 - ly) * lx, ly * (1 - lx), ly * lx};
+    const int64_t at[] = {top * width + left, top * width + right, bottom * width + left,
+                          bottom * width + right};
+    for (int k = 0; k < 4; k++) {
+        double v = weight[k] * in.get(plane * height * width + at[k]);
+        sum += v;
+        most = fmax(most, v);
+    }
+    return max ? most : sum;
+}
+
+grt_status cuda_run_roi(const grt_run *r)
+{
+    const grt_roi_align s = *(const grt_roi_align *)r->state;
+    const grt_tensor *x = r->in[0], *rois = r->in[1], *y = r->out[0];
+    if (rois->dims[1] != 4 || grt_tensor_elements(r->in[2]) != rois->dims[0])
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "rois must be Nx4 with N batch_indices, found %lldx%lld with %lld",
+                           (long long)rois->dims[0], (long long)rois->dims[1],
+                           (long long)grt_tensor_elements(r->in[2]));
+    if (grt_tensor_elements(x) == 0 && grt_tensor_elements(y) > 0)
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the images have no pixels");
+    const cuda_any in = cuda_any_in(r, 0), boxes = cuda_any_in(r, 1), batches = cuda_any_in(r, 2),
+                   out = cuda_any_out(r, 0);
+    cuda_watch watch;
+    GRT_TRY(cuda_watch_begin(r, "batch_indices", &watch));
+    const int64_t images = x->dims[0], channels = x->dims[1], in_h = x->dims[2], in_w = x->dims[3],
+                  h = y->dims[2], w = y->dims[3];
+    return cuda_each(r, grt_tensor_elements(y), [=] __device__(int64_t i) {
+        int64_t col = i % w, row = i / w % h, channel = i / (w * h) % channels, roi = i / (w * h * channels);
+        double corner[4], shift = s.shifted ? 0.5 : 0;
+        for (int k = 0; k < 4; k++)
+            corner[k] = boxes.get(4 * roi + k) * s.scale - shift;
+        double width = corner[2] - corner[0], height = corner[3] - corner[1];
+        if (!s.shifted) {
+            width = fmax(width, 1.0);
+            height = fmax(height, 1.0);
+        }
+        double bin_h = height / (double)h, bin_w = width / (double)w;
+        int64_t rows = s.ratio, cols = s.ratio;
+        if (s.ratio <= 0) { /* NaN has no samples */
+            rows = bin_h > 0 ? (int64_t)ceil(fmin(bin_h, 1024.0)) : 0;
+            cols = bin_w > 0 ? (int64_t)ceil(fmin(bin_w, 1024.0)) : 0;
+        }
+        int64_t image = batches.whole(roi);
+        if (!cuda_check(watch, image, roi, 0, images - 1))
+            image = 0;
+        double acc = 0;
+        for (int64_t a = 0; a < rows; a++)
+            for (int64_t b = 0; b < cols && rows * cols <= MOST_SAMPLES; b++) {
+                double v =
+                    roi_sample(in, image * channels + channel, in_h, in_w,
+                               corner[1] + ((double)row + ((double)a + 0.5) / (double)rows) * bin_h,
+                               corner[0] + ((double)col + ((double)b + 0.5) / (double)cols) * bin_w, s.max);
+                acc = !s.max ? acc + v : a + b == 0 ? v : fmax(acc, v);
+            }
+        double count = rows * cols > 0 ? (double)(rows * cols) : 1;
+        out.put(i, s.max ? acc : acc / count);
+    });
+}
+
+const grt_kernel_row rows[] = {
+    {.domain = "",
+     .op = "RoiAlign",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
+     .create = cuda_create_roi,
+     .destroy = free,
+     .run = cuda_run_roi},
+};
+
+} // namespace
+CUDA_KERNELS(roi_align, rows);
