@@ -34,6 +34,21 @@ START_TEST(matrix_around_a_gemm)
 }
 END_TEST
 
+/* The first output of a node may be left out: what reads another one has no chain behind it. */
+START_TEST(a_later_output)
+{
+    ir_text_check("in x f32 5,3,4\n"
+                  "const w f32 1,18,4\n"
+                  "const r f32 1,18,6\n"
+                  "const f i64 2 -1 6\n"
+                  "_,h = GRU x w r hidden_size=6\n"
+                  "a = Relu h\n"
+                  "y = Reshape a f\n"
+                  "out y\n",
+                  "row_moves", "GRU Relu Reshape");
+}
+END_TEST
+
 /* Sequence first, joined to a matrix, split and put back. */
 START_TEST(both)
 {
@@ -124,6 +139,7 @@ Suite *suite_test_pass_row_moves(void)
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, transposes_around_a_product);
     tcase_add_test(tc, matrix_around_a_gemm);
+    tcase_add_test(tc, a_later_output);
     tcase_add_test(tc, both);
     tcase_add_test(tc, around_quantised_products);
     tcase_add_test(tc, what_does_not_cancel);
