@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Einsum of two operands as a matrix product, or as a Mul where it sums over nothing: their kernels are faster
- * than one for any sum, and passes know them (attention, epilogues, precision, pointwise groups). Moves around
- * them are for passes to remove. */
+/* Einsum of two operands as a matrix product, or as a Mul where it sums over nothing: their kernels are
+ * faster than one for any sum, and passes know them (attention, epilogues, precision, pointwise groups).
+ * Moves around them are for passes to remove. */
 #include "graph/ops/einsum_product.h"
 
 #include "src/base/einsum.h"
@@ -297,7 +297,8 @@ grt_status einsum_to_product(ir_node *node, bool *out_done)
     if (node->n_in != 2 || !grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS) || !read_axes(&p, node))
         return GRT_OK;
     ir_node *const last = node->prev;
-    ir_value *y = all_in_output(&p, &p.left) && all_in_output(&p, &p.right) ? as_elements(&p) : as_product(&p);
+    ir_value *y =
+        all_in_output(&p, &p.left) && all_in_output(&p, &p.right) ? as_elements(&p) : as_product(&p);
     if (y && same_type(&y->type, &node->out[0]->type)) {
         ir_value_replace(node->out[0], y);
         ir_node_remove(node);

@@ -6,8 +6,8 @@
 #include "graph/ir/ir.h"
 
 /* Puts Transpose, Reshape and MatMul in the place of an Einsum of two float operands that sums over a label
- * of both, and Transpose, Unsqueeze and Mul in that of one that sums over none, where every label has one size
- * wherever it stands. */
+ * of both, and Transpose, Unsqueeze and Mul in that of one that sums over none, where every label has one
+ * size wherever it stands. */
 grt_status einsum_to_product(ir_node *node, bool *out_done);
 
 #endif

@@ -401,8 +401,7 @@ static void fold_followers(pass_context *context, ir_node *node, grt_arena *scra
         if (!user || rank < 2 || ir_in(user, 0) == ir_in(user, 1))
             return;
         const bool normalises = m.channel == 1 && m.n_dims == 1 && read_batchnorm(user, &a, scratch, h.n);
-        if (!normalises && (!read_arithmetic(user, &m, &a, scratch, h.n) ||
-                            leaves_to_epilogue(&h, &m, &a)))
+        if (!normalises && (!read_arithmetic(user, &m, &a, scratch, h.n) || leaves_to_epilogue(&h, &m, &a)))
             return;
         if (!rewrite_same_shape(&m.value->type, &user->out[0]->type) || !absorb(&h, &a, scratch))
             return;

@@ -36,8 +36,8 @@ static const unsigned char schedule[] = {
     PASS_dce, PASS_moves, PASS_dce, PASS_row_moves, PASS_dce, PASS_fold, PASS_causal_mask, PASS_mask_rows,
     PASS_dce, PASS_simplify,
     /* fused */
-    PASS_planes, PASS_affine, PASS_simplify, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues, PASS_dce,
-    PASS_epilogue, PASS_dce, PASS_merge_projections,
+    PASS_planes, PASS_affine, PASS_simplify, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues,
+    PASS_dce, PASS_epilogue, PASS_dce, PASS_merge_projections,
     /* narrowed, once all that gains has its final form */
     PASS_bfloat16_products, PASS_precision, PASS_dce, PASS_quantised_norms, PASS_dce,
     /* joined, with the constants that they have by now */

@@ -125,22 +125,22 @@ static bool put_channel_norm(pass_context *context, ir_node *node, ir_value *x, 
 }
 
 /* w, if the value is w / sqrt(mean(d * d) + epsilon), by division or by the reciprocal; then *out_d is d. */
-static ir_value *scale_by_root(const ir_value *value, ir_value **out_d, double *out_epsilon, int32_t *out_axis)
+static ir_value *scale_by_root(const ir_value *value, ir_value **out_d, double *out_epsilon,
+                               int32_t *out_axis)
 {
     ir_node *mul = rewrite_producer(value, "Mul"), *div = rewrite_producer(value, "Div");
     if (div && (*out_d = root_mean_square(ir_in(div, 1), out_epsilon, out_axis)))
         return ir_in(div, 0);
     for (int32_t i = 0; mul && i < 2; i++) {
-        ir_value *root =
-            ir_is_inner(ir_in(mul, i)) ? recognise_input_of(ir_in(mul, i), "Reciprocal") : NULL;
+        ir_value *root = ir_is_inner(ir_in(mul, i)) ? recognise_input_of(ir_in(mul, i), "Reciprocal") : NULL;
         if (root && (*out_d = root_mean_square(root, out_epsilon, out_axis)))
             return ir_in(mul, 1 - i);
     }
     return NULL;
 }
 
-/* x * s + (bias - mean(x) * s), s = scale / rms(x - mean(x)), as TensorFlow writes it: the parts of a layer norm
- * over the last dim, of which each is used here alone. */
+/* x * s + (bias - mean(x) * s), s = scale / rms(x - mean(x)), as TensorFlow writes it: the parts of a layer
+ * norm over the last dim, of which each is used here alone. */
 static bool shifted_norm(ir_node *node, int32_t i, ir_value **in, double *out_epsilon)
 {
     ir_node *mul = ir_is_inner(ir_in(node, i)) ? rewrite_producer(ir_in(node, i), "Mul") : NULL;

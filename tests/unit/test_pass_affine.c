@@ -51,8 +51,8 @@ START_TEST(batch_norm_after_deconvolution)
 }
 END_TEST
 
-/* Biases and scales of heads, which the channels of a product have been split into; the second is one for each
- * head. A transpose behind the split keeps its Add. */
+/* Biases and scales of heads, which the channels of a product have been split into; the second is one for
+ * each head. A transpose behind the split keeps its Add. */
 START_TEST(heads_after_a_product)
 {
     ir_text_check("in x f32 2,3,6\n"
@@ -235,6 +235,7 @@ START_TEST(batch_norm_alone)
 END_TEST
 
 UNIT_SUITE(test_pass_affine, NULL, NULL, batch_norm_after_conv, batch_norm_after_conv_with_bias,
-           batch_norm_after_deconvolution, heads_after_a_product, mul_and_add_after_conv, sub_and_div_by_scalars, gemm_of_both_kinds,
-           a_constant_over_space_stays, a_second_use_stops_it, weights_that_others_use_are_not_touched,
-           layer_scale_after_a_product, batch_norm_after_a_product, products_that_stay, batch_norm_alone)
+           batch_norm_after_deconvolution, heads_after_a_product, mul_and_add_after_conv,
+           sub_and_div_by_scalars, gemm_of_both_kinds, a_constant_over_space_stays, a_second_use_stops_it,
+           weights_that_others_use_are_not_touched, layer_scale_after_a_product, batch_norm_after_a_product,
+           products_that_stay, batch_norm_alone)

@@ -132,7 +132,8 @@ START_TEST(layer_norm)
 }
 END_TEST
 
-/* As TensorFlow writes it, x times a scale that holds the deviation; whether the mean is read once more decides. */
+/* As TensorFlow writes it, x times a scale that holds the deviation; whether the mean is read once more
+ * decides. */
 START_TEST(layer_norm_with_a_shift)
 {
     static const char form[] = "in x f32 2,3\n"
