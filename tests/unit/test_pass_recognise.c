@@ -132,6 +132,24 @@ START_TEST(layer_norm)
 }
 END_TEST
 
+/* A norm of heads is put where they are in rows; one over tokens stays. */
+START_TEST(norm_of_heads)
+{
+    static const char form[] = "in x f32 2,3,8\n"
+                               "const f i64 4 2 3 2 4\n"
+                               "const w f32 4\n"
+                               "r = Reshape x f\n"
+                               "t = Transpose r perm=%s\n"
+                               "y = RMSNormalization t w\n"
+                               "out y\n";
+    char text[256];
+    snprintf(text, sizeof text, form, "0,2,1,3");
+    ir_text_check(text, "recognise", "Reshape Transpose RMSNormalization Transpose");
+    snprintf(text, sizeof text, form, "1,2,0,3");
+    ir_text_check(text, "recognise", "Reshape Transpose RMSNormalization");
+}
+END_TEST
+
 /* As TensorFlow writes it, x times a scale that holds the deviation; whether the mean is read once more
  * decides. */
 START_TEST(layer_norm_with_a_shift)
@@ -394,6 +412,7 @@ Suite *suite_test_pass_recognise(void)
     tcase_add_test(tc, gelu_by_tanh);
     tcase_add_test(tc, rms_norm);
     tcase_add_test(tc, layer_norm);
+    tcase_add_test(tc, norm_of_heads);
     tcase_add_test(tc, layer_norm_with_a_shift);
     tcase_add_test(tc, layer_norm_of_channels);
     tcase_add_test(tc, layer_norm_without_bias);

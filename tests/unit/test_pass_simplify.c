@@ -6,6 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Parts without elements are left out of a Concat; ones of a number for each row are no factor, but those for
+ * each column may be a norm's scale. */
+START_TEST(empty_parts_and_factors_of_one)
+{
+    ir_text_check("in x f32 2,3\nin e f32 2,0\nin z f32 2,1\na = Concat e x axis=1\n"
+                  "y = Concat a e z axis=-1\nout y\n",
+                  "simplify", "Concat");
+    ir_text_check("in x f32 2,3\nconst o f32 2,1 1\nr = Relu x\ny = Mul r o\nout y\n", "simplify", "Relu");
+    ir_text_check("in x f32 2,3\nconst o f32 2,1 1 2\nr = Relu x\ny = Mul r o\nout y\n", "simplify",
+                  "Relu Mul");
+    ir_text_check("in x f32 2,3\nconst o f32 3 1\nr = Relu x\ny = Mul r o\nout y\n", "simplify", "Relu Mul");
+}
+END_TEST
+
 /* Zeros around pixels are the convolution's, from behind moves too; those around channels, of other values,
  * in other modes and with another reader in between are not. */
 START_TEST(pad_before_a_convolution)
@@ -368,5 +382,5 @@ UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, a_neutral_constant_tha
            a_cast_that_loses_stays, reshape_of_reshape, reshape_to_the_same_shape, a_reshape_with_a_zero_dim,
            transposes_join, transposes_cancel, a_transpose_of_ones_is_a_reshape, keys_of_attention,
            keys_of_attention_of_open_dims, reshapes_of_open_dims, slices_go_first, powers, one_divided_by,
-           a_whole_slice, a_reversing_slice_stays, pad_before_a_convolution,
+           a_whole_slice, a_reversing_slice_stays, empty_parts_and_factors_of_one, pad_before_a_convolution,
            pad_before_moves_and_a_convolution, repeated_inputs, a_sum_of_two_is_an_add)
