@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposes whose perm counts axes from the end, as PyTorch's TorchScript exporter copies it from a model. The
- * standard has no such entries; they have one meaning. */
+/* Transposes whose perm counts axes from the end, as PyTorch's TorchScript exporter copies it from a model.
+ * The standard has no such entries; they have one meaning. */
 #include "graph/ir/infer.h"
 
 #include "src/base/tensor.h"
@@ -9,7 +9,8 @@ grt_status infer_permutation(ir_node *node)
 {
     int64_t counted[GRT_MAX_RANK], first = 0;
     size_t n = 0;
-    const int64_t *perm = grt_op_is(&node->desc, "", "Transpose") ? grt_attr_ints(&node->desc, "perm", &n) : NULL;
+    const int64_t *perm =
+        grt_op_is(&node->desc, "", "Transpose") ? grt_attr_ints(&node->desc, "perm", &n) : NULL;
     if (!perm || n > GRT_MAX_RANK)
         return GRT_OK;
     for (size_t k = 0; k < n; k++) {

@@ -264,14 +264,14 @@ static ir_value *einsum_product_spread(const product *p, const axes *a)
     return dims ? typed(einsum_product_put(p, "Unsqueeze", x, dims)) : NULL;
 }
 
-static ir_value *as_elements(const product *p)
+static ir_value *einsum_product_unsummed(const product *p)
 {
     ir_value *left = einsum_product_spread(p, &p->left);
     ir_value *right = left ? einsum_product_spread(p, &p->right) : NULL;
     return right ? typed(einsum_product_put(p, "Mul", left, right)) : NULL;
 }
 
-static ir_value *as_product(product *p)
+static ir_value *einsum_product_summed(product *p)
 {
     if (!assign_roles(p))
         return NULL;
@@ -297,8 +297,8 @@ grt_status einsum_to_product(ir_node *node, bool *out_done)
     if (node->n_in != 2 || !grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS) || !read_axes(&p, node))
         return GRT_OK;
     ir_node *const last = node->prev;
-    ir_value *y =
-        all_in_output(&p, &p.left) && all_in_output(&p, &p.right) ? as_elements(&p) : as_product(&p);
+    ir_value *y = all_in_output(&p, &p.left) && all_in_output(&p, &p.right) ? einsum_product_unsummed(&p)
+                                                                            : einsum_product_summed(&p);
     if (y && same_type(&y->type, &node->out[0]->type)) {
         ir_value_replace(node->out[0], y);
         ir_node_remove(node);
