@@ -369,6 +369,8 @@ static ir_node *make_node(pass_context *context, making *m)
     if (!align(m))
         return NULL;
     attention_layout_choose(m->sides, m->lists, &m->layout);
+    if (!match->head_scale && !match->sinks)
+        attention_layout_spread(m->sides, m->lists, m->lists + SIDES, match->n_terms, &m->layout);
     if (!take_inputs(m) || !attention_widen_inputs(context, m))
         return NULL;
     if (match->n_terms) {

@@ -252,3 +252,25 @@ void attention_layout_choose(const attention_side *sides, const lead_list *lists
         }
     }
 }
+
+/* True if some of the first n_batch parts are repeated and others not. */
+static bool repeats_batch(const grt_dims *dims, const lead_list *list, int32_t n_batch)
+{
+    int32_t repeated = 0;
+    for (int32_t i = 0; i < n_batch; i++)
+        repeated += grt_dim_equals(dims, list->parts[i].stride, 0);
+    return repeated != 0 && repeated != n_batch;
+}
+
+void attention_layout_spread(const attention_side *sides, const lead_list *lists, const lead_list *terms,
+                             int32_t n, attention_layout *layout)
+{
+    int32_t n_batch = layout->n_batch;
+    for (int32_t i = 0; i < n; i++)
+        while (repeats_batch(sides[Q].value->graph->module->dims, &terms[i], n_batch))
+            n_batch--;
+    if (layout->in_rows || n_batch == layout->n_batch)
+        return;
+    try_split(sides, lists, n_batch, layout);
+    layout->in_rows = false;
+}

@@ -42,6 +42,10 @@ bool attention_layout_is_bare(const head_rows *rows);
 /* Chooses what is the batch, and the layout in which fewest elements are moved. lists: of the sides, aligned.
  */
 void attention_layout_choose(const attention_side *sides, const lead_list *lists, attention_layout *out);
+/* Where nothing is in rows: fewer of the leading parts are the batch, if that keeps n terms of the scores, as
+ * masks of windows, from being repeated for it. terms: their lists, aligned. */
+void attention_layout_spread(const attention_side *sides, const lead_list *lists, const lead_list *terms,
+                             int32_t n, attention_layout *layout);
 /* Queries, keys and values side by side in one tensor, as graphrt::Attention takes them. */
 bool attention_layout_is_joined(const attention_layout *layout);
 
