@@ -5,7 +5,7 @@
     exports_beside.py --bundle DIR --models NAME[:BATCH,BATCH[:EXPORTER]] ... [--ort] [--without PASS ...] [--minutes M] [--save FILE]
 
 For each model, in a process of its own that is forked when all packages are imported: the export (bench/exports.py; EXPORTER "both" makes both), plans in fp16 and TF32, then the device time of
-PyTorch's CUDA graph (fused attention, channels last, cudnn.benchmark), with --ort that of ONNX Runtime's CUDA provider on the same files (peers/ort_exports.py), and ours (device_run.py) right
+PyTorch's CUDA graph (fused attention, channels last, cudnn.benchmark), with --ort that of ONNX Runtime's CUDA provider on the same files (peers/ort_exports.py), and with --compile that of torch.compile's module in a CUDA graph, and ours (device_run.py) right
 behind it, each while nobody else computes on the GPU; copies of weights and CUDA's start of others go on meanwhile. A model that is named twice, with other batches, is made by two processes.
 fp16 is the float32 export, narrowed by graphc; of steps of decoding, whose caches are inputs, the export in half. ratio is that to the better peer.
 difference is the largest from PyTorch's float32 results on the CPU, relative to the largest of these, peer_difference that of PyTorch on the GPU. Plans that take more than --profile of the peer's
@@ -43,14 +43,14 @@ def turn_file(args):
 
 
 class Turn:
-    """The GPU for oneself."""
+    """The GPU for oneself, or with others that do not measure either."""
 
-    def __init__(self, args):
-        self.path = turn_file(args)
+    def __init__(self, args, shared=False):
+        self.path, self.kind = turn_file(args), fcntl.LOCK_SH if shared else fcntl.LOCK_EX
 
     def __enter__(self):
         self.file = open(self.path, "w")
-        fcntl.flock(self.file, fcntl.LOCK_EX)
+        fcntl.flock(self.file, self.kind)
 
     def __exit__(self, *_):
         self.file.close()
@@ -95,6 +95,32 @@ def in_turns(args, path, plan, precision, half):
     return found
 
 
+def compiled_peer(args, module, inputs):
+    """Milliseconds of what torch.compile makes of the module, in a CUDA graph; what it measures on its way, it measures while nobody else does."""
+    import torch
+    from peers import torch_exports
+
+    def late(*_):
+        raise TimeoutError(f"not compiled in {args.compile_limit} s")
+
+    begin, before = time.monotonic(), signal.signal(signal.SIGALRM, late)
+    signal.alarm(args.compile_limit)
+    try:
+        with Turn(args, shared=True):
+            torch._dynamo.reset()
+            module = torch.compile(module, mode=args.compile)
+            module(*inputs)
+            torch.cuda.synchronize()
+        signal.alarm(0)
+        with Turn(args):
+            return {"compile_ms": torch_exports.milliseconds(torch_exports.captured(module, inputs), float(args.seconds)), "compile_s": round(time.monotonic() - begin, 1)}
+    except Exception as error:
+        return {"compile_problem": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def theirs(args, path, module, inputs, channels_last):
     """Milliseconds of PyTorch's CUDA graph, and how far its results are from its own on the CPU."""
     import torch
@@ -106,6 +132,8 @@ def theirs(args, path, module, inputs, channels_last):
         with Turn(args):
             results = exports.tensors_of(module(*inputs))
             found = {"pytorch_ms": torch_exports.milliseconds(torch_exports.captured(module, inputs), float(args.seconds))}
+        if args.compile:
+            found |= compiled_peer(args, module, inputs)
         saved = path.with_suffix(".peer.npz")
         np.savez(saved, **{f"out{k}": x.cpu().numpy() for k, x in enumerate(results)})
     return {**found, "peer_difference": difference(path.with_suffix(".npz"), saved)}
@@ -151,7 +179,7 @@ def row_of(args, path, plan, row, peer, half):
         row["without"] = in_turns(args, path, plan, row["precision"], half) if args.without else {}
     except RuntimeError as error:
         row["problem"] = str(error)[-300:]
-    best = min((ms for ms in (row.get("pytorch_ms"), best_of(row.get("ort", {}), ORT_MODES)) if ms), default=None)
+    best = min((ms for ms in (row.get("pytorch_ms"), row.get("compile_ms"), best_of(row.get("ort", {}), ORT_MODES)) if ms), default=None)
     if row.get("device_ms") and best:
         row["ratio"] = row["device_ms"] / best
         if row["ratio"] > args.profile:
@@ -292,15 +320,15 @@ def side_by_side(args):
 
 def show(rows):
     nan = float("nan")
-    print(f"{'model':30} {'exporter':8} {'':4} {'batch':>5} {'ours ms':>9} {'torch ms':>9} {'ORT ms':>9} {'ratio':>6} {'steps':>5} {'attn':>4} {'moves':>5} {'diff':>8} {'peer':>8}")
+    print(f"{'model':30} {'exporter':8} {'':4} {'batch':>5} {'ours ms':>9} {'torch ms':>9} {'compile':>9} {'ORT ms':>9} {'ratio':>6} {'steps':>5} {'attn':>4} {'moves':>5} {'diff':>8} {'peer':>8}")
     for row in sorted(rows, key=lambda r: -r.get("ratio", 99)):
         if "device_ms" in row:
-            print(f"{row['model'][:30]:30} {row['exporter']:8} {row['precision']:4} {row['batch']:5} {row['device_ms']:9.4f} {row.get('pytorch_ms', nan):9.4f} "
+            print(f"{row['model'][:30]:30} {row['exporter']:8} {row['precision']:4} {row['batch']:5} {row['device_ms']:9.4f} {row.get('pytorch_ms', nan):9.4f} {row.get('compile_ms', nan):9.4f} "
                   f"{best_of(row.get('ort', {}), ORT_MODES) or nan:9.4f} {row.get('ratio', nan):6.2f} "
                   f"{row['steps']:5} {row.get('Attention', 0):4} {row.get('Transpose', 0):5} {nan if row['difference'] is None else row['difference']:8.1e} {row.get('peer_difference') or nan:8.1e}")
         for name, (ours_ms, other_ms) in row.get("without", {}).items():
             print(f"    with {name} {ours_ms:.4f}, without {other_ms:.4f}: {ours_ms / other_ms:.3f}")
-        for problem in ("problem", "peer_problem"):
+        for problem in ("problem", "peer_problem", "compile_problem"):
             if problem in row:
                 print(f"{row['model'][:30]:30} {row.get('precision', '')} {row['batch']}: {problem}: {row[problem][-160:]}")
     ratios = [row["ratio"] for row in rows if "ratio" in row]
@@ -317,6 +345,8 @@ def main():
     p.add_argument("--cuda", type=Path, default=Path("/usr/local/cuda/lib64"), help="directory of libcudart")
     p.add_argument("--gpus", type=int, default=1, help="how many to use; a model's rows are all of one")
     p.add_argument("--ort", action="store_true", help="ONNX Runtime beside, too; wants onnxruntime-gpu")
+    p.add_argument("--compile", metavar="MODE", help="torch.compile in this mode beside, too, in a CUDA graph: default, or max-autotune-no-cudagraphs")
+    p.add_argument("--compile-limit", type=int, default=90, metavar="S", help="seconds that a module may take to compile (default: 90)")
     p.add_argument("--peers", nargs="+", type=Path, default=[], metavar="FILE", help="take PyTorch's figures from these results, where they have them")
     p.add_argument("--precisions", nargs="+", default=["tf32", "fp16"], choices=["tf32", "fp16"])
     p.add_argument("--quantised", metavar="FORM", help="models in 8 bits by ONNX Runtime's quantiser (forms of bench/quantised.py); PyTorch's figures stay those of floats")
@@ -343,7 +373,7 @@ def main():
     if args.save:
         result = {"benchmark": "exports_beside", "date": datetime.date.today().isoformat(), "machine": machine, "target": args.target, "versions": {"pytorch": version_of("torch"), "onnxruntime": version_of("onnxruntime-gpu") if args.ort else "-"},
                   "what": "device time of runs back to back, inputs and outputs on the GPU, beside PyTorch's CUDA graph and with ort ONNX Runtime's CUDA provider; ratio: to the better of them; "
-                          f"many processes, {args.gpus} GPU{'s' * (args.gpus > 1)} in turns", "quantised": args.quantised, "rows": rows}
+                          f"many processes, {args.gpus} GPU{'s' * (args.gpus > 1)} in turns", "quantised": args.quantised, "compile": args.compile, "rows": rows}
         args.save.write_text(json.dumps(result, indent=1) + "\n")
 
 

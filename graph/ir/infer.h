@@ -12,6 +12,8 @@ grt_status infer_by_row(ir_node *node);
 grt_status infer_mixed(ir_node *node);
 /* Reduce all of a scalar that is reduced over axis 0: infer_reduction.c. */
 grt_status infer_reduction(ir_node *node);
+/* Count axes of a Transpose from the front: infer_permutation.c. */
+grt_status infer_permutation(ir_node *node);
 /* Warn of values whose declared type is not the one that was inferred: infer_declared.c. */
 grt_status infer_declared(ir_module *module);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Einsum of two operands as a matrix product: kernels for products are faster than one for any sum, and
- * passes know products (attention, epilogues, precision). Moves around it are for passes to remove. */
+/* Einsum of two operands as a matrix product, or as a Mul where it sums over nothing: their kernels are
+ * faster than one for any sum, and passes know them (attention, epilogues, precision, pointwise groups).
+ * Moves around them are for passes to remove. */
 #include "graph/ops/einsum_product.h"
 
 #include "src/base/einsum.h"
@@ -236,6 +237,49 @@ static ir_value *einsum_product_finished(const product *p, ir_value *y)
     return y && y->type.rank == n ? einsum_product_transposed(p, y, perm) : NULL;
 }
 
+static bool all_in_output(const product *p, const axes *a)
+{
+    for (int32_t k = 0; k < a->rank; k++)
+        if (einsum_product_axis_of(&p->out, a->labels[k]) < 0)
+            return false;
+    return true;
+}
+
+/* The operand with a dim for each of the output's labels, 1 where it has none. */
+static ir_value *einsum_product_spread(const product *p, const axes *a)
+{
+    int64_t perm[GRT_MAX_RANK], missing[GRT_MAX_RANK];
+    int32_t n = 0, n_missing = 0;
+    for (int32_t k = 0; k < p->out.rank; k++) {
+        const int32_t axis = einsum_product_axis_of(a, p->out.labels[k]);
+        if (axis >= 0)
+            perm[n++] = axis;
+        else
+            missing[n_missing++] = k;
+    }
+    ir_value *x = einsum_product_transposed(p, a->value, perm);
+    if (!x || !n_missing)
+        return x;
+    ir_value *dims = ir_constant_ints(p->before->graph, "", missing, n_missing);
+    return dims ? typed(einsum_product_put(p, "Unsqueeze", x, dims)) : NULL;
+}
+
+static ir_value *einsum_product_unsummed(const product *p)
+{
+    ir_value *left = einsum_product_spread(p, &p->left);
+    ir_value *right = left ? einsum_product_spread(p, &p->right) : NULL;
+    return right ? typed(einsum_product_put(p, "Mul", left, right)) : NULL;
+}
+
+static ir_value *einsum_product_summed(product *p)
+{
+    if (!assign_roles(p))
+        return NULL;
+    ir_value *left = arranged(p, &p->left, ROW, SUMMED);
+    ir_value *right = left ? arranged(p, &p->right, SUMMED, COLUMN) : NULL;
+    return right ? einsum_product_finished(p, typed(einsum_product_put(p, "MatMul", left, right))) : NULL;
+}
+
 static bool same_type(const ir_type *a, const ir_type *b)
 {
     if (a->dtype != b->dtype || a->rank != b->rank)
@@ -250,14 +294,11 @@ grt_status einsum_to_product(ir_node *node, bool *out_done)
 {
     product p = {.before = node};
     *out_done = false;
-    if (node->n_in != 2 || !grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS) || !read_axes(&p, node) ||
-        !assign_roles(&p))
+    if (node->n_in != 2 || !grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS) || !read_axes(&p, node))
         return GRT_OK;
     ir_node *const last = node->prev;
-    ir_value *left = arranged(&p, &p.left, ROW, SUMMED);
-    ir_value *right = left ? arranged(&p, &p.right, SUMMED, COLUMN) : NULL;
-    ir_value *y =
-        right ? einsum_product_finished(&p, typed(einsum_product_put(&p, "MatMul", left, right))) : NULL;
+    ir_value *y = all_in_output(&p, &p.left) && all_in_output(&p, &p.right) ? einsum_product_unsummed(&p)
+                                                                            : einsum_product_summed(&p);
     if (y && same_type(&y->type, &node->out[0]->type)) {
         ir_value_replace(node->out[0], y);
         ir_node_remove(node);

@@ -33,6 +33,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = attrs,
      .precision = OP_FOLLOWS,
+     .layout = OP_LAYOUT_ROLL,
      .cost = OP_COST_MOVE,
      .infer = infer_roll},
 };

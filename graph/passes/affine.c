@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scales and shifts per channel: batch normalisation, and Mul, Add and the like by constants, go into the
  * weights of the convolution or product before them, also past a Transpose or a Reshape that keeps channels
- * (the scale of a layer in ConvNeXt and its kin). A batch normalisation that has none before it becomes a Mul
- * and an Add. */
+ * (the scale of a layer in ConvNeXt and its kin), or a Reshape that makes several dims of them (biases of
+ * heads). A batch normalisation that has none before it becomes a Mul and an Add. */
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 #include "src/base/float.h"
@@ -92,21 +92,54 @@ static bool affine_per_channel(const grt_tensor *t, int32_t rank, int32_t channe
     return true;
 }
 
-/* Add, Sub, Mul, Div of `x` and a constant. */
-static bool read_arithmetic(const ir_node *node, const ir_value *x, affine *a, grt_arena *arena, int32_t rank,
-                            int32_t channel, int64_t n)
+/* What a host makes, behind moves that keep its channels together, and the dims that they are there. */
+typedef struct made {
+    ir_value *value;
+    int32_t channel, n_dims; /* the first of them, and how many */
+    int64_t sizes[GRT_MAX_RANK];
+} made;
+
+/* A constant that varies over those dims only. */
+static bool varies_by_channel(const grt_tensor *t, const made *m)
+{
+    const int32_t rank = m->value->type.rank;
+    if (!t || !grt_dtype_in(t->dtype, GRT_SET_FLOATS) || t->rank > rank)
+        return false;
+    for (int32_t i = 0; i < t->rank; i++) {
+        const int32_t k = i + rank - t->rank - m->channel;
+        if (t->dims[i] != 1 && (k < 0 || k >= m->n_dims || t->dims[i] != m->sizes[k]))
+            return false;
+    }
+    return true;
+}
+
+/* Its element for channel c. */
+static double by_channel(const grt_tensor *t, const made *m, int64_t c)
+{
+    int64_t at = 0, stride = 1;
+    for (int32_t k = m->n_dims - 1; k >= 0; c /= m->sizes[k--]) {
+        const int32_t i = m->channel + k - (m->value->type.rank - t->rank);
+        if (i < 0 || t->dims[i] == 1)
+            continue;
+        at += c % m->sizes[k] * stride;
+        stride *= t->dims[i];
+    }
+    return grt_tensor_double(t, at);
+}
+
+/* Add, Sub, Mul, Div of what is made and a constant. */
+static bool read_arithmetic(const ir_node *node, const made *m, affine *a, grt_arena *arena, int64_t n)
 {
     bool add = rewrite_is(node, "Add"), sub = rewrite_is(node, "Sub"), mul = rewrite_is(node, "Mul");
     if (!add && !sub && !mul && !rewrite_is(node, "Div"))
         return false;
-    int32_t at = ir_in(node, 0) == x ? 1 : 0;
+    int32_t at = ir_in(node, 0) == m->value ? 1 : 0;
     const ir_value *value = ir_in(node, at);
     const grt_tensor *t = value ? value->type.data : NULL;
-    if (!affine_per_channel(t, rank, channel, n) || (at == 0 && !add && !mul) || !affine_init(a, arena, n))
+    if (!varies_by_channel(t, m) || (at == 0 && !add && !mul) || !affine_init(a, arena, n))
         return false;
-    int64_t elements = grt_tensor_elements(t);
     for (int64_t i = 0; i < n; i++) {
-        double v = grt_tensor_double(t, elements == 1 ? 0 : i);
+        double v = by_channel(t, m, i);
         if (add || sub)
             a->shift[i] = add ? v : -v;
         else
@@ -288,26 +321,40 @@ static void clear_scratch(pass_context *context, grt_arena *scratch)
     grt_arena_reset(scratch);
 }
 
-/* What the host makes, behind moves that keep its channels together, and the dim that they are there. */
-typedef struct made {
-    ir_value *value;
-    int32_t channel;
-} made;
+/* The channels, which are the last dim, become the last dims of `to`. */
+static bool split_channels(made *m, const ir_type *to, const grt_dims *dims)
+{
+    const int64_t n = m->sizes[0];
+    int64_t all = 1, dim;
+    int32_t k = 0;
+    while (k < to->rank && (!k || all < n) && grt_dim_is_const(dims, to->dims[to->rank - 1 - k], &dim) &&
+           dim > 0 && dim <= n / all) {
+        all *= dim;
+        k++;
+    }
+    if (!k || all != n)
+        return false;
+    m->channel = to->rank - k;
+    m->n_dims = k;
+    for (int32_t i = 0; i < k; i++)
+        grt_dim_is_const(dims, to->dims[m->channel + i], &m->sizes[i]);
+    return true;
+}
 
 static bool step_over(made *m, const ir_node *user)
 {
     const ir_type *from = &m->value->type, *to = &user->out[0]->type;
     size_t n;
     const int64_t *perm = grt_attr_ints(&user->desc, "perm", &n);
+    if (m->n_dims > 1)
+        return false;
     if (rewrite_is(user, "Transpose") && perm && n == (size_t)from->rank) {
         int32_t at = 0;
         while (at < from->rank - 1 && perm[at] != m->channel)
             at++;
         m->channel = at;
-    } else if (rewrite_is_reshape(user) && ir_in(user, 0) == m->value && to->rank >= 1 &&
-               m->channel == from->rank - 1 && to->dims[to->rank - 1] == from->dims[from->rank - 1]) {
-        m->channel = to->rank - 1;
-    } else {
+    } else if (!rewrite_is_reshape(user) || ir_in(user, 0) != m->value || m->channel != from->rank - 1 ||
+               !split_channels(m, to, user->graph->module->dims)) {
         return false;
     }
     m->value = user->out[0];
@@ -316,17 +363,18 @@ static bool step_over(made *m, const ir_node *user)
 
 static made find_made(const host *h)
 {
-    made m = {h->add ? h->add->out[0] : h->node->out[0], h->channel};
+    made m = {h->add ? h->add->out[0] : h->node->out[0], h->channel, 1, {h->n}};
     const ir_node *user = rewrite_only_user(m.value);
     while (user && step_over(&m, user))
         user = rewrite_only_user(m.value);
     return m;
 }
 
-/* A scalar behind a product without bias is the epilogue's, and a bias of its own too. */
-static bool leaves_to_epilogue(const host *h, const affine *a)
+/* A scalar behind a product without bias is the epilogue's, and a bias of its own too, unless the channels
+ * have become several dims. */
+static bool leaves_to_epilogue(const host *h, const made *m, const affine *a)
 {
-    if (!rewrite_is(h->node, "MatMul") || h->add)
+    if (!rewrite_is(h->node, "MatMul") || h->add || (m->n_dims > 1 && a->shifts))
         return false;
     bool equal = true;
     for (int64_t i = 1; i < a->n; i++)
@@ -352,9 +400,8 @@ static void fold_followers(pass_context *context, ir_node *node, grt_arena *scra
         const int32_t rank = m.value->type.rank;
         if (!user || rank < 2 || ir_in(user, 0) == ir_in(user, 1))
             return;
-        const bool normalises = m.channel == 1 && read_batchnorm(user, &a, scratch, h.n);
-        if (!normalises && (!read_arithmetic(user, m.value, &a, scratch, rank, m.channel, h.n) ||
-                            leaves_to_epilogue(&h, &a)))
+        const bool normalises = m.channel == 1 && m.n_dims == 1 && read_batchnorm(user, &a, scratch, h.n);
+        if (!normalises && (!read_arithmetic(user, &m, &a, scratch, h.n) || leaves_to_epilogue(&h, &m, &a)))
             return;
         if (!rewrite_same_shape(&m.value->type, &user->out[0]->type) || !absorb(&h, &a, scratch))
             return;

@@ -158,6 +158,21 @@ static ir_value *four_dims(ir_node *before, const attention_side *side, const at
     return x && side->exchanged ? attention_transposed(before, x, (int64_t[]){0, 1, 3, 2}, 4) : x;
 }
 
+/* Heads out of rows, [B, S, h * D] -> [B, h, S, D]. */
+static ir_value *heads_apart(ir_node *before, const attention_side *side, const lead_list *list,
+                             const attention_layout *layout)
+{
+    grt_dims *dims = before->graph->module->dims;
+    head_rows rows;
+    if (!attention_layout_find_heads(side, list, layout->n_batch, &rows) ||
+        !attention_layout_is_bare(&rows) || rows.sequence_first)
+        return NULL;
+    ir_value *x = rewrite_reshaped(before, rows.source, 4,
+                                   (grt_dim[]){layout->batch, rows.sequence, grt_dim_const(dims, rows.heads),
+                                               grt_dim_const(dims, rows.size)});
+    return x ? attention_transposed(before, x, (int64_t[]){0, 2, 1, 3}, 4) : NULL;
+}
+
 /* What was repeated for groups of queries' heads, [B, h, S, D] -> [B, h, g, S, D]: before that, as [B, h, S,
  * D]. */
 static ir_value *unrepeated(ir_node *before, const attention_side *side, const lead_list *list,
@@ -177,10 +192,11 @@ static ir_value *unrepeated(ir_node *before, const attention_side *side, const l
     for (int32_t i = 0; i < side->map.n; i++)
         if (!grt_dim_equals(dims, side->map.parts[i].stride, 0))
             kept.parts[kept.n++] = side->map.parts[i];
-    if (n == list->n || side->scale != 1 || !index_map_is_whole(dims, &kept) ||
-        !index_map_single(dims, &side->map, side->map.rank - 2, &row) ||
-        !index_map_single(dims, &side->map, side->map.rank - 1, &column))
+    if (n == list->n)
         return NULL;
+    if (!index_map_is_whole(dims, &kept) || !index_map_single(dims, &side->map, side->map.rank - 2, &row) ||
+        !index_map_single(dims, &side->map, side->map.rank - 1, &column))
+        return heads_apart(before, side, list, layout);
     return rewrite_reshaped(before, side->map.source, 4,
                             (grt_dim[]){layout->batch, heads, row.size, column.size});
 }
@@ -234,13 +250,14 @@ static bool attention_take_apart(making *m)
     grt_dim k_heads, v_heads;
     m->in[Q] = four_dims(m->before, &s[Q], l, l->heads);
     m->in[K] = unrepeated(m->before, &s[K], &m->lists[K], l, &k_heads);
-    m->in[V] = unrepeated(m->before, &s[V], &m->lists[V], l, &v_heads);
-    if (!m->in[K] || !m->in[V] || k_heads != v_heads) {
+    m->in[V] = s[V].scale == 1 ? unrepeated(m->before, &s[V], &m->lists[V], l, &v_heads) : NULL;
+    const bool repeats = !m->in[K] || !m->in[V] || k_heads != v_heads;
+    if (repeats) {
         m->in[K] = four_dims(m->before, &s[K], l, l->heads);
         m->in[V] = four_dims(m->before, &s[V], l, l->heads);
     }
     m->packed = false;
-    m->scale *= s[Q].outer_scale * s[K].outer_scale;
+    m->scale *= s[Q].outer_scale * (repeats ? s[K].outer_scale : s[K].scale);
     return m->in[Q] && m->in[K] && m->in[V];
 }
 
@@ -352,6 +369,8 @@ static ir_node *make_node(pass_context *context, making *m)
     if (!align(m))
         return NULL;
     attention_layout_choose(m->sides, m->lists, &m->layout);
+    if (!match->head_scale && !match->sinks)
+        attention_layout_spread(m->sides, m->lists, m->lists + SIDES, match->n_terms, &m->layout);
     if (!take_inputs(m) || !attention_widen_inputs(context, m))
         return NULL;
     if (match->n_terms) {

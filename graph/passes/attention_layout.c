@@ -141,6 +141,12 @@ static bool attention_layout_find_rows(grt_dims *dims, const attention_side *sid
     return out->step >= out->size && out->offset + (out->heads - 1) * out->step + out->size <= out->width;
 }
 
+bool attention_layout_find_heads(const attention_side *side, const lead_list *list, int32_t n_batch,
+                                 head_rows *out)
+{
+    return attention_layout_find_rows(side->value->graph->module->dims, side, list, n_batch, true, out);
+}
+
 static bool try_split(const attention_side *sides, const lead_list *lists, int32_t n_batch,
                       attention_layout *out)
 {
@@ -197,8 +203,7 @@ bool attention_layout_is_sortable(const attention_layout *layout, attention_proj
     return (!add || out->bias) && out->product && attention_layout_is_plain(ir_in(out->product, 1), 2);
 }
 
-/* True if the heads are all that the rows hold. */
-static bool is_bare(const head_rows *rows)
+bool attention_layout_is_bare(const head_rows *rows)
 {
     return rows->offset == 0 && rows->step == rows->size && rows->width == rows->heads * rows->size;
 }
@@ -212,7 +217,7 @@ static int32_t moves_in_rows(const attention_layout *layout, int32_t usual)
     if (attention_layout_is_joined(layout) || attention_layout_is_sortable(layout, &projection))
         return n + r[Q].sequence_first;
     for (int32_t i = 0; i < SIDES; i++)
-        n += r[i].sequence_first + !is_bare(&r[i]);
+        n += r[i].sequence_first + !attention_layout_is_bare(&r[i]);
     return n;
 }
 
@@ -246,4 +251,26 @@ void attention_layout_choose(const attention_side *sides, const lead_list *lists
             *out = tried;
         }
     }
+}
+
+/* True if some of the first n_batch parts are repeated and others not. */
+static bool repeats_batch(const grt_dims *dims, const lead_list *list, int32_t n_batch)
+{
+    int32_t repeated = 0;
+    for (int32_t i = 0; i < n_batch; i++)
+        repeated += grt_dim_equals(dims, list->parts[i].stride, 0);
+    return repeated != 0 && repeated != n_batch;
+}
+
+void attention_layout_spread(const attention_side *sides, const lead_list *lists, const lead_list *terms,
+                             int32_t n, attention_layout *layout)
+{
+    int32_t n_batch = layout->n_batch;
+    for (int32_t i = 0; i < n; i++)
+        while (repeats_batch(sides[Q].value->graph->module->dims, &terms[i], n_batch))
+            n_batch--;
+    if (layout->in_rows || n_batch == layout->n_batch)
+        return;
+    try_split(sides, lists, n_batch, layout);
+    layout->in_rows = false;
 }

@@ -33,9 +33,19 @@ typedef struct attention_layout {
     head_rows rows[ATTENTION_SIDES];
 } attention_layout;
 
+/* How the heads of keys or values lie, of which those that are repeated for a group of queries' heads count
+ * once. list: of the side, aligned. False if not in rows. */
+bool attention_layout_find_heads(const attention_side *side, const lead_list *list, int32_t n_batch,
+                                 head_rows *out);
+/* True if the heads are all that the rows hold. */
+bool attention_layout_is_bare(const head_rows *rows);
 /* Chooses what is the batch, and the layout in which fewest elements are moved. lists: of the sides, aligned.
  */
 void attention_layout_choose(const attention_side *sides, const lead_list *lists, attention_layout *out);
+/* Where nothing is in rows: fewer of the leading parts are the batch, if that keeps n terms of the scores, as
+ * masks of windows, from being repeated for it. terms: their lists, aligned. */
+void attention_layout_spread(const attention_side *sides, const lead_list *lists, const lead_list *terms,
+                             int32_t n, attention_layout *layout);
 /* Queries, keys and values side by side in one tensor, as graphrt::Attention takes them. */
 bool attention_layout_is_joined(const attention_layout *layout);
 

@@ -126,6 +126,33 @@ static bool attention_mask_fits(const grt_dims *dims, const ir_type *type, const
     return true;
 }
 
+static bool is_repeated(const grt_dims *dims, const index_part *part)
+{
+    return grt_dim_equals(dims, part->stride, 0);
+}
+
+/* `source`, of which some parts of the batch or of the heads are repeated: for these parts only. wanted: what
+ * it is then, [batch, heads, queries, keys]. */
+static ir_value *repeated_parts(ir_node *before, ir_value *source, const lead_list *list, int32_t n_batch,
+                                const grt_dim wanted[4])
+{
+    const grt_dims *dims = before->graph->module->dims;
+    const grt_dim one = grt_dim_const(before->graph->module->dims, 1);
+    grt_dim apart[GRT_MAX_RANK], wide[GRT_MAX_RANK];
+    const int32_t rank = list->n + 2;
+    if (rank > GRT_MAX_RANK)
+        return NULL;
+    for (int32_t i = 0; i < list->n; i++) {
+        apart[i] = is_repeated(dims, &list->parts[i]) ? one : list->parts[i].size;
+        wide[i] = wanted[i >= n_batch] == one ? one : list->parts[i].size;
+    }
+    for (int32_t i = 0; i < 2; i++)
+        apart[list->n + i] = wide[list->n + i] = wanted[2 + i];
+    ir_value *x = rewrite_reshaped(before, source, rank, apart);
+    x = x ? expanded(before, x, &(ir_type){.rank = rank, .dims = wide}) : NULL;
+    return x ? rewrite_reshaped(before, x, 4, wanted) : NULL;
+}
+
 /* The term's value as [batch, heads, queries, keys]. */
 static ir_value *shaped(ir_node *before, const attention_term *term, const attention_layout *layout,
                         const lead_list *list, const char **why)
@@ -155,7 +182,10 @@ static ir_value *shaped(ir_node *before, const attention_term *term, const atten
         if (source)
             return rewrite_reshaped(before, source, 4, b.dims);
     }
-    ir_value *wide = expanded(before, term->value, scores);
+    ir_value *wide = source && !narrow ? repeated_parts(before, source, list, layout->n_batch, b.dims) : NULL;
+    if (wide)
+        return wide;
+    wide = expanded(before, term->value, scores);
     return wide ? rewrite_reshaped(before, wide, 4, full) : NULL;
 }
 

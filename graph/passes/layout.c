@@ -21,7 +21,7 @@ static bool switch_node(layout *l, ir_node *node)
         [OP_LAYOUT_SLICE] = layout_switch_slice,         [OP_LAYOUT_PAD] = layout_switch_pad,
         [OP_LAYOUT_RESIZE] = layout_switch_resize,       [OP_LAYOUT_REDUCE] = layout_switch_reduction,
         [OP_LAYOUT_TRANSPOSE] = layout_switch_transpose, [OP_LAYOUT_RESHAPE] = layout_switch_reshape,
-        [OP_LAYOUT_DEPTH] = layout_switch_depth,
+        [OP_LAYOUT_DEPTH] = layout_switch_depth,         [OP_LAYOUT_ROLL] = layout_switch_roll,
     };
     if (!node->n_out || !node->out[0] || !node->row)
         return false;

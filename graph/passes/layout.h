@@ -55,6 +55,7 @@ bool layout_switch_concat(layout *l, ir_node *node);
 bool layout_switch_split(layout *l, ir_node *node);
 bool layout_switch_slice(layout *l, ir_node *node);
 bool layout_switch_pad(layout *l, ir_node *node);
+bool layout_switch_roll(layout *l, ir_node *node);
 bool layout_switch_resize(layout *l, ir_node *node);
 bool layout_switch_reduction(layout *l, ir_node *node);
 bool layout_switch_transpose(layout *l, ir_node *node);

@@ -162,6 +162,23 @@ bool layout_switch_pad(layout *l, ir_node *node)
     return in[1] && layout_adopt(l, node, layout_clone(node, "", node->n_in < 3 ? node->n_in : 3, in));
 }
 
+bool layout_switch_roll(layout *l, ir_node *node)
+{
+    ir_value *x = ir_in(node, 0);
+    size_t n;
+    const int64_t *shifts = grt_attr_ints(&node->desc, "shifts", &n);
+    int64_t moved[GRT_MAX_RANK];
+    if (!layout_has_twin(x) || n != (size_t)x->type.rank)
+        return false;
+    for (int32_t i = 0; i < x->type.rank; i++)
+        moved[layout_to_last(i, x->type.rank)] = shifts[i];
+    ir_value *last = layout_twin_of(l, x, node);
+    ir_node *made = last ? layout_clone(node, "graphrt", 1, &last) : NULL;
+    if (made)
+        ir_attr_set_ints(made, "shifts", moved, n);
+    return layout_adopt(l, node, made);
+}
+
 /* Resize names the axes that its scales or sizes are for. */
 bool layout_switch_resize(layout *l, ir_node *node)
 {

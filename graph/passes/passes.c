@@ -31,13 +31,13 @@ static const unsigned char schedule[] = {
     /* what expansions left */
     PASS_legalise, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* found; each pattern wants the nodes that the one before covered to be gone */
-    PASS_softmax, PASS_dce, PASS_recognise, PASS_pixel_filters, PASS_spectra, PASS_rotary, PASS_dce,
-    PASS_partial_rotary, PASS_dce, PASS_whole_groups, PASS_tokens, PASS_simplify, PASS_dce, PASS_attention,
-    PASS_dce, PASS_moves, PASS_dce, PASS_row_moves, PASS_dce, PASS_fold, PASS_causal_mask, PASS_mask_rows,
-    PASS_dce, PASS_simplify,
+    PASS_softmax, PASS_dce, PASS_recognise, PASS_dce, PASS_recognise, PASS_pixel_filters, PASS_spectra,
+    PASS_rotary, PASS_dce, PASS_partial_rotary, PASS_dce, PASS_whole_groups, PASS_tokens, PASS_simplify,
+    PASS_dce, PASS_attention, PASS_dce, PASS_moves, PASS_dce, PASS_row_moves, PASS_dce, PASS_fold,
+    PASS_causal_mask, PASS_mask_rows, PASS_dce, PASS_simplify,
     /* fused */
-    PASS_planes, PASS_affine, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues, PASS_dce,
-    PASS_epilogue, PASS_dce, PASS_merge_projections, PASS_networks, PASS_dce,
+    PASS_planes, PASS_affine, PASS_simplify, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues,
+    PASS_dce, PASS_epilogue, PASS_dce, PASS_merge_projections, PASS_networks, PASS_dce,
     /* narrowed, once all that gains has its final form */
     PASS_bfloat16_products, PASS_precision, PASS_dce, PASS_quantised_norms, PASS_dce,
     /* joined, with the constants that they have by now */
@@ -51,7 +51,8 @@ static const unsigned char schedule[] = {
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal
        now */
     PASS_weight_gates, PASS_dce, PASS_weight_steps, PASS_dce, PASS_attention_parts, PASS_dce,
-    PASS_rotary_pairs, PASS_rows, PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce,
+    PASS_quantised_attention, PASS_dce, PASS_rotary_pairs, PASS_rows, PASS_pointwise, PASS_drop_shape_inputs,
+    PASS_cse, PASS_dce,
     /* of what is left */
     PASS_merge_gathers};
 enum { N_RUNS = sizeof schedule / sizeof *schedule };

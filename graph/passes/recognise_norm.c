@@ -124,10 +124,63 @@ static bool put_channel_norm(pass_context *context, ir_node *node, ir_value *x, 
     return back && recognise_put(context, node, back->producer);
 }
 
+/* w, if the value is w / sqrt(mean(d * d) + epsilon), by division or by the reciprocal; then *out_d is d. */
+static ir_value *scale_by_root(const ir_value *value, ir_value **out_d, double *out_epsilon,
+                               int32_t *out_axis)
+{
+    ir_node *mul = rewrite_producer(value, "Mul"), *div = rewrite_producer(value, "Div");
+    if (div && (*out_d = root_mean_square(ir_in(div, 1), out_epsilon, out_axis)))
+        return ir_in(div, 0);
+    for (int32_t i = 0; mul && i < 2; i++) {
+        ir_value *root = ir_is_inner(ir_in(mul, i)) ? recognise_input_of(ir_in(mul, i), "Reciprocal") : NULL;
+        if (root && (*out_d = root_mean_square(root, out_epsilon, out_axis)))
+            return ir_in(mul, 1 - i);
+    }
+    return NULL;
+}
+
+/* x * s + (bias - mean(x) * s), s = scale / rms(x - mean(x)), as TensorFlow writes it: the parts of a layer
+ * norm over the last dim, of which each is used here alone. */
+static bool shifted_norm(ir_node *node, int32_t i, ir_value **in, double *out_epsilon)
+{
+    ir_node *mul = ir_is_inner(ir_in(node, i)) ? rewrite_producer(ir_in(node, i), "Mul") : NULL;
+    ir_node *sub = ir_is_inner(ir_in(node, 1 - i)) ? rewrite_producer(ir_in(node, 1 - i), "Sub") : NULL;
+    ir_node *moved = sub && ir_is_inner(ir_in(sub, 1)) ? rewrite_producer(ir_in(sub, 1), "Mul") : NULL;
+    for (int32_t k = 0; mul && moved && k < 4; k++) {
+        ir_value *x = ir_in(mul, k & 1), *s = ir_in(mul, !(k & 1)), *mean = ir_in(moved, k >> 1), *d = NULL;
+        int32_t axis, of_mean;
+        if (ir_in(moved, !(k >> 1)) != s || s->n_uses != 2 || mean->n_uses != 2 ||
+            mean_over(mean, &of_mean) != x)
+            continue;
+        in[0] = x;
+        in[1] = scale_by_root(s, &d, out_epsilon, &axis);
+        in[2] = ir_in(sub, 0);
+        ir_node *centre = in[1] ? rewrite_producer(d, "Sub") : NULL;
+        return centre && d->n_uses == 2 && ir_in(centre, 0) == x && ir_in(centre, 1) == mean &&
+               axis == of_mean && axis == x->type.rank - 1 && is_last_dim_vector(in[1], &x->type) &&
+               is_last_dim_vector(in[2], &x->type);
+    }
+    return false;
+}
+
+static bool recognise_shifted_norm(pass_context *context, ir_node *node)
+{
+    ir_value *in[3];
+    double epsilon;
+    if (!shifted_norm(node, 0, in, &epsilon) && !shifted_norm(node, 1, in, &epsilon))
+        return false;
+    ir_node *made = ir_node_create(node->graph, node, "", "LayerNormalization", node->desc.name, 3, in, 1);
+    if (made)
+        ir_attr_set_float(made, "epsilon", (float)epsilon);
+    return recognise_put(context, node, made);
+}
+
 bool recognise_layer_norm(pass_context *context, ir_node *node)
 {
     if (!rewrite_is(node, "Add"))
         return false;
+    if (recognise_shifted_norm(context, node))
+        return true;
     for (int32_t i = 0; i < 2; i++) {
         ir_node *mul = ir_is_inner(ir_in(node, i)) ? rewrite_producer(ir_in(node, i), "Mul") : NULL;
         ir_value *bias = ir_in(node, 1 - i);

@@ -152,8 +152,8 @@ ir_node *rewrite_producer(const ir_value *value, const char *op)
 
 ir_node *rewrite_only_user(const ir_value *value)
 {
-    const ir_use *use = value->uses;
-    return value->n_uses == 1 && use->node && use->graph == value->graph ? use->node : NULL;
+    const ir_use *use = value ? value->uses : NULL;
+    return value && value->n_uses == 1 && use->node && use->graph == value->graph ? use->node : NULL;
 }
 
 bool rewrite_become_reshape(ir_node *node, ir_value *x)

@@ -49,7 +49,8 @@ static inline bool rewrite_has(const ir_node *node, uint32_t flag)
 bool rewrite_is_reshape(const ir_node *node);
 /* The value's producer if it is `op` of ai.onnx and lies in `graph`. */
 ir_node *rewrite_producer(const ir_value *value, const char *op);
-/* The only use of the value is an input of a node in the same graph: that node. Else NULL. */
+/* The only use of the value is an input of a node in the same graph: that node. Else NULL, as for no value: a
+ * node's first output may be left out. */
 ir_node *rewrite_only_user(const ir_value *value);
 /* Make the node a Reshape of `x` to the dims that its output has. False, with nothing changed, if they cannot
  * be written as Reshape's input. */

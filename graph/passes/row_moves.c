@@ -193,6 +193,8 @@ static void row_moves_look(pass_context *context, ir_node *last)
     bool works = false;
     for (const ir_value *at = ir_in(last, 0); c.n < MOST_STEPS && at->producer && at->n_uses == 1;) {
         ir_node *node = at->producer;
+        if (node->n_out != 1) /* the first output may be left out */
+            return;
         const bool moves = is_row_move(node);
         const int32_t i = moves ? 0 : row_input(node);
         if (i < 0 || node->graph != last->graph)

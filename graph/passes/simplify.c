@@ -35,6 +35,7 @@ static const struct {
     {"Pad", simplify_pad},           {"Tile", simplify_tile},
     {"Clip", simplify_clip},         {"Div", simplify_div},
     {"Pow", simplify_pow},           {"Transpose", simplify_transpose},
+    {"Conv", simplify_conv},         {"Concat", simplify_concat},
 };
 
 static void apply_rules(simplify_work *w, ir_node *node)

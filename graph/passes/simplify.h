@@ -22,7 +22,9 @@ bool simplify_same_shape(simplify_work *w, ir_node *node);
 bool simplify_dropout(simplify_work *w, ir_node *node);
 bool simplify_cast(simplify_work *w, ir_node *node);
 bool simplify_pad(simplify_work *w, ir_node *node);
+bool simplify_conv(simplify_work *w, ir_node *node); /* Conv(Pad(x)) */
 bool simplify_tile(simplify_work *w, ir_node *node);
+bool simplify_concat(simplify_work *w, ir_node *node);
 bool simplify_clip(simplify_work *w, ir_node *node);
 /* x + 0, x * 1 and the like, where input `constant` is `value` everywhere. */
 bool simplify_neutral(simplify_work *w, ir_node *node, int32_t constant, double value);

@@ -8,6 +8,22 @@ static bool constant_is(const ir_node *node, int32_t i, double value)
     return ir_const_float(ir_in(node, i), &v) && v == value;
 }
 
+/* One number for each row, all of them `value`: scales by position are 1 for short sequences. Other constants
+ * of ones stay, as patterns of norms want their scale. */
+static bool rows_are(const ir_node *node, int32_t i, double value)
+{
+    const ir_value *constant = ir_in(node, i);
+    const grt_tensor *t = constant ? constant->type.data : NULL;
+    if (!t || t->rank < 2 || t->dims[t->rank - 1] != 1 || t->dims[t->rank - 2] == 1 ||
+        !grt_dtype_in(t->dtype, GRT_SET_NUMBERS))
+        return false;
+    const int64_t n = grt_tensor_elements(t);
+    int64_t k = 0;
+    while (k < n && grt_tensor_double(t, k) == value)
+        k++;
+    return n > 0 && k == n;
+}
+
 bool simplify_identity(simplify_work *w, ir_node *node)
 {
     return simplify_becomes(w, node, ir_in(node, 0));
@@ -82,6 +98,31 @@ bool simplify_tile(simplify_work *w, ir_node *node)
     return simplify_all_ints_are(node, 1, 1) && simplify_becomes(w, node, ir_in(node, 0));
 }
 
+/* Parts without elements, as of a head whose rotated part is all of it, are left out. */
+bool simplify_concat(simplify_work *w, ir_node *node)
+{
+    const int32_t rank = node->out[0]->type.rank, n_before = node->n_in;
+    const int64_t axis = grt_axis(grt_attr_int(&node->desc, "axis", 0), rank);
+    int32_t n = 0;
+    if (rank < 1 || axis < 0)
+        return false;
+    for (int32_t i = 0; i < n_before; i++) {
+        const ir_value *part = ir_in(node, i);
+        if (!part || part->type.rank != rank)
+            return false;
+        n += !grt_dim_equals(node->graph->module->dims, part->type.dims[axis], 0);
+    }
+    if (n == n_before || n == 0)
+        return false;
+    for (int32_t i = 0, to = 0; i < n_before; i++) {
+        ir_value *part = ir_in(node, i);
+        if (!grt_dim_equals(node->graph->module->dims, part->type.dims[axis], 0))
+            ir_node_set_input(node, to++, part);
+    }
+    ir_node_drop_inputs(node, n);
+    return simplify_changed(w, node);
+}
+
 bool simplify_clip(simplify_work *w, ir_node *node)
 {
     return !ir_in(node, 1) && !ir_in(node, 2) && simplify_becomes(w, node, ir_in(node, 0));
@@ -90,8 +131,8 @@ bool simplify_clip(simplify_work *w, ir_node *node)
 /* x + 0, x * 1 and the like, where the constant does not change the shape. */
 bool simplify_neutral(simplify_work *w, ir_node *node, int32_t constant, double value)
 {
-    return constant_is(node, constant, value) && simplify_keeps_shape(node, 1 - constant) &&
-           simplify_becomes(w, node, ir_in(node, 1 - constant));
+    return (constant_is(node, constant, value) || rows_are(node, constant, value)) &&
+           simplify_keeps_shape(node, 1 - constant) && simplify_becomes(w, node, ir_in(node, 1 - constant));
 }
 
 /* f(f(x)) */

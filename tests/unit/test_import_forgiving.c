@@ -496,6 +496,37 @@ START_TEST(scalar_reduced_over_an_axis)
 }
 END_TEST
 
+/* A perm that counts from the end has one meaning, but for an axis that is not there. */
+START_TEST(perm_from_the_end)
+{
+    static int64_t perms[][3] = {{0, -1, -2}, {0, -1, -4}};
+    for (int i = 0; i < 2; i++) {
+        onnx_model m = onnx_create();
+        onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2,3,4");
+        Onnx__AttributeProto *perm = onnx_attr(&m, onnx_node(&m, m.graph, "Transpose", "x", "y"), "perm",
+                                               ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+        perm->n_ints = 3;
+        perm->ints = malloc(sizeof perms[i]);
+        memcpy(perm->ints, perms[i], sizeof perms[i]);
+        onnx_output(&m, m.graph, "y");
+        if (i == 0) {
+            ir_module *module = inferred(&m, "perm has the entry -1");
+            int64_t dim;
+            ck_assert(grt_dim_is_const(module->dims, module->main->last->out[0]->type.dims[1], &dim));
+            ck_assert_int_eq(dim, 4);
+            ir_module_release(module);
+            continue;
+        }
+        told t = {0};
+        ir_module *module = import_told(&m, &t);
+        ck_assert_int_eq(ir_infer(module), GRT_STATUS_INVALID_MODEL);
+        ck_assert_ptr_nonnull(strstr(grt_last_error(), "is -4; it must be in [0, 3)"));
+        ir_module_release(module);
+        onnx_release(&m);
+    }
+}
+END_TEST
+
 /* Several float32 numbers cannot be narrowed without loss, and of two computed types none is the right one.
  */
 START_TEST(mixed_floats_with_two_meanings)
@@ -591,6 +622,7 @@ Suite *suite_test_import_forgiving(void)
                                  half_scale_of_a_norm_of_floats,
                                  mixed_floats_with_two_meanings,
                                  scalar_reduced_over_an_axis,
+                                 perm_from_the_end,
                                  NULL};
     import_add(suite, "order", order);
     import_add(suite, "names", names);

@@ -51,6 +51,43 @@ START_TEST(batch_norm_after_deconvolution)
 }
 END_TEST
 
+/* Biases and scales of heads, which the channels of a product have been split into; the second is one for
+ * each head. A transpose behind the split keeps its Add. */
+START_TEST(heads_after_a_product)
+{
+    ir_text_check("in x f32 2,3,6\n"
+                  "const w f32 6,8\n"
+                  "const b f32 2,4\n"
+                  "const s f32 2,1 0.5 2\n"
+                  "const f i64 4 2 3 2 4\n"
+                  "p = MatMul x w\n"
+                  "r = Reshape p f\n"
+                  "a = Add r b\n"
+                  "y = Mul a s\n"
+                  "out y\n",
+                  "affine", "MatMul Add Reshape");
+    ir_text_check("in x f32 2,3,6\n"
+                  "const w f32 6,8\n"
+                  "const b f32 2,1,4\n"
+                  "const f i64 4 2 3 2 4\n"
+                  "p = MatMul x w\n"
+                  "r = Reshape p f\n"
+                  "t = Transpose r perm=0,2,1,3\n"
+                  "y = Add t b\n"
+                  "out y\n",
+                  "affine", "MatMul Reshape Transpose Add");
+    ir_text_check("in x f32 2,3,6\n"
+                  "const w f32 6,8\n"
+                  "const b f32 3,2,4\n"
+                  "const f i64 4 2 3 2 4\n"
+                  "p = MatMul x w\n"
+                  "r = Reshape p f\n"
+                  "y = Add r b\n"
+                  "out y\n",
+                  "affine", "MatMul Reshape Add");
+}
+END_TEST
+
 START_TEST(mul_and_add_after_conv)
 {
     ir_text_check("in x f32 2,3,5,5\n"
@@ -198,6 +235,7 @@ START_TEST(batch_norm_alone)
 END_TEST
 
 UNIT_SUITE(test_pass_affine, NULL, NULL, batch_norm_after_conv, batch_norm_after_conv_with_bias,
-           batch_norm_after_deconvolution, mul_and_add_after_conv, sub_and_div_by_scalars, gemm_of_both_kinds,
-           a_constant_over_space_stays, a_second_use_stops_it, weights_that_others_use_are_not_touched,
-           layer_scale_after_a_product, batch_norm_after_a_product, products_that_stay, batch_norm_alone)
+           batch_norm_after_deconvolution, heads_after_a_product, mul_and_add_after_conv,
+           sub_and_div_by_scalars, gemm_of_both_kinds, a_constant_over_space_stays, a_second_use_stops_it,
+           weights_that_others_use_are_not_touched, layer_scale_after_a_product, batch_norm_after_a_product,
+           products_that_stay, batch_norm_alone)

@@ -22,6 +22,95 @@ START_TEST(plain)
 }
 END_TEST
 
+/* Windows of some images: a table for each head, and a mask for each window. Windows are heads then, so that
+ * neither is repeated for the images. */
+#define WINDOWS                            \
+    "in q f32 6,2,3,5\n"                   \
+    "in k f32 6,2,3,5\n"                   \
+    "in v f32 6,2,3,5\n"                   \
+    "const table f32 2,3,3\n"              \
+    "const mask f32 1,2,1,3,3 0 -1 -2 3\n" \
+    "const f i64 5 3 2 2 3 3\n"            \
+    "const g i64 4 6 2 3 3\n"              \
+    "t = Transpose k perm=0,1,3,2\n"       \
+    "s = MatMul q t\n"                     \
+    "a = Add s table\n"                    \
+    "b = Reshape a f\n"                    \
+    "c = Add b mask\n"                     \
+    "d = Reshape c g\n"                    \
+    "p = Softmax d\n"                      \
+    "y = MatMul p v\n"                     \
+    "out y\n"
+START_TEST(masks_of_windows)
+{
+    ir_text_check(WINDOWS, "attention", NULL);
+    ir_module *m = ir_text(WINDOWS);
+    ir_text_pass(m, "attention");
+    const ir_value *mask = ir_in(ir_text_node(m, "Attention", 0), 3);
+    static const int64_t wanted[] = {1, 4, 3, 3};
+    for (int32_t i = 0; i < 4; i++) {
+        int64_t dim;
+        ck_assert(grt_dim_is_const(m->dims, mask->type.dims[i], &dim));
+        ck_assert_int_eq(dim, wanted[i]);
+    }
+    ir_module_release(m);
+}
+END_TEST
+
+/* Heads of keys and values out of rows, repeated for groups of queries' heads that are in no rows themselves:
+ * they are not repeated, and a scale of the keys counts. */
+START_TEST(repeated_heads_of_other_queries)
+{
+    ir_text_check("in q f32 2,4,3,4\n"
+                  "in a f32 2,5,8\n"
+                  "in b f32 2,5,8\n"
+                  "const f i64 4 2 5 2 4\n"
+                  "const u i64 1 2\n"
+                  "const e i64 5 2 2 2 5 4\n"
+                  "const h i64 4 2 4 5 4\n"
+                  "const c f32 - 0.5\n"
+                  "k0 = Reshape a f\n"
+                  "k1 = Transpose k0 perm=0,2,1,3\n"
+                  "k2 = Unsqueeze k1 u\n"
+                  "k3 = Expand k2 e\n"
+                  "k4 = Reshape k3 h\n"
+                  "k5 = Mul k4 c\n"
+                  "v0 = Reshape b f\n"
+                  "v1 = Transpose v0 perm=0,2,1,3\n"
+                  "v2 = Unsqueeze v1 u\n"
+                  "v3 = Expand v2 e\n"
+                  "v4 = Reshape v3 h\n"
+                  "t = Transpose k5 perm=0,1,3,2\n"
+                  "s = MatMul q t\n"
+                  "p = Softmax s\n"
+                  "y = MatMul p v4\n"
+                  "out y\n",
+                  "attention", NULL);
+    ir_module *m = ir_text("in q f32 2,4,3,4\n"
+                           "in a f32 2,5,8\n"
+                           "const f i64 4 2 5 2 4\n"
+                           "const u i64 1 2\n"
+                           "const e i64 5 2 2 2 5 4\n"
+                           "const h i64 4 2 4 5 4\n"
+                           "k0 = Reshape a f\n"
+                           "k1 = Transpose k0 perm=0,2,1,3\n"
+                           "k2 = Unsqueeze k1 u\n"
+                           "k3 = Expand k2 e\n"
+                           "k4 = Reshape k3 h\n"
+                           "t = Transpose k4 perm=0,1,3,2\n"
+                           "s = MatMul q t\n"
+                           "p = Softmax s\n"
+                           "y = MatMul p k4\n"
+                           "out y\n");
+    ir_text_pass(m, "attention");
+    const ir_node *made = ir_text_node(m, "Attention", 0);
+    int64_t heads;
+    ck_assert(grt_dim_is_const(m->dims, ir_in(made, 1)->type.dims[1], &heads));
+    ck_assert_int_eq(heads, 2);
+    ir_module_release(m);
+}
+END_TEST
+
 /* Attention over channels: rows of so many tokens have no fast kernel where float16 is fast, and the scores
  * are small. A row of a multiple of 16 bytes has one, up to 256 numbers. */
 START_TEST(over_channels)
@@ -302,6 +391,8 @@ Suite *suite_test_pass_attention(void)
     Suite *suite = suite_create("pass_attention");
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, plain);
+    tcase_add_test(tc, masks_of_windows);
+    tcase_add_test(tc, repeated_heads_of_other_queries);
     tcase_add_test(tc, over_channels);
     tcase_add_test(tc, mask_and_guard);
     tcase_add_test(tc, scores_and_values_that_were_widened);

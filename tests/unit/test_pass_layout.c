@@ -16,6 +16,18 @@ START_TEST(a_conv_alone)
 }
 END_TEST
 
+START_TEST(rolled_pixels)
+{
+    ir_text_check("in x f32 2,8,6,5\n"
+                  "const w f32 8,8,3,3\n"
+                  "a = graphrt::Conv x w\n"
+                  "r = graphrt::Roll a shifts=0,3,1,2\n"
+                  "y = graphrt::Conv r w\n"
+                  "out y\n",
+                  "layout", "Transpose graphrt::Conv graphrt::Roll graphrt::Conv Transpose");
+}
+END_TEST
+
 /* Weights that a run computes would have to be turned in each. */
 START_TEST(computed_filters_stay)
 {
@@ -295,6 +307,7 @@ Suite *suite_test_pass_layout(void)
     Suite *suite = suite_create("pass_layout");
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, a_conv_alone);
+    tcase_add_test(tc, rolled_pixels);
     tcase_add_test(tc, computed_filters_stay);
     tcase_add_test(tc, a_region);
     tcase_add_test(tc, volumes);

@@ -91,7 +91,7 @@ START_TEST(some_are_expanded_always)
 END_TEST
 
 /* Of two operands it is a product, also where a size is not known. In order: moves alone, a sum over two
- * letters, sizes that stretch, and a table without a sum. */
+ * letters, sizes that stretch, and without a sum: a table, rows with a scale each. */
 START_TEST(einsum_of_two_is_a_product)
 {
     ir_text_check("in x f32 2,3,4\nin w f32 3,5,4\ny = Einsum x w equation=bim,iom->bom\nout y\n", "legalise",
@@ -100,7 +100,10 @@ START_TEST(einsum_of_two_is_a_product)
                   "legalise", "Reshape Reshape MatMul");
     ir_text_check("in x f32 1,3\nin w f32 2,3\ny = Einsum x w equation=bi,bi->b\nout y\n", "legalise",
                   "Einsum");
-    ir_text_check("in x f32 3\nin w f32 4\ny = Einsum x w equation=i,j->ij\nout y\n", "legalise", "Einsum");
+    ir_text_check("in x f32 3\nin w f32 4\ny = Einsum x w equation=i,j->ij\nout y\n", "legalise",
+                  "Unsqueeze Unsqueeze Mul");
+    ir_text_check("in x f32 2,3,4\nin w f32 2,4\ny = Einsum x w equation=bij,bj->jbi\nout y\n", "legalise",
+                  "Transpose Transpose Unsqueeze Mul");
     ir_module *m =
         ir_text("in q f32 n,t,4,8\nin k f32 n,s,4,8\ny = Einsum q k equation=nthd,nshd->nhts\nout y\n");
     ir_text_pass(m, "legalise");

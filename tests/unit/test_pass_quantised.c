@@ -10,6 +10,25 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The first output of a node may be left out: an activation behind another one has no product or sum. */
+START_TEST(activation_of_a_later_output)
+{
+    ir_module *m = ir_text("in x f32 5,3,4\n"
+                           "const w f32 1,18,4\n"
+                           "const r f32 1,18,6\n"
+                           "const s f32 - 0.1\n"
+                           "const z i8 - 0\n"
+                           "n,h = GRU x w r hidden_size=6\n"
+                           "a = Relu h\n"
+                           "y = QuantizeLinear a s z\n"
+                           "out y\n");
+    ir_text_pass(m, "dce");
+    ir_text_pass(m, "quantised");
+    ck_assert_str_eq(ir_text_ops(m), "GRU Relu QuantizeLinear");
+    ir_module_release(m);
+}
+END_TEST
+
 START_TEST(conv_with_bias_and_relu)
 {
     ir_text_check("in x f32 1,3,6,6\n" X_QUANTISED "const w i8 4,3,3,3" WEIGHTS "const b i32 4 100 -200 3 4\n"
@@ -337,10 +356,10 @@ START_TEST(what_stays_in_float_says_why)
 }
 END_TEST
 
-UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_scales_of_channels_and_clip,
-           conv_with_a_float_result, conv_with_filters_of_4_bits, residual_without_a_rounding_before_it,
-           residual_behind_a_rounding_stays_apart, matmul_with_bias, matmul_with_a_quantised_bias,
-           gemm_with_transposed_weights, both_factors_are_activations,
+UNIT_SUITE(test_pass_quantised, NULL, NULL, activation_of_a_later_output, conv_with_bias_and_relu,
+           conv_with_scales_of_channels_and_clip, conv_with_a_float_result, conv_with_filters_of_4_bits,
+           residual_without_a_rounding_before_it, residual_behind_a_rounding_stays_apart, matmul_with_bias,
+           matmul_with_a_quantised_bias, gemm_with_transposed_weights, both_factors_are_activations,
            a_product_with_two_users_keeps_its_float_result, dynamic_quantisation,
            integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,
            zero_points_may_be_omitted, products_of_float8, what_stays_in_float_says_why)

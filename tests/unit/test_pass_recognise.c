@@ -132,6 +132,62 @@ START_TEST(layer_norm)
 }
 END_TEST
 
+/* A norm of heads is put where they are in rows; one over tokens stays. */
+START_TEST(norm_of_heads)
+{
+    static const char form[] = "in x f32 2,3,8\n"
+                               "const f i64 4 2 3 2 4\n"
+                               "const w f32 4\n"
+                               "r = Reshape x f\n"
+                               "t = Transpose r perm=%s\n"
+                               "y = RMSNormalization t w\n"
+                               "out y\n";
+    char text[256];
+    snprintf(text, sizeof text, form, "0,2,1,3");
+    ir_text_check(text, "recognise", "Reshape Transpose RMSNormalization Transpose");
+    snprintf(text, sizeof text, form, "1,2,0,3");
+    ir_text_check(text, "recognise", "Reshape Transpose RMSNormalization");
+}
+END_TEST
+
+/* As TensorFlow writes it, x times a scale that holds the deviation; whether the mean is read once more
+ * decides. */
+START_TEST(layer_norm_with_a_shift)
+{
+    static const char form[] = "in x f32 2,3\n"
+                               "const ax i64 1 -1\n"
+                               "const e f32 - 0.01\n"
+                               "const w f32 3 1 2 3\n"
+                               "const b f32 3 0 1 -1\n"
+                               "m = ReduceMean x ax\n"
+                               "d = Sub x m\n"
+                               "q = Mul d d\n"
+                               "v = ReduceMean q ax\n"
+                               "a = Add v e\n"
+                               "s = Sqrt a\n"
+                               "%s"
+                               "t = Mul %s\n"
+                               "n = Mul m g\n"
+                               "o = Sub b n\n"
+                               "y = Add %s\n"
+                               "out y\n%s",
+                      reciprocal[] = "r = Reciprocal s\ng = Mul r w\n", quotient[] = "g = Div w s\n";
+    const char *const cases[][4] = {{reciprocal, "x g", "t o", ""},
+                                    {quotient, "g x", "o t", ""},
+                                    {reciprocal, "x g", "t o", "out m\n"},
+                                    {reciprocal, "d g", "t o", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, form, cases[i][0], cases[i][1], cases[i][2], cases[i][3]);
+        ir_text_check(text, "recognise", NULL);
+        ir_module *m = ir_text(text);
+        ir_text_pass(m, "recognise");
+        ck_assert_int_eq(strstr(ir_text_ops(m), "LayerNormalization") != NULL, i < 2);
+        ir_module_release(m);
+    }
+}
+END_TEST
+
 /* Over the channels of images, with a factor and a term for each; not over rows, and not with factors of
  * pixels. */
 START_TEST(layer_norm_of_channels)
@@ -356,6 +412,8 @@ Suite *suite_test_pass_recognise(void)
     tcase_add_test(tc, gelu_by_tanh);
     tcase_add_test(tc, rms_norm);
     tcase_add_test(tc, layer_norm);
+    tcase_add_test(tc, norm_of_heads);
+    tcase_add_test(tc, layer_norm_with_a_shift);
     tcase_add_test(tc, layer_norm_of_channels);
     tcase_add_test(tc, layer_norm_without_bias);
     tcase_add_test(tc, group_norm);

@@ -34,6 +34,25 @@ START_TEST(matrix_around_a_gemm)
 }
 END_TEST
 
+/* The first output of a node may be left out: what reads another one has no chain behind it. */
+START_TEST(a_later_output)
+{
+    ir_module *m = ir_text("in x f32 5,3,4\n"
+                           "const w f32 1,18,4\n"
+                           "const r f32 1,18,6\n"
+                           "const f i64 2 -1 6\n"
+                           "n,h = GRU x w r hidden_size=6\n"
+                           "a = Relu h\n"
+                           "y = Reshape a f\n"
+                           "out y\n");
+    ir_text_pass(m, "dce");
+    ck_assert_ptr_null(ir_text_node(m, "GRU", 0)->out[0]);
+    ir_text_pass(m, "row_moves");
+    ck_assert_str_eq(ir_text_ops(m), "GRU Relu Reshape");
+    ir_module_release(m);
+}
+END_TEST
+
 /* Sequence first, joined to a matrix, split and put back. */
 START_TEST(both)
 {
@@ -124,6 +143,7 @@ Suite *suite_test_pass_row_moves(void)
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, transposes_around_a_product);
     tcase_add_test(tc, matrix_around_a_gemm);
+    tcase_add_test(tc, a_later_output);
     tcase_add_test(tc, both);
     tcase_add_test(tc, around_quantised_products);
     tcase_add_test(tc, what_does_not_cancel);

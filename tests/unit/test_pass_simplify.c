@@ -3,7 +3,67 @@
 #include "tests/unit/ir_text.h"
 #include "tests/unit/suite.h"
 
+#include <stdio.h>
 #include <string.h>
+
+/* Parts without elements are left out of a Concat; ones of a number for each row are no factor, but those for
+ * each column may be a norm's scale. */
+START_TEST(empty_parts_and_factors_of_one)
+{
+    ir_text_check("in x f32 2,3\nin e f32 2,0\nin z f32 2,1\na = Concat e x axis=1\n"
+                  "y = Concat a e z axis=-1\nout y\n",
+                  "simplify", "Concat");
+    ir_text_check("in x f32 2,3\nconst o f32 2,1 1\nr = Relu x\ny = Mul r o\nout y\n", "simplify", "Relu");
+    ir_text_check("in x f32 2,3\nconst o f32 2,1 1 2\nr = Relu x\ny = Mul r o\nout y\n", "simplify",
+                  "Relu Mul");
+    ir_text_check("in x f32 2,3\nconst o f32 3 1\nr = Relu x\ny = Mul r o\nout y\n", "simplify", "Relu Mul");
+}
+END_TEST
+
+/* Zeros around pixels are the convolution's, from behind moves too; those around channels, of other values,
+ * in other modes and with another reader in between are not. */
+START_TEST(pad_before_a_convolution)
+{
+    static const char image[] = "in x f32 1,4,6,5\n"
+                                "const w f32 3,4,3,3\n"
+                                "const p i64 8 %s\n"
+                                "const v f32 - %s\n"
+                                "a = Pad x p v%s\n"
+                                "y = Conv a w pads=0,1,0,0\n"
+                                "out y\n";
+    const char *const cases[][4] = {{"0 0 1 2 0 0 0 3", "0", "", "Conv"},
+                                    {"0 0 -1 2 0 0 0 3", "0", "", "Pad Conv"},
+                                    {"0 0 1 2 0 0 0 3", "1", "", "Pad Conv"},
+                                    {"0 0 1 2 0 0 0 3", "0", " mode=edge", "Pad Conv"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(text, sizeof text, image, cases[i][0], cases[i][1], cases[i][2]);
+        ir_text_check(text, "simplify", cases[i][3]);
+    }
+    ir_text_check("in x f32 1,2,6,5\nconst w f32 3,4,3,3\nconst p i64 8 0 1 0 0 0 1 0 0\na = Pad x p\n"
+                  "y = Conv a w\nout y\n",
+                  "simplify", "Pad Conv");
+}
+END_TEST
+
+START_TEST(pad_before_moves_and_a_convolution)
+{
+    static const char line[] = "in x f32 2,7,4\n"
+                               "const w f32 3,4,1,3\n"
+                               "const p i64 6 0 2 0 0 1 0\n"
+                               "const u i64 1 1\n"
+                               "a = Pad x p\n"
+                               "b = Unsqueeze a u\n"
+                               "c = Transpose b perm=0,3,1,2\n"
+                               "y = Conv c w\n"
+                               "out y\n%s";
+    char text[512];
+    snprintf(text, sizeof text, line, "");
+    ir_text_check(text, "simplify", "Unsqueeze Transpose Conv");
+    snprintf(text, sizeof text, line, "out b\n");
+    ir_text_check(text, "simplify", "Pad Unsqueeze Transpose Conv");
+}
+END_TEST
 
 START_TEST(no_ops_vanish)
 {
@@ -322,4 +382,5 @@ UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, a_neutral_constant_tha
            a_cast_that_loses_stays, reshape_of_reshape, reshape_to_the_same_shape, a_reshape_with_a_zero_dim,
            transposes_join, transposes_cancel, a_transpose_of_ones_is_a_reshape, keys_of_attention,
            keys_of_attention_of_open_dims, reshapes_of_open_dims, slices_go_first, powers, one_divided_by,
-           a_whole_slice, a_reversing_slice_stays, repeated_inputs, a_sum_of_two_is_an_add)
+           a_whole_slice, a_reversing_slice_stays, empty_parts_and_factors_of_one, pad_before_a_convolution,
+           pad_before_moves_and_a_convolution, repeated_inputs, a_sum_of_two_is_an_add)
