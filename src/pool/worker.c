@@ -5,6 +5,7 @@
 #include "src/base/span.h"
 #include "src/exec/state.h"
 #include "src/pool/answer.h"
+#include "src/pool/clock.h"
 #include "src/pool/linger.h"
 #include "src/pool/remote.h"
 #include "src/pool/schedule.h"
@@ -381,7 +382,7 @@ static void *serve_requests(void *arg)
 static grt_status make_worker(grt_worker *w, grt_session *session)
 {
     const size_t most = w->lane->batching.most_rows ? (size_t)w->lane->batching.most_rows : 1;
-    pthread_cond_init(&w->wake, NULL);
+    grt_clock_cond_init(&w->wake);
     w->requests = calloc(most, sizeof *w->requests);
     w->first_rows = calloc(most, sizeof *w->first_rows);
     if (!w->requests || !w->first_rows)
