@@ -3,7 +3,9 @@
  * devices, with and without bound outputs, with priorities, deadlines and cancels, with results read or
  * dropped, before or after completion, by waiting, callbacks and collecting. Each request must be answered
  * once, results must be right, and memory must not grow: neither what the process has, of which free memory
- * in the allocator's arenas is a part, nor what is in use.
+ * in the allocator's arenas is a part, nor what is in use. Both go up and down by some hundred KB, as contexts
+ * keep programs for some of the combinations of dims, and these are not of one size: on a GPU with a library's
+ * objects and the driver's.
  *
  *     soak [--requests N] [--threads N] [--rows N] MODEL [DEVICE...]      MODEL has one float32 input and
  * output, of whose dims the first is symbolic. DEVICE: "cpu" if there is none */
@@ -27,7 +29,6 @@ enum {
     ROUNDS = 10,
     WARM_UP_ROUNDS = 3,
     MOST_GROWTH_KB = 1024,
-    MOST_GROWTH_IN_USE_KB = 512,
     MOST_THREADS = 64,
     MOST_LANES = 16
 };
@@ -364,7 +365,7 @@ static bool soak(subject *s, long requests, int n)
            in_use.first, in_use.most);
     return counts_agree(s, submitted, called) && !wrong &&
            (!LOOKS_AT_MEMORY || (resident.most - resident.first <= MOST_GROWTH_KB &&
-                                 in_use.most - in_use.first <= MOST_GROWTH_IN_USE_KB));
+                                 in_use.most - in_use.first <= MOST_GROWTH_KB));
 }
 
 int main(int argc, char **argv)
