@@ -24,6 +24,8 @@
  *   "Threads: one a context" means that calls with the same context must not overlap; it need not always be the same thread.
  *   A release must not overlap any other use of that object. Callbacks are called on the calling thread, and must not call
  *   back into the objects of the call, unless stated otherwise.
+ * Cancellation. A thread that is cancelled (pthread_cancel) while it submits, runs, takes or waits for requests of a pool returns from
+ *   the function first. Elsewhere in the library threads must not be cancelled, and asynchronously (PTHREAD_CANCEL_ASYNCHRONOUS) nowhere.
  * Stacks. A thread needs 128 KiB for any call, 192 KiB to open models nested as deep as import allows. The library's threads have the system's default.
  * Exit. exit() waits for what threads of the library do unasked, and a second for requests of pools, then cancels them (docs/services.md).
  * Units. Dims are int64_t, sizes are bytes, times are milliseconds. Tensors are dense and row-major.

@@ -3,6 +3,7 @@
 
 #include "src/base/exit_guard.h"
 #include "src/base/span.h"
+#include "src/base/uncancelled.h"
 #include "src/exec/state.h"
 #include "src/pool/answer.h"
 #include "src/pool/clock.h"
@@ -342,6 +343,7 @@ void grt_worker_serve(grt_worker *w)
 {
     grt_pool *pool = w->lane->pool;
     const double begin = grt_now_ms();
+    const int before = grt_uncancelled_begin();
     grt_exit_guard_enter(); /* requests that are open are served */
     for (size_t i = 0; i < w->n_requests; i++)
         tell_queue(w, w->requests[i], begin);
@@ -359,6 +361,7 @@ void grt_worker_serve(grt_worker *w)
     grt_schedule_dispatch(pool, end);
     pthread_mutex_unlock(&pool->lock);
     grt_exit_guard_leave();
+    grt_uncancelled_end(before);
 }
 
 static void *serve_requests(void *arg)
