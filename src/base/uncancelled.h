@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that is cancelled (pthread_cancel) while it has a lock, or a request that it serves, would leave both
- * behind. Between these calls it is not: it is cancelled later. */
+/* A thread that is cancelled (pthread_cancel) while it has a lock, or a request that it serves, would leave
+ * both behind. Between these calls it is not: it is cancelled later. */
 #ifndef GRT_BASE_UNCANCELLED_H
 #define GRT_BASE_UNCANCELLED_H
 

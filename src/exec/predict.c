@@ -122,8 +122,9 @@ static uint64_t host_process_bytes(const grt_memory_info *info, const grt_memory
 }
 
 /* What a block takes of the device, which gives large ones in whole units of its own: a block is taken and
- * given back. One that takes more than twice its size has opened a unit for small ones, which others share. */
-static uint64_t block_bytes(grt_device *device, uint64_t bytes)
+ * given back. One that takes more than twice its size has opened a unit for small ones, which others share.
+ */
+static uint64_t predicted_block_bytes(grt_device *device, uint64_t bytes)
 {
     size_t before = 0, after = 0;
     void *block = NULL;
@@ -139,8 +140,9 @@ static uint64_t block_bytes(grt_device *device, uint64_t bytes)
 /* Each context more has a block of each kind. */
 static uint64_t further_contexts_bytes(grt_device *device, const grt_memory_info *one, uint64_t n)
 {
-    return n ? n * (block_bytes(device, one->activations_bytes) + block_bytes(device, one->workspaces_bytes) +
-                    block_bytes(device, one->inputs_bytes))
+    return n ? n * (predicted_block_bytes(device, one->activations_bytes) +
+                    predicted_block_bytes(device, one->workspaces_bytes) +
+                    predicted_block_bytes(device, one->inputs_bytes))
              : 0;
 }
 
@@ -155,7 +157,7 @@ static grt_status device_process_bytes(const grt_session *session, const grt_mem
     GRT_TRY(grt_device_in_use(device, &now));
     *out_bytes = now + info->kernels_bytes - rehearsed->kernels_bytes +
                  further_contexts_bytes(device, rehearsed, contexts - 1) +
-                 (there ? 0 : block_bytes(device, info->weights_bytes));
+                 (there ? 0 : predicted_block_bytes(device, info->weights_bytes));
     return GRT_OK;
 }
 

@@ -6,8 +6,9 @@
  * One of a pool at a time does, and none where that does not pay: an idle pool has sleeping threads only.
  *
  * A client that waits for each of its requests at once serves them itself, and the thread would be woken in
- * vain. So after some of these it is not woken, but dozes: it sleeps for a fraction of a millisecond at a time
- * and takes a request whose client has not come. One of a pool at a time does, until the requests stop. */
+ * vain. So after some of these it is not woken, but dozes: it sleeps for a fraction of a millisecond at a
+ * time and takes a request whose client has not come. One of a pool at a time does, until the requests stop.
+ */
 #ifndef GRT_SRC_POOL_LINGER_H
 #define GRT_SRC_POOL_LINGER_H
 
@@ -23,7 +24,8 @@ void grt_linger_wait(grt_worker *worker);
 void grt_linger_call(grt_worker *worker, double now_ms);
 /* A client serves the worker's request, for which it was called. */
 void grt_linger_overtaken(grt_worker *worker, double now_ms);
-/* Something happens, and is not that the client of a request that was left to it comes: its thread is to come.
+/* Something happens, and is not that the client of a request that was left to it comes: its thread is to
+ * come.
  */
 void grt_linger_hurry(grt_pool *pool);
 

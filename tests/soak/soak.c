@@ -3,9 +3,9 @@
  * devices, with and without bound outputs, with priorities, deadlines and cancels, with results read or
  * dropped, before or after completion, by waiting, callbacks and collecting. Each request must be answered
  * once, results must be right, and memory must not grow: neither what the process has, of which free memory
- * in the allocator's arenas is a part, nor what is in use. The latter goes up and down, by up to a MB on a GPU:
- * contexts keep programs for some of the combinations of dims, with a library's objects and the driver's, and
- * these are not of one size. So means of some rounds are compared.
+ * in the allocator's arenas is a part, nor what is in use. The latter goes up and down, by up to a MB on a
+ * GPU: contexts keep programs for some of the combinations of dims, with a library's objects and the
+ * driver's, and these are not of one size. So means of some rounds are compared.
  *
  *     soak [--requests N] [--threads N] [--rows N] MODEL [DEVICE...]      MODEL has one float32 input and
  * output, of whose dims the first is symbolic. DEVICE: "cpu" if there is none */
@@ -375,8 +375,8 @@ static bool soak(subject *s, long requests, int n)
            read + unread + stopped, n, read, stopped, unread, wrong, resident.first, resident.most,
            growth_of_means(in_use));
     return counts_agree(s, submitted, called) && !wrong &&
-           (!LOOKS_AT_MEMORY || (resident.most - resident.first <= MOST_GROWTH_KB &&
-                                 growth_of_means(in_use) <= MOST_GROWTH_KB));
+           (!LOOKS_AT_MEMORY ||
+            (resident.most - resident.first <= MOST_GROWTH_KB && growth_of_means(in_use) <= MOST_GROWTH_KB));
 }
 
 int main(int argc, char **argv)

@@ -170,8 +170,8 @@ static bool dozes_yet(const scene *s)
     return grt_now_ms() - s->worker.idle_ms < longest_ms;
 }
 
-/* The thread comes by itself for a request whose client does not, and when something else happens. It may have
- * gone to sleep by then, and is woken. */
+/* The thread comes by itself for a request whose client does not, and when something else happens. It may
+ * have gone to sleep by then, and is woken. */
 START_TEST(comes_for_what_is_left)
 {
     enum { ROUNDS = 40, EARLY = 20 };

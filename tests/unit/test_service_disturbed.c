@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools in processes that disturb them: threads are cancelled (pthread_cancel) while they wait or serve, signals
- * come all the time, and descriptors are closed. Nothing is lost, and nobody waits for ever. */
+/* Pools in processes that disturb them: threads are cancelled (pthread_cancel) while they wait or serve,
+ * signals come all the time, and descriptors are closed. Nothing is lost, and nobody waits for ever. */
 #include "tests/unit/service.h"
 
 #include <check.h>
