@@ -10,7 +10,8 @@
  * alone; runs are then no single launch); what the slowest thousandth has more than the median, and how much
  * of that the device, enqueueing, the thread's own processor time and switches of the thread explain; and the
  * slowest runs one by one: when, on the host, on the device, in enqueueing. A thread that only reads the
- * clock tells what this machine takes from threads; "beside a jump": within 0.5 ms of such a loss. */
+ * clock tells what this machine takes from threads; "beside a jump": within 0.5 ms of such a loss. The
+ * percentiles of the other runs are those of an undisturbed machine. */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include "bench/subject.h"
 
@@ -137,10 +138,15 @@ static double processor_of(const sample *s)
     return s->processor_ms;
 }
 
-static double print_percentiles(const char *clock, long n, double (*of)(const sample *s))
+static double print_percentiles(const char *clock, long all, double (*of)(const sample *s),
+                                bool (*counts)(const sample *s))
 {
-    for (long i = 0; i < n; i++)
-        sorted[i] = of(&samples[i]);
+    long n = 0;
+    for (long i = 0; i < all; i++)
+        if (!counts || counts(&samples[i]))
+            sorted[n++] = of(&samples[i]);
+    if (!n)
+        return 0;
     qsort(sorted, (size_t)n, sizeof *sorted, compare_times);
     const double p50 = sorted[n / 2];
     printf("    %-9s p50 %.4f p90 %.4f p99 %.4f p99.9 %.4f max %.4f ms, p99.9 / p50 %.3f\n", clock, p50,
@@ -211,6 +217,11 @@ static long take_samples(grt_context *context, bool device)
     return n;
 }
 
+static bool is_undisturbed(const sample *s)
+{
+    return !is_beside_jump(began_ms + s->at_ms) && !is_beside_jump(began_ms + s->at_ms + s->host_ms);
+}
+
 static double share_beside_jumps(long n)
 {
     long beside = 0;
@@ -251,10 +262,11 @@ static void print_turn(const char *what, long n, bool device, const neighbour *b
                1e3 * (double)beside->done * (double)beside->rows / (beside->end_ms - beside->begin_ms));
     printf("; a watching thread lost %ld times %.3f ms in all, %.3f at most\n", watched.n, watched.sum_ms,
            watched.most_ms);
-    const sample median = {.host_ms = print_percentiles("host", n, host_of),
-                           .device_ms = device ? print_percentiles("device", n, device_of) : 0,
-                           .enqueue_ms = print_percentiles("enqueue", n, enqueue_of),
-                           .processor_ms = print_percentiles("processor", n, processor_of)};
+    const sample median = {.host_ms = print_percentiles("host", n, host_of, NULL),
+                           .device_ms = device ? print_percentiles("device", n, device_of, NULL) : 0,
+                           .enqueue_ms = print_percentiles("enqueue", n, enqueue_of, NULL),
+                           .processor_ms = print_percentiles("processor", n, processor_of, NULL)};
+    print_percentiles("calm", n, host_of, is_undisturbed);
     print_slowest(n, &median);
 }
 

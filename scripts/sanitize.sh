@@ -65,7 +65,7 @@ if [ "$list" = thread ]; then
     step "four threads on one session" run_threads "$build/examples/threads" models/digits/digits.onnx 4 20 || exit 1
     step "sessions on eight devices" on_devices || exit 1
     step "a pool under 4000 requests" run_threads "$build/tests/soak/soak" --requests 4000 models/digits/digits.onnx || exit 1
-    step "uploads, sessions, pools, cache" run_threads "$build/tests/unit/unit" test_upload test_sessions test_pool test_schedule test_linger test_service_stop test_service_queue test_service_histograms test_service_lanes test_service_batches test_service_rows test_prepared test_service_misuse test_pool_state test_background test_spans test_processes test_algo_cache test_algo_cache_files test_algo_cache_writers || exit 1
+    step "uploads, sessions, pools, cache" run_threads "$build/tests/unit/unit" test_upload test_sessions test_pool test_schedule test_linger test_service_stop test_service_queue test_service_histograms test_service_lanes test_service_batches test_service_rows test_prepared test_service_misuse test_service_disturbed test_pool_state test_background test_spans test_processes test_algo_cache test_algo_cache_files test_algo_cache_writers || exit 1
     step "stops, state, weights, memory, lost devices" run_threads "$build/tests/unit/unit" test_stop test_state test_weights_api test_memory_api test_binding test_thread_share test_lost || exit 1
     step "processes that end with all open" run_leaving_threads "$build/tests/unit/unit" test_exit_guard || exit 1
     echo "6 passed, 0 failed, 0 skipped"

@@ -20,6 +20,7 @@ src_SOURCES += src/base/element.h
 src_SOURCES += src/base/exit_guard.h src/base/exit_guard.c
 src_SOURCES += src/base/failures.h src/base/failures.c
 src_SOURCES += src/base/file_map.h src/base/file_map.c
+src_SOURCES += src/base/uncancelled.h
 src_SOURCES += src/base/forked.h src/base/forked.c
 src_SOURCES += src/base/float.h
 src_SOURCES += src/base/int64.h

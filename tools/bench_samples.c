@@ -70,7 +70,7 @@ static void *watch_memory(void *arg)
     while (!watch.ending) {
         struct timespec until;
         look_at_memory();
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += (long)(watch.step_ms * 1e6);
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
@@ -83,7 +83,11 @@ static void *watch_memory(void *arg)
 
 bool samples_watch_memory(void)
 {
-    pthread_cond_init(&watch.end, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&watch.end, &attributes);
+    pthread_condattr_destroy(&attributes);
     watch.begin_ms = now_ms();
     watch.step_ms = FIRST_STEP_MS;
     watch.started = pthread_create(&watch.thread, NULL, watch_memory, NULL) == 0;

@@ -15,15 +15,15 @@
  *   object, an out_* parameter or a required callback is INVALID_ARGUMENT; functions that return no status then do nothing
  *   and return 0, false or NULL. Every function that creates something may also fail with OUT_OF_MEMORY. "Errors:" in a
  *   comment lists the others.
- * Ownership. An object obtained through an out_* parameter belongs to the caller, who releases it with exactly one
- *   grt_<noun>_release(). Releasing NULL does nothing. Objects keep alive what they need: a session may outlive the caller's
- *   model. Strings and arrays that are passed in are copied before the function returns. Strings and arrays that are returned
- *   (const char *, const T **) belong to the object that returned them and live as long as it does; those passed to a
- *   callback are valid until the callback returns.
+ * Ownership. An object obtained through an out_* parameter belongs to the caller, who releases it with exactly one grt_<noun>_release().
+ *   Releasing NULL does nothing. Objects keep alive what they need: a session may outlive the caller's model. Strings and arrays that
+ *   are passed in are copied before the function returns. Strings and arrays that are returned (const char *, const T **) belong to the
+ *   object that returned them and live as long as it does; those passed to a callback are valid until the callback returns.
  * Threads. "Threads: any" means that any number of threads may call the function at once, with the same objects too.
  *   "Threads: one a context" means that calls with the same context must not overlap; it need not always be the same thread.
  *   A release must not overlap any other use of that object. Callbacks are called on the calling thread, and must not call
  *   back into the objects of the call, unless stated otherwise.
+ * Cancellation. A thread cancelled (pthread_cancel) in a call that submits, runs, takes or awaits requests of a pool returns from it first; no other call allows it.
  * Stacks. A thread needs 128 KiB for any call, 192 KiB to open models nested as deep as import allows. The library's threads have the system's default.
  * Exit. exit() waits for what threads of the library do unasked, and a second for requests of pools, then cancels them (docs/services.md).
  * Units. Dims are int64_t, sizes are bytes, times are milliseconds. Tensors are dense and row-major.

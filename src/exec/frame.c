@@ -120,6 +120,26 @@ grt_status grt_frame_check_dims(grt_frame *frame, int32_t s, grt_dims_check chec
     return GRT_OK;
 }
 
+static bool has_graph(const grt_replay *replay, int32_t segment)
+{
+    for (int32_t i = 0; i < replay->n_sets; i++)
+        if (replay->sets[i].graphs[segment])
+            return true;
+    return false;
+}
+
+bool grt_frame_is_settled(const grt_frame *frame)
+{
+    const grt_replay *replay = &frame->replay;
+    if (!replay->sets || frame->executor->debug || frame->executor->watch.function)
+        return true;
+    for (int32_t k = 0; k < frame->program->n_segments; k++)
+        if (frame->program->segments[k].graph && replay->failures[k] < GRT_MAX_CAPTURES &&
+            !has_graph(replay, k))
+            return false;
+    return true;
+}
+
 static void frame_add_inputs(const grt_frame *frame, const grt_plan_step *step, grt_text *text)
 {
     char type[GRT_TYPE_TEXT_SIZE];

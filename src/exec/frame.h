@@ -45,6 +45,9 @@ static inline bool grt_frame_on_device(const grt_frame *frame)
     return frame->host != frame->values;
 }
 
+/* True if a run with pointers that were bound before would make no graph: all is there, or cannot be made. */
+bool grt_frame_is_settled(const grt_frame *frame);
+
 /* Let go of what the last run left in a value, or in all of them. */
 void grt_frame_drop(grt_frame *frame, int32_t value);
 void grt_frame_clear(grt_frame *frame);

@@ -49,10 +49,10 @@ static bool key_has(const grt_cached_frame *cached, const grt_input_dims *inputs
 bool grt_frame_cache_has(const grt_frame_cache *cache, const grt_input_dims *inputs, size_t n)
 {
     if (cache->last < cache->n && key_has(&cache->frames[cache->last], inputs, n))
-        return true;
+        return grt_frame_is_settled(cache->frames[cache->last].frame);
     for (int32_t i = 0; i < cache->n; i++)
         if (key_has(&cache->frames[i], inputs, n))
-            return true;
+            return grt_frame_is_settled(cache->frames[i].frame);
     return false;
 }
 

@@ -29,7 +29,7 @@ typedef struct grt_input_dims {
     int32_t rank;
 } grt_input_dims;
 
-/* True if a frame is there for such inputs, which are all of the body's. */
+/* True if a frame is there for such inputs, which are all of the body's, and has its graphs. */
 bool grt_frame_cache_has(const grt_frame_cache *cache, const grt_input_dims *inputs, size_t n);
 /* The frame for the dims of what is bound, prepared now if they are new. */
 grt_status grt_frame_cache_get(grt_frame_cache *cache, grt_executor *executor, grt_frame **out_frame);

@@ -121,14 +121,43 @@ static uint64_t host_process_bytes(const grt_memory_info *info, const grt_memory
                : 0;
 }
 
-static grt_status device_process_bytes(const grt_session *session, const grt_memory_info *info,
-                                       const grt_memory_info *rehearsed, uint64_t *out_bytes)
+/* What a block takes of the device, which gives large ones in whole units of its own: a block is taken and
+ * given back. One that takes more than twice its size has opened a unit for small ones, which others share.
+ */
+static uint64_t predicted_block_bytes(grt_device *device, uint64_t bytes)
 {
+    size_t before = 0, after = 0;
+    void *block = NULL;
+    if (!bytes || grt_device_in_use(device, &before) != GRT_OK ||
+        grt_device_alloc(device, bytes, &block) != GRT_OK)
+        return bytes; /* there is no room to try */
+    const grt_status status = grt_device_in_use(device, &after);
+    grt_device_free(device, block);
+    const uint64_t taken = after - before;
+    return status == GRT_OK && after > before && taken > bytes && taken <= 2 * bytes ? taken : bytes;
+}
+
+/* Each context more has a block of each kind. */
+static uint64_t further_contexts_bytes(grt_device *device, const grt_memory_info *one, uint64_t n)
+{
+    return n ? n * (predicted_block_bytes(device, one->activations_bytes) +
+                    predicted_block_bytes(device, one->workspaces_bytes) +
+                    predicted_block_bytes(device, one->inputs_bytes))
+             : 0;
+}
+
+static grt_status device_process_bytes(const grt_session *session, const grt_memory_info *info,
+                                       const grt_memory_info *rehearsed, uint64_t contexts,
+                                       uint64_t *out_bytes)
+{
+    grt_device *device = session->device;
     const grt_resident_key key = grt_session_key(session->model, session->shared, session->device->index);
     const bool there = grt_resident_is_there(session->model->runtime->residents, &key);
     size_t now;
-    GRT_TRY(grt_device_in_use(session->device, &now));
-    *out_bytes = now + info->total_bytes - rehearsed->total_bytes + (there ? 0 : info->weights_bytes);
+    GRT_TRY(grt_device_in_use(device, &now));
+    *out_bytes = now + info->kernels_bytes - rehearsed->kernels_bytes +
+                 further_contexts_bytes(device, rehearsed, contexts - 1) +
+                 (there ? 0 : predicted_block_bytes(device, info->weights_bytes));
     return GRT_OK;
 }
 
@@ -196,7 +225,7 @@ static grt_status rehearse_run(grt_session *session, const grt_memory_options *o
     all.inputs_bytes *= n;
     add_up(&all);
     if (status == GRT_OK && session->on_device)
-        status = device_process_bytes(session, &all, &one, &all.process_bytes);
+        status = device_process_bytes(session, &all, &one, n, &all.process_bytes);
     else if (status == GRT_OK)
         all.process_bytes = host_process_bytes(&all, &one, grown > counted ? grown - counted : 0, n);
     all.peak_bytes = all.total_bytes;

@@ -2,6 +2,7 @@
 #include "src/pool/answer.h"
 
 #include "src/base/exit_guard.h"
+#include "src/base/uncancelled.h"
 #include "src/pool/caller.h"
 #include "src/pool/chain.h"
 #include "src/pool/schedule.h"
@@ -129,9 +130,11 @@ grt_status grt_pool_take_done(grt_pool *pool, grt_request **out_request)
     GRT_TRY(grt_caller_check(pool, "grt_pool_take_done"));
     if (!out_request)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_take_done: out_request is NULL");
+    const int before = grt_uncancelled_begin();
     pthread_mutex_lock(&pool->lock);
     grt_request *r = take_done(pool);
     pthread_mutex_unlock(&pool->lock);
+    grt_uncancelled_end(before);
     if (!r)
         return grt_fail(GRT_STATUS_BUSY, "no request is done that was not taken");
     *out_request = r;

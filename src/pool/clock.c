@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/pool/clock.h"
 
+#include "src/base/uncancelled.h"
+
 #include <errno.h>
 #include <math.h>
 #include <time.h>
@@ -14,7 +16,7 @@ void grt_clock_cond_init(pthread_cond_t *cond)
     pthread_condattr_destroy(&attributes);
 }
 
-bool grt_clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, double deadline_ms)
+static bool cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, double deadline_ms)
 {
     enum { MS_A_SECOND = 1000 };
     static const double most_seconds = 1e9; /* what is later is never */
@@ -28,4 +30,12 @@ bool grt_clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, double dea
     const struct timespec until = {.tv_sec = (time_t)seconds,
                                    .tv_nsec = (long)((deadline_ms - seconds * MS_A_SECOND) * 1e6)};
     return pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT;
+}
+
+bool grt_clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, double deadline_ms)
+{
+    const int before = grt_uncancelled_begin();
+    const bool goes_on = cond_wait(cond, lock, deadline_ms);
+    grt_uncancelled_end(before);
+    return goes_on;
 }

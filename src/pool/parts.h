@@ -36,6 +36,7 @@ typedef struct grt_worker {
     double idle_ms;               /* since when it is */
     bool lingering_pays, lingers; /* see linger.h */
     atomic_int called;            /* looked at while it lingers */
+    int left;                     /* requests in a row that their clients served at once */
 } grt_worker;
 
 /* A device, for all lanes. */
@@ -100,6 +101,7 @@ struct grt_pool {
     bool closing;          /* no more requests */
     size_t n_draining;     /* batches are not waited for */
     bool one_lingers;      /* a worker's thread looks for requests and does not sleep */
+    grt_worker *dozing;    /* whose thread sleeps for a moment and then looks; NULL: none */
     bool ending;           /* the keeper ends */
     /* the keeper: deadlines, delays of batches, and what is cancelled */
     pthread_t keeper;

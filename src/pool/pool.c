@@ -5,6 +5,7 @@
 #include "src/base/forked.h"
 #include "src/base/log.h"
 #include "src/base/structs.h"
+#include "src/base/uncancelled.h"
 #include "src/pool/answer.h"
 #include "src/pool/caller.h"
 #include "src/pool/clock.h"
@@ -105,10 +106,8 @@ static bool may_be_released(const grt_pool *pool)
     return !grt_caller_is_called_back(pool);
 }
 
-void grt_pool_release(grt_pool *pool)
+static void release_pool(grt_pool *pool)
 {
-    if (!may_be_released(pool))
-        return;
     if (grt_pool_shutdown(pool, 0) == GRT_OK) /* always, without a deadline */
         end_threads(pool);
     for (size_t i = 0; i < pool->n_lanes; i++)
@@ -128,6 +127,15 @@ void grt_pool_release(grt_pool *pool)
     pthread_cond_destroy(&pool->closed);
     free(pool->lanes);
     free(pool);
+}
+
+void grt_pool_release(grt_pool *pool)
+{
+    if (!may_be_released(pool))
+        return;
+    const int before = grt_uncancelled_begin();
+    release_pool(pool);
+    grt_uncancelled_end(before);
 }
 
 /* ---- the end of requests ---- */

@@ -180,9 +180,12 @@ grt_worker *grt_schedule_overtake(grt_request *r)
 {
     grt_worker *w = r->stage == GRT_REQUEST_AT_WORK ? r->worker : NULL;
     if (!w || w->begun || w->n_requests != 1 || !w->lane->sessions[w->session].lends ||
-        !grt_prepared_for(w, r))
+        !grt_prepared_for(w, r)) {
+        grt_linger_hurry(r->pool);
         return NULL;
+    }
     w->begun = w->lent = true;
+    grt_linger_overtaken(w, grt_now_ms());
     return w;
 }
 
@@ -260,6 +263,7 @@ static double dispatch_requests(grt_pool *pool, double now_ms)
 
 void grt_schedule_dispatch(grt_pool *pool, double now_ms)
 {
+    grt_linger_hurry(pool);
     const double next = dispatch_requests(pool, now_ms);
     const grt_request *first = (grt_request *)grt_queue_first(&pool->deadlines);
     grt_schedule_wake_keeper(pool, first ? fmin(next, first->queued.deadline_ms) : next);

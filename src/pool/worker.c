@@ -3,8 +3,10 @@
 
 #include "src/base/exit_guard.h"
 #include "src/base/span.h"
+#include "src/base/uncancelled.h"
 #include "src/exec/state.h"
 #include "src/pool/answer.h"
+#include "src/pool/clock.h"
 #include "src/pool/linger.h"
 #include "src/pool/remote.h"
 #include "src/pool/schedule.h"
@@ -341,6 +343,7 @@ void grt_worker_serve(grt_worker *w)
 {
     grt_pool *pool = w->lane->pool;
     const double begin = grt_now_ms();
+    const int before = grt_uncancelled_begin();
     grt_exit_guard_enter(); /* requests that are open are served */
     for (size_t i = 0; i < w->n_requests; i++)
         tell_queue(w, w->requests[i], begin);
@@ -358,6 +361,7 @@ void grt_worker_serve(grt_worker *w)
     grt_schedule_dispatch(pool, end);
     pthread_mutex_unlock(&pool->lock);
     grt_exit_guard_leave();
+    grt_uncancelled_end(before);
 }
 
 static void *serve_requests(void *arg)
@@ -381,7 +385,7 @@ static void *serve_requests(void *arg)
 static grt_status make_worker(grt_worker *w, grt_session *session)
 {
     const size_t most = w->lane->batching.most_rows ? (size_t)w->lane->batching.most_rows : 1;
-    pthread_cond_init(&w->wake, NULL);
+    grt_clock_cond_init(&w->wake);
     w->requests = calloc(most, sizeof *w->requests);
     w->first_rows = calloc(most, sizeof *w->first_rows);
     if (!w->requests || !w->first_rows)

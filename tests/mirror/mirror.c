@@ -19,7 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICES = 8, ISLAND = 4, ALIGNMENT = 256, PROCESSORS = 16, PROCESSORS_TOGETHER = 4 };
+enum {
+    DEVICES = 8,
+    ISLAND = 4,
+    ALIGNMENT = 256,
+    GRANULE = 2 << 20,
+    PROCESSORS = 16,
+    PROCESSORS_TOGETHER = 4
+};
 
 typedef struct mirror_device {
     grt_device base;
@@ -102,12 +109,13 @@ static grt_status check_works(grt_device *base, long copies)
     return GRT_OK;
 }
 
-/* Memory of the device has its size in front. */
+/* Memory of the device has its size in front. Large blocks take whole granules, as a GPU's do. */
 static grt_status alloc_memory(grt_device *base, size_t bytes, void **out_data)
 {
     mirror_device *device = whole_of(base);
     GRT_TRY(check_works(base, 0));
-    const size_t size = grt_align_up(bytes, ALIGNMENT), used = atomic_fetch_add(&device->used, size);
+    const size_t size = grt_align_up(bytes, bytes < GRANULE / 2 ? ALIGNMENT : GRANULE),
+                 used = atomic_fetch_add(&device->used, size);
     const size_t left = used < device->total ? device->total - used : 0;
     char *data = NULL;
     grt_status status = GRT_OK;
@@ -116,7 +124,7 @@ static grt_status alloc_memory(grt_device *base, size_t bytes, void **out_data)
                           "mirror:%d is out of memory: %zu bytes wanted, %zu of %zu free", base->index, bytes,
                           left, device->total);
     else
-        status = alloc_pinned(base, size + ALIGNMENT, (void **)&data);
+        status = alloc_pinned(base, bytes + ALIGNMENT, (void **)&data);
     if (status != GRT_OK) {
         atomic_fetch_sub(&device->used, size);
         return status;

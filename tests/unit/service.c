@@ -2,7 +2,14 @@
 #include "tests/unit/service.h"
 
 #include <check.h>
+#include <stdlib.h>
 #include <time.h>
+
+const char *service_program(void)
+{
+    const char *named = getenv("GRAPHRUN");
+    return named ? named : "./graphrun";
+}
 
 void service_sleep_ms(int ms)
 {

@@ -26,6 +26,9 @@ size_t service_add_lane(grt_pool *pool, grt_model *model, const char *device,
 /* One context for the loop, and room for three requests, on devices[i]. */
 grt_pool *service_open_small(int i);
 
+/* graphrun, of processes of a pool. */
+const char *service_program(void);
+
 /* ---- requests of the loop ---- */
 
 /* Trips. After three, y is 8. */

@@ -3,6 +3,9 @@
  * them. */
 #include "src/pool/linger.h"
 
+#include "src/base/clock.h"
+#include "src/pool/clock.h"
+
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -23,7 +26,7 @@ static void open_scene(scene *s)
 {
     *s = (scene){.session = {.lends = true}};
     pthread_mutex_init(&s->pool.lock, NULL);
-    pthread_cond_init(&s->worker.wake, NULL);
+    grt_clock_cond_init(&s->worker.wake);
     s->lane = (grt_lane){.pool = &s->pool, .sessions = &s->session};
     s->list[0] = s->list[1] = &s->request;
     s->worker.lane = &s->lane;
@@ -126,4 +129,100 @@ START_TEST(comes_when_called)
 }
 END_TEST
 
-UNIT_SUITE(test_linger, NULL, NULL, pays_if_requests_come_soon, leaves_requests_to_clients, comes_when_called)
+START_TEST(counts_clients_that_come_at_once)
+{
+    enum { MANY = 100 };
+    const double soon_ms = 0.001, later_ms = 0.1;
+    scene s;
+    open_scene(&s);
+    grt_linger_overtaken(&s.worker, soon_ms);
+    ck_assert_int_eq(s.worker.left, 1);
+    for (int i = 0; i < MANY; i++)
+        grt_linger_overtaken(&s.worker, soon_ms);
+    ck_assert_int_gt(s.worker.left, 1);
+    ck_assert_int_lt(s.worker.left, MANY);
+    grt_linger_overtaken(&s.worker, later_ms);
+    ck_assert_int_eq(s.worker.left, 0);
+    close_scene(&s);
+}
+END_TEST
+
+static void *doze_for_requests(void *user)
+{
+    enum { CLIENTS_CAME = 100 };
+    scene *s = user;
+    pthread_mutex_lock(&s->pool.lock);
+    s->worker.lingering_pays = s->pool.one_lingers = true; /* another looks */
+    s->worker.left = CLIENTS_CAME;
+    s->worker.idle_ms = grt_now_ms();
+    grt_linger_wait(&s->worker);
+    ck_assert_uint_eq(s->worker.n_requests, 1);
+    ck_assert_int_eq(s->worker.left, 0);
+    ck_assert_ptr_null(s->pool.dozing);
+    pthread_mutex_unlock(&s->pool.lock);
+    return NULL;
+}
+
+/* With the lock. */
+static bool dozes_yet(const scene *s)
+{
+    const double longest_ms = 2;
+    return grt_now_ms() - s->worker.idle_ms < longest_ms;
+}
+
+/* The thread comes by itself for a request whose client does not, and when something else happens. It may
+ * have gone to sleep by then, and is woken. */
+START_TEST(comes_for_what_is_left)
+{
+    enum { ROUNDS = 40, EARLY = 20 };
+    for (int i = 0; i < ROUNDS; i++) {
+        scene s;
+        pthread_t thread;
+        open_scene(&s);
+        s.worker.n_requests = 0;
+        ck_assert_int_eq(pthread_create(&thread, NULL, doze_for_requests, &s), 0);
+        bool waits = false;
+        while (!waits) {
+            pthread_mutex_lock(&s.pool.lock);
+            waits = s.worker.left > 0 && (i >= EARLY || s.pool.dozing || !dozes_yet(&s));
+            if (waits) {
+                s.worker.n_requests = 1;
+                grt_linger_call(&s.worker, grt_now_ms());
+                if (i % 2)
+                    grt_linger_hurry(&s.pool);
+            }
+            pthread_mutex_unlock(&s.pool.lock);
+        }
+        pthread_join(thread, NULL);
+        close_scene(&s);
+    }
+}
+END_TEST
+
+/* So that an idle pool's threads sleep. */
+START_TEST(does_not_doze_for_long)
+{
+    const double until_ms = grt_now_ms() + 1e4;
+    scene s;
+    pthread_t thread;
+    bool dozes = true;
+    open_scene(&s);
+    s.worker.n_requests = 0;
+    ck_assert_int_eq(pthread_create(&thread, NULL, doze_for_requests, &s), 0);
+    while (dozes && grt_now_ms() < until_ms) {
+        pthread_mutex_lock(&s.pool.lock);
+        dozes = !s.worker.left || s.pool.dozing || dozes_yet(&s);
+        pthread_mutex_unlock(&s.pool.lock);
+    }
+    ck_assert(!dozes);
+    pthread_mutex_lock(&s.pool.lock);
+    s.worker.n_requests = 1;
+    grt_linger_call(&s.worker, grt_now_ms());
+    pthread_mutex_unlock(&s.pool.lock);
+    pthread_join(thread, NULL);
+    close_scene(&s);
+}
+END_TEST
+
+UNIT_SUITE(test_linger, NULL, NULL, pays_if_requests_come_soon, leaves_requests_to_clients, comes_when_called,
+           counts_clients_that_come_at_once, comes_for_what_is_left, does_not_doze_for_long)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sessions have of memory: counted, bounded, and predicted. */
+#include "src/session/session.h"
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/runtime.h"
 #include "tests/unit/suite.h"
@@ -218,6 +219,38 @@ START_TEST(process_has_what_was_predicted)
 }
 END_TEST
 
+/* On a device blocks take whole units of its memory, those of each context too. */
+START_TEST(device_has_what_was_predicted)
+{
+    enum { ROWS = 3000, CONTEXTS = 3 };
+    const grt_input_shape shape = {.input = "x", .rank = 2, .dims = {ROWS, WIDE}};
+    const grt_memory_options options = {.struct_size = sizeof options,
+                                        .threads = 1,
+                                        .contexts = CONTEXTS,
+                                        .fallback = "cpu",
+                                        .shapes = &shape,
+                                        .n_shapes = 1};
+    grt_memory_info predicted = {.struct_size = sizeof predicted};
+    grt_model *model = open_product();
+    grt_session *session;
+    grt_context *contexts[CONTEXTS];
+    size_t measured = 0;
+    OK(grt_model_predict_memory(model, "mirror:0", &options, &predicted));
+    OK(open_limited(model, "mirror:0", predicted.total_bytes, &session));
+    for (int i = 0; i < CONTEXTS; i++) {
+        OK(grt_context_create(session, &contexts[i]));
+        OK(run_rows(contexts[i], ROWS));
+    }
+    OK(grt_device_in_use(session->device, &measured));
+    ck_assert_uint_gt(measured, 3 * MB * CONTEXTS);
+    ck_assert_uint_eq(measured, predicted.process_bytes);
+    for (int i = 0; i < CONTEXTS; i++)
+        grt_context_release(contexts[i]);
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
 /* LAYERS convolutions, whose weights are packed: 2.25 MiB each. */
 static grt_model *open_convolutions(void)
 {
@@ -271,6 +304,7 @@ Suite *suite_test_memory_limit(void)
     tcase_add_loop_test(t, values_of_the_run, 0, N_DEVICES);
     tcase_add_test(t, refused_predictions);
     tcase_add_loop_test(t, process_has_what_was_predicted, 0, 3);
+    tcase_add_test(t, device_has_what_was_predicted);
     tcase_add_test(t, prediction_leaves_nothing);
     suite_add_tcase(s, t);
     return s;

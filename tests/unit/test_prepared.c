@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that call a pool run requests whose dims a context is prepared for. New dims are prepared by the
- * context's own thread, whoever waits. */
+ * context's own thread, whoever waits, and so are the graphs of a device, which the second run makes. */
 #include "tests/unit/service.h"
 
 #include <check.h>
@@ -10,7 +10,7 @@
 enum { MOST_ROWS = 6 };
 
 static pthread_t client;
-static atomic_int prepared_by_client, prepared_by_others, run_by_client;
+static atomic_int prepared_by_client, captured_by_client, prepared_by_others, run_by_client;
 
 static void note_span(void *user, const grt_span *span)
 {
@@ -18,6 +18,8 @@ static void note_span(void *user, const grt_span *span)
     const bool mine = pthread_equal(pthread_self(), client);
     if (span->kind == GRT_SPAN_PREPARE)
         atomic_fetch_add(mine ? &prepared_by_client : &prepared_by_others, 1);
+    if (span->kind == GRT_SPAN_CAPTURE && mine)
+        atomic_fetch_add(&captured_by_client, 1);
     if (span->kind == GRT_SPAN_RUN && mine)
         atomic_fetch_add(&run_by_client, 1);
 }
@@ -67,6 +69,7 @@ START_TEST(clients_run_what_is_prepared)
         }
     grt_trace_set(NULL, NULL);
     ck_assert_int_eq(prepared_by_client, 0);
+    ck_assert_int_eq(captured_by_client, 0);
     ck_assert_int_eq(prepared_by_others, MOST_ROWS);
     ck_assert_int_ge(run_by_client, MOST_ROWS);
     grt_pool_release(pool);

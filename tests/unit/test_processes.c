@@ -2,7 +2,7 @@
 /* Sessions in processes of their own: results, errors, batches, cancels; processes that are killed are
  * replaced, and each request is answered once. */
 #define _GNU_SOURCE
-#include "tests/unit/onnx_model.h"
+#include "tests/unit/service.h"
 #include "tests/unit/runtime.h"
 
 #include <graphrt/processes.h>
@@ -43,17 +43,11 @@ static grt_model *open_places(void)
     return open_made(&m);
 }
 
-static const char *program(void)
-{
-    const char *named = getenv("GRAPHRUN");
-    return named ? named : "./graphrun";
-}
-
 static grt_pool *make_pool(grt_model *model, size_t n, const grt_pool_options *options, int32_t most_failures)
 {
     static const char *const where[] = {"cpu", "cpu", "cpu"};
     const grt_process_options processes = {.struct_size = sizeof processes,
-                                           .program = program(),
+                                           .program = service_program(),
                                            .threads = 1,
                                            .grace_ms = 300,
                                            .most_failures = most_failures};
@@ -156,7 +150,7 @@ START_TEST(errors_are_told)
     uint64_t started;
     ck_assert(pid_of(pool, 0, &started) > 0 && started == 1); /* the same process still */
     const char *const nowhere[] = {"nosuch:0"};
-    const grt_process_options processes = {.struct_size = sizeof processes, .program = program()};
+    const grt_process_options processes = {.struct_size = sizeof processes, .program = service_program()};
     const grt_process_options missing = {.struct_size = sizeof missing, .program = "/nonexistent/graphrun"};
     const grt_process_options ends = {.struct_size = sizeof ends, .program = "/bin/true"};
     size_t lane;
@@ -178,7 +172,7 @@ START_TEST(parts_of_a_device)
     const char *const mirror[] = {"mirror:1"};
     grt_model *model = open_neg();
     grt_process_options processes = {
-        .struct_size = sizeof processes, .program = program(), .threads = 1, .multiprocessors = 17};
+        .struct_size = sizeof processes, .program = service_program(), .threads = 1, .multiprocessors = 17};
     grt_pool *pool;
     size_t lane;
     float x[8] = {1, 2, 3}, y[8];
