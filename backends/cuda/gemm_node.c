@@ -54,8 +54,8 @@ static bool adds_as_we_do(const grt_reshape *r, const grt_matmul *m, bool *out_r
 }
 
 /* Measured beside cuBLASLt. Few rows: by a few million weights. Rows that fill less than four fifths of
- * tiles: short products of 16 bits. Long products of 16 bits: where ours fill the device better, up to about
- * 100 us; of TF32: with a residual or GELU, with which the library's take up to 1.5 times as long. */
+ * tiles: short products. Long products of 16 bits: where ours fill the device better, up to about 100 us; of
+ * TF32: with a residual or GELU, with which the library's take up to 1.5 times as long. */
 static bool gemm_is_worth(const cuda_gemm *p)
 {
     enum { TILE_ROWS = 64, MOST_TIME = 100 };
@@ -64,7 +64,7 @@ static bool gemm_is_worth(const cuda_gemm *p)
     if (p->rows <= TILE_ROWS)
         return (double)p->channels * (double)p->columns <= 4e6;
     if (p->dtype == GRT_DTYPE_FLOAT)
-        return is_full && (!p->is_long || p->has_residual || !gemm_is_bounds(p->act.kind));
+        return !p->is_long || (is_full && (p->has_residual || !gemm_is_bounds(p->act.kind)));
     return !p->is_long || (is_full && p->time <= MOST_TIME && cuda_gemm_fills_better(p));
 }
 
