@@ -52,13 +52,18 @@ static __device__ __forceinline__ float gemm_gelu(float x)
     return fmaf(h, t, h);
 }
 
-/* Of float32: bounds, or any activation by the hardware's exponential, which is off by less than what TF32
- * operands are rounded by. */
+/* Of float32: bounds, or an activation by the hardware's exponential, which is off by less than what TF32
+ * operands are rounded by. Code for GELU alone makes no calls, for which sums would leave their registers. */
 template <gemm_end END, int N>
 __device__ __forceinline__ void gemm_activate_floats(const gemm_work &work, float (&x)[N])
 {
     if constexpr (END == GEMM_CURVED) {
         cuda_activate_all<__half>(work.act, x);
+    } else if constexpr (END == GEMM_GELU) {
+        if (work.act.kind == GRT_ACT_GELU_ERF)
+            cuda_activate_all<__half>(grt_act{GRT_ACT_GELU_ERF}, x);
+        else
+            cuda_activate_all<__half>(grt_act{GRT_ACT_GELU_TANH}, x);
     } else {
 #pragma unroll
         for (int i = 0; i < N; i++)

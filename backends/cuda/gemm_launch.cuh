@@ -151,7 +151,7 @@ grt_status gemm_launch_form(const cuda_gemm *p, const cuda_gemm_args *args, cuda
             return gemm_launch_kernel<T, F, ACROSS, GEMM_CURVED, true>(p, args, stream);
     if (gemm_is_bounds(p->act.kind))
         return gemm_launch_kernel<T, F, ACROSS, GEMM_BOUNDS, false>(p, args, stream);
-    if constexpr (ACROSS)
+    if constexpr (ACROSS || sizeof(T) == 4)
         if (gemm_is_gelu(p->act.kind))
             return gemm_launch_kernel<T, F, ACROSS, GEMM_GELU, false>(p, args, stream);
     return gemm_launch_kernel<T, F, ACROSS, GEMM_CURVED, false>(p, args, stream);

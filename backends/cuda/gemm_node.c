@@ -54,8 +54,8 @@ static bool adds_as_we_do(const grt_reshape *r, const grt_matmul *m, bool *out_r
 }
 
 /* Measured beside cuBLASLt. Few rows: by a few million weights. Rows that fill less than four fifths of
- * tiles: short products of 16 bits. Long products of 16 bits: where ours fill the device better, up to about
- * 100 us; of TF32: with a residual or GELU, with which the library's take up to 1.5 times as long. */
+ * tiles: short products. Long products of 16 bits: where ours fill the device better, up to about 100 us; of
+ * TF32: with a residual or GELU, with which the library's take up to 1.5 times as long. */
 static bool gemm_is_worth(const cuda_gemm *p)
 {
     enum { TILE_ROWS = 64, MOST_TIME = 100 };
@@ -64,7 +64,7 @@ static bool gemm_is_worth(const cuda_gemm *p)
     if (p->rows <= TILE_ROWS)
         return (double)p->channels * (double)p->columns <= 4e6;
     if (p->dtype == GRT_DTYPE_FLOAT)
-        return is_full && (!p->is_long || p->has_residual || !gemm_is_bounds(p->act.kind));
+        return !p->is_long || (is_full && (p->has_residual || !gemm_is_bounds(p->act.kind)));
     return !p->is_long || (is_full && p->time <= MOST_TIME && cuda_gemm_fills_better(p));
 }
 
@@ -202,8 +202,8 @@ bool cuda_gemm_of_conv(const grt_reshape *r, int multiprocessors, cuda_gemm_conv
     }
     /* Long ones with few channels are a matter of memory, which other kernels serve as well, and so are rows
      * of float32 that are written and read again. */
-    return cuda_gemm_plan(p) &&
-           (!p->is_long || (cuda_gemm_is_whole(p) && !(out->gathers && p->dtype == GRT_DTYPE_FLOAT)));
+    return cuda_gemm_plan(p) && (!p->is_long || (cuda_gemm_is_whole(p) && !cuda_gemm_is_better_left(p) &&
+                                                 !(out->gathers && p->dtype == GRT_DTYPE_FLOAT)));
 }
 
 /* Known dims, of so few elements that no product of two such numbers overflows: plans may be forged. */

@@ -200,3 +200,10 @@ bool cuda_gemm_is_whole(const cuda_gemm *p)
                  columns = ceil_div((double)p->columns, LEAST_COLUMNS) * LEAST_COLUMNS / (double)p->columns;
     return stages * columns <= 1.25;
 }
+
+bool cuda_gemm_is_better_left(const cuda_gemm *p)
+{
+    enum { MOST_TIME = 60 };
+    return gemm_taps(p) > 1 && p->time > MOST_TIME &&
+           (p->act.kind == GRT_ACT_NONE || p->act.kind == GRT_ACT_RELU);
+}

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrent layers whose R stays in the shared memory of the multiprocessors for all steps.
  *
- * Blocks own hidden units; each step needs all of the last step's. They are told as messages of 8 bytes, word
- * and step, which arrive whole: who reads the step has the word, without a fence or a counter. Two steps'
- * messages have a place each. A block writes those of step i + 2 after it has read all of step i + 1, which
- * every block sent after reading all of step i: nobody still reads what is overwritten.
+ * Blocks own hidden units; each step needs all of the last step's, which they tell each other
+ * (rnn_messages.cuh). Each warp multiplies some of the sum, and keeps its weights for the first of it in
+ * registers.
  *
  * Blocks wait for each other, so the launch is cooperative: all run at once, or none.
  *
@@ -12,33 +11,28 @@
  * small ones is left out, 2^-22 of the whole. */
 #include "backends/cuda/rnn.h"
 #include "backends/cuda/rnn_cell.cuh"
-#include "backends/cuda/tensor_core.cuh"
+#include "backends/cuda/rnn_messages.cuh"
 
 namespace
 {
-
-enum { THREADS = RNN_WARPS * 32 };
 
 template <class T> struct resident_job {
     rnn_data<T> data;
     rnn_places at;
     rnn_tiles tiles;
     bool reverse, relu;
-    uint2 *messages;
+    void *messages;
 };
 
-__device__ __forceinline__ uint4 read_messages(const uint2 *from)
+/* A word as it is multiplied: rounded once, as it comes, unless all of it is needed. */
+template <class T, bool STRICT> __device__ __forceinline__ uint32_t factor_of(uint32_t word)
 {
-    uint4 v;
-    asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(from)
-                 : "memory");
-    return v;
+    return STRICT ? word : tensor_core<T>::operand(word);
 }
-__device__ __forceinline__ void send(uint2 *to, uint32_t word, uint32_t step)
+template <class T, bool STRICT> __device__ __forceinline__ uint4 factors_of(uint4 v)
 {
-    asm volatile("st.volatile.global.v2.u32 [%0], {%1,%2};" ::"l"(to), "r"(word), "r"(step) : "memory");
+    return make_uint4(factor_of<T, STRICT>(v.x), factor_of<T, STRICT>(v.y), factor_of<T, STRICT>(v.z),
+                      factor_of<T, STRICT>(v.w));
 }
 
 /* The four words from `word` on of a row of `n` elements; zeros behind its end, and for rows that there are
@@ -62,18 +56,18 @@ template <class T> __device__ __forceinline__ uint4 words_of(const T *row, int64
 }
 
 /* The block's part of R, in the order of fragments. */
-template <class T>
+template <class T, bool STRICT>
 __device__ void cuda_rnn_resident_load_weights(const resident_job<T> &job, int32_t d, int32_t part,
                                                uint32_t *to)
 {
     const rnn_tiles &t = job.tiles;
     const int64_t n = job.at.n.hidden;
     const int32_t quads = t.chunks * 4; /* of words, in a row */
-    for (int32_t i = threadIdx.x; i < t.gates * RNN_UNITS * quads; i += THREADS) {
+    for (int32_t i = threadIdx.x; i < t.gates * RNN_UNITS * quads; i += RNN_THREADS) {
         const int32_t word = i % quads * 4, row = i / quads, unit = row % RNN_UNITS, gate = row / RNN_UNITS;
         const int64_t j = (int64_t)part * RNN_UNITS + unit;
         const T *from = j < n ? job.data.r + ((d * t.gates + gate) * n + j) * n : nullptr;
-        const uint4 v = words_of<T>(from, n, word);
+        const uint4 v = factors_of<T, STRICT>(words_of<T>(from, n, word));
         to[rnn_fragment_at(t.gates, gate, unit, word)] = v.x;
         to[rnn_fragment_at(t.gates, gate, unit, word + 1)] = v.y;
         to[rnn_fragment_at(t.gates, gate, unit, word + 2)] = v.z;
@@ -82,46 +76,17 @@ __device__ void cuda_rnn_resident_load_weights(const resident_job<T> &job, int32
 }
 
 /* The hidden states before the first step, zeros behind their ends. */
-template <class T>
+template <class T, bool STRICT>
 __device__ void load_initial(const resident_job<T> &job, int32_t d, int32_t slice, char *hidden)
 {
     const rnn_tiles &t = job.tiles;
     const int32_t quads = t.pitch / 16;
-    for (int32_t i = threadIdx.x; i < t.rows * quads; i += THREADS) {
+    for (int32_t i = threadIdx.x; i < t.rows * quads; i += RNN_THREADS) {
         const int32_t row = i / quads, quad = i % quads;
         const int64_t b = (int64_t)slice * t.rows + row;
         const bool there = job.data.h0 && b < job.at.n.batch;
-        *(uint4 *)(hidden + row * t.pitch + quad * 16) =
-            words_of<T>(there ? job.data.h0 + job.at.state(d, b) : nullptr, job.at.n.hidden, quad * 4);
-    }
-}
-
-/* The hidden states of the slice's first `rows` rows after `step` steps, once they are there. */
-__device__ __forceinline__ void receive(const rnn_tiles &t, const uint2 *messages, uint32_t step, int32_t d,
-                                        int32_t slice, int32_t rows, char *hidden)
-{
-    enum { AT_ONCE = 4 };
-    const uint2 *from = messages + rnn_message_at(&t, (int32_t)step, d, slice, 0);
-    const int32_t pairs = t.row_words / 2, all = rows * pairs;
-    for (int32_t first = threadIdx.x; first < all; first += THREADS * AT_ONCE) {
-        uint4 v[AT_ONCE];
-        bool missing;
-        do {
-            missing = false;
-#pragma unroll
-            for (int k = 0; k < AT_ONCE; k++)
-                if (first + k * THREADS < all)
-                    v[k] = read_messages(from + 2 * (first + k * THREADS));
-#pragma unroll
-            for (int k = 0; k < AT_ONCE; k++)
-                missing = missing || (first + k * THREADS < all && (v[k].y != step || v[k].w != step));
-        } while (missing);
-#pragma unroll
-        for (int k = 0; k < AT_ONCE; k++) {
-            const int32_t i = first + k * THREADS;
-            if (i < all)
-                *(uint2 *)(hidden + i / pairs * t.pitch + i % pairs * 8) = make_uint2(v[k].x, v[k].z);
-        }
+        *(uint4 *)(hidden + row * t.pitch + quad * 16) = factors_of<T, STRICT>(
+            words_of<T>(there ? job.data.h0 + job.at.state(d, b) : nullptr, job.at.n.hidden, quad * 4));
     }
 }
 
@@ -147,44 +112,84 @@ __device__ __forceinline__ void cuda_rnn_resident_multiply(float *c, const uint3
         tensor_core<T>::mma(c, high_a, low_b);
         tensor_core<T>::mma(c, high_a, high_b);
     } else {
-        uint32_t rounded_a[4], rounded_b[2];
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-            rounded_a[k] = tensor_core<T>::operand(a[k]);
-#pragma unroll
-        for (int k = 0; k < 2; k++)
-            rounded_b[k] = tensor_core<T>::operand(b[k]);
-        tensor_core<T>::mma(c, rounded_a, rounded_b);
+        tensor_core<T>::mma(c, a, b);
     }
+}
+
+/* A chunk's weights as a lane has them: of each gate, for each of two multiplications. */
+template <int GATES> using chunk_weights = uint32_t[GATES][2][4];
+
+template <int GATES>
+__device__ __forceinline__ void take_weights(const uint32_t *weights, int32_t chunk, chunk_weights<GATES> &to)
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int gate = 0; gate < GATES; gate++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            *(uint4 *)to[gate][half] =
+                *(const uint4 *)(weights + (((chunk * GATES + gate) * 2 + half) * 32 + lane) * 4);
+}
+
+/* How many chunks of a warp stay in registers: 128 of them, or what sums of more rows leave. Float32 in full
+ * needs the registers for the parts of each number. */
+template <int GATES, int EIGHTS, bool STRICT>
+constexpr int chunks_held = STRICT || EIGHTS > 2             ? 0
+                            : 128 / EIGHTS / (GATES * 8) < 4 ? 128 / EIGHTS / (GATES * 8)
+                                                             : 4;
+
+template <int GATES, int EIGHTS, bool STRICT> struct held_weights {
+    enum { HELD = chunks_held<GATES, EIGHTS, STRICT> };
+    chunk_weights<GATES> chunk[HELD > 0 ? HELD : 1];
+
+    __device__ __forceinline__ void take(const rnn_tiles &t, const uint32_t *weights)
+    {
+#pragma unroll
+        for (int k = 0; k < HELD; k++)
+            if ((int)threadIdx.x / 32 + k * RNN_WARPS < t.chunks)
+                take_weights<GATES>(weights, threadIdx.x / 32 + k * RNN_WARPS, chunk[k]);
+    }
+};
+
+template <class T, int GATES, int EIGHTS, bool STRICT>
+__device__ __forceinline__ void multiply_chunk(const rnn_tiles &t, int32_t chunk,
+                                               const chunk_weights<GATES> &a, const char *hidden,
+                                               float (&sum)[GATES][EIGHTS][4])
+{
+    const int lane = threadIdx.x % 32;
+    uint32_t b[EIGHTS][4];
+#pragma unroll
+    for (int e = 0; e < EIGHTS; e++)
+        *(uint4 *)b[e] = *(const uint4 *)(hidden + (e * 8 + lane / 4) * t.pitch +
+                                          chunk * RNN_CHUNK_WORDS * 4 + lane % 4 * 16);
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int gate = 0; gate < GATES; gate++)
+#pragma unroll
+            for (int e = 0; e < EIGHTS; e++)
+                cuda_rnn_resident_multiply<T, STRICT>(sum[gate][e], a[gate][half], b[e] + 2 * half);
 }
 
 /* The warp's share of the sums, of all units and rows of the block, to part[gate][unit][row]. */
 template <class T, int GATES, int EIGHTS, bool STRICT>
-__device__ __forceinline__ void multiply_chunks(const rnn_tiles &t, const uint32_t *weights,
-                                                const char *hidden, float *part)
+__device__ __forceinline__ void multiply_chunks(const rnn_tiles &t,
+                                                const held_weights<GATES, EIGHTS, STRICT> &held,
+                                                const uint32_t *weights, const char *hidden, float *part)
 {
+    enum { HELD = chunks_held<GATES, EIGHTS, STRICT> };
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     float sum[GATES][EIGHTS][4] = {};
     if (warp >= t.splits)
         return;
-    for (int32_t chunk = warp; chunk < t.chunks; chunk += RNN_WARPS) {
-        uint32_t b[EIGHTS][4];
 #pragma unroll
-        for (int e = 0; e < EIGHTS; e++)
-            *(uint4 *)b[e] = *(const uint4 *)(hidden + (e * 8 + lane / 4) * t.pitch +
-                                              chunk * RNN_CHUNK_WORDS * 4 + lane % 4 * 16);
-#pragma unroll
-        for (int gate = 0; gate < GATES; gate++) {
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                uint32_t a[4];
-                *(uint4 *)a =
-                    *(const uint4 *)(weights + (((chunk * GATES + gate) * 2 + half) * 32 + lane) * 4);
-#pragma unroll
-                for (int e = 0; e < EIGHTS; e++)
-                    cuda_rnn_resident_multiply<T, STRICT>(sum[gate][e], a, b[e] + 2 * half);
-            }
-        }
+    for (int k = 0; k < HELD; k++)
+        if (warp + k * RNN_WARPS < t.chunks)
+            multiply_chunk<T, GATES, EIGHTS, STRICT>(t, warp + k * RNN_WARPS, held.chunk[k], hidden, sum);
+    for (int32_t chunk = warp + HELD * RNN_WARPS; chunk < t.chunks; chunk += RNN_WARPS) {
+        chunk_weights<GATES> a;
+        take_weights<GATES>(weights, chunk, a);
+        multiply_chunk<T, GATES, EIGHTS, STRICT>(t, chunk, a, hidden, sum);
     }
     float *to = part + warp * GATES * RNN_UNITS * t.rows;
 #pragma unroll
@@ -270,23 +275,13 @@ template <class T, int GATES, bool FULL> struct unit {
     }
 };
 
-/* A word of h; of 16-bit numbers the lane of the even unit has it. */
-__device__ __forceinline__ uint32_t word_of(float h, const float *)
-{
-    return __float_as_uint(h);
-}
-template <class T> __device__ __forceinline__ uint32_t word_of(float h, const T *)
-{
-    const float next = __shfl_down_sync(0xffffffffu, h, 1);
-    return tensor_core<T>::pair(h, next);
-}
-
 /* FEW: the batch has fewer rows than the one slice. */
 template <class T, int GATES, int EIGHTS, bool STRICT, bool FEW>
-__global__ void __launch_bounds__(THREADS, 1)
+__global__ void __launch_bounds__(RNN_THREADS, 1)
     cuda_rnn_resident_recur(const __grid_constant__ resident_job<T> job)
 {
-    enum { ROWS = EIGHTS * 8, ITEMS = RNN_UNITS * ROWS, EACH = (ITEMS + THREADS - 1) / THREADS };
+    enum { ROWS = EIGHTS * 8, ITEMS = RNN_UNITS * ROWS, EACH = (ITEMS + RNN_THREADS - 1) / RNN_THREADS };
+    using messages = rnn_messages<T, GATES, STRICT>;
     extern __shared__ __align__(128) char memory[];
     const rnn_tiles &t = job.tiles;
     const int32_t part_of = blockIdx.x % t.parts, slice = blockIdx.x / t.parts % t.slices,
@@ -298,26 +293,29 @@ __global__ void __launch_bounds__(THREADS, 1)
     const bool works = (int)threadIdx.x < ITEMS; /* whole warps */
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
-        const int32_t item = threadIdx.x + e * THREADS;
+        const int32_t item = threadIdx.x + e * RNN_THREADS;
         units[e].start(job, d, works ? (int64_t)slice * ROWS + rnn_item_row(item, ROWS) : job.at.n.batch,
                        (int64_t)part_of * RNN_UNITS + rnn_item_unit(item, ROWS));
         units[e].fetch(job, d, 0);
     }
-    cuda_rnn_resident_load_weights<T>(job, d, part_of, weights);
-    load_initial<T>(job, d, slice, hidden);
+    cuda_rnn_resident_load_weights<T, STRICT>(job, d, part_of, weights);
+    load_initial<T, STRICT>(job, d, slice, hidden);
+    held_weights<GATES, EIGHTS, STRICT> held;
+    __syncthreads();
+    held.take(t, weights);
     /* Of few rows, those that there are not stay zeros: nobody sends them, nobody waits for them. */
     const int32_t rows = FEW ? (int32_t)job.at.n.batch : ROWS;
     for (int64_t i = 0; i < job.at.n.steps; i++) {
         if (i > 0)
-            receive(t, job.messages, (uint32_t)i, d, slice, rows, hidden);
+            messages::receive(t, job.messages, (uint32_t)i, d, slice, rows, hidden);
         __syncthreads();
-        multiply_chunks<T, GATES, EIGHTS, STRICT>(t, weights, hidden, part);
+        multiply_chunks<T, GATES, EIGHTS, STRICT>(t, held, weights, hidden, part);
         __syncthreads();
         if (!works)
             continue;
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
-            const int32_t item = threadIdx.x + e * THREADS;
+            const int32_t item = threadIdx.x + e * RNN_THREADS;
             const int32_t row = rnn_item_row(item, ROWS), at = rnn_item_unit(item, ROWS);
             unit<T, GATES, STRICT> &u = units[e];
             float sums[GATES] = {};
@@ -327,11 +325,12 @@ __global__ void __launch_bounds__(THREADS, 1)
                     sums[g] += part[((k * GATES + g) * RNN_UNITS + at) * ROWS + row];
             if (i < u.length)
                 u.update(sums, job.relu);
-            const uint32_t word = word_of(u.h, (const T *)nullptr);
+            const uint32_t word = messages::word_of(u.h);
             if (i + 1 < job.at.n.steps && (!FEW || row < rows) && (sizeof(T) == 4 || item % 2 == 0))
-                send(job.messages + rnn_message_at(&t, (int32_t)i + 1, d, slice, row) +
-                         ((int64_t)part_of * RNN_UNITS + at) * (int32_t)sizeof(T) / 4,
-                     word, (uint32_t)i + 1);
+                messages::send(job.messages,
+                               rnn_message_at(&t, (int32_t)i + 1, d, slice, row) +
+                                   ((int64_t)part_of * RNN_UNITS + at) * (int32_t)sizeof(T) / 4,
+                               word, (uint32_t)i + 1);
             if (u.there && job.data.y) /* behind the end of a row: zeros */
                 job.data.y[job.at.y(d, i < u.length ? u.time(job, d, i) : i, u.b) + u.j] =
                     cuda_narrow<T, float>(i < u.length ? u.h : 0.0f);
@@ -401,13 +400,13 @@ grt_status cuda_rnn_resident_launch(const rnn_layer *layer, const rnn_size *size
                            *tiles,
                            layer->reverse,
                            layer->act[0][0].kind == GRT_RNN_RELU,
-                           (uint2 *)messages};
+                           messages};
     cudaLaunchAttribute together = {};
     together.id = cudaLaunchAttributeCooperative;
     together.val.cooperative = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)rnn_blocks(tiles));
-    config.blockDim = dim3(THREADS);
+    config.blockDim = dim3(RNN_THREADS);
     config.dynamicSmemBytes = tiles->shared;
     config.stream = stream;
     config.attrs = &together;

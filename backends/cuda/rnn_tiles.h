@@ -35,7 +35,7 @@ typedef struct rnn_tiles {
     int32_t row_words;    /* what blocks tell each other of a batch row, in words */
     int32_t pitch;        /* bytes from one batch row of the hidden state to the next in shared memory */
     size_t shared;        /* bytes of a block */
-    size_t message_bytes; /* of all hidden states that are on their way between blocks, two steps' */
+    size_t message_bytes; /* of all hidden states that are on their way between blocks, two steps', at most */
 } rnn_tiles;
 
 static inline int32_t rnn_blocks(const rnn_tiles *t)
@@ -100,7 +100,7 @@ static inline RNN_BOTH int32_t rnn_item_row(int32_t item, int32_t rows)
     return item / 2 % rows;
 }
 
-/* Messages: one of 8 bytes, word and step, for each word of a hidden state. The first one of a batch row. */
+/* Messages: one for each word of a hidden state. The number of a batch row's first one. */
 static inline RNN_BOTH int64_t rnn_message_at(const rnn_tiles *t, int32_t step, int32_t direction,
                                               int32_t slice, int32_t row)
 {

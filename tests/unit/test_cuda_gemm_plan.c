@@ -137,6 +137,37 @@ START_TEST(few_channels_leave_tiles_empty)
 }
 END_TEST
 
+static cuda_gemm windows(int32_t images, int32_t pixels, int64_t channels, grt_dtype dtype)
+{
+    cuda_gemm p = product((int64_t)images * pixels * pixels, channels, channels);
+    p.dtype = dtype;
+    p.across = false;
+    p.is_windows = true;
+    p.images = images;
+    p.act.kind = GRT_ACT_RELU;
+    for (int i = 0; i < 2; i++) {
+        p.in[i] = p.out[i] = pixels;
+        p.kernel[i] = 3;
+        p.stride[i] = p.dilation[i] = p.begin[i] = 1;
+    }
+    return p;
+}
+
+/* Those of a U-Net at batch 32 are cuDNN's, those of ResNet-50 are not, nor what it would need a pass for. */
+START_TEST(large_windows_are_left)
+{
+    const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16};
+    for (int i = 0; i < 2; i++) {
+        cuda_gemm p = windows(32, 64, 128, dtypes[i]);
+        ck_assert(cuda_gemm_plan(&p) && cuda_gemm_is_better_left(&p));
+        p.act.kind = GRT_ACT_SILU;
+        ck_assert(cuda_gemm_plan(&p) && !cuda_gemm_is_better_left(&p));
+        p = windows(32, 28, 128, dtypes[i]);
+        ck_assert(cuda_gemm_plan(&p) && !cuda_gemm_is_better_left(&p));
+    }
+}
+END_TEST
+
 START_TEST(others_are_refused)
 {
     cuda_gemm p = product(100, 60, 64);
@@ -152,4 +183,5 @@ START_TEST(others_are_refused)
 END_TEST
 
 UNIT_SUITE(test_cuda_gemm_plan, NULL, NULL, waves_are_full, sums_are_split, rings_are_deep, tf32_fits,
-           forms_fit, tiles_are_compared, few_channels_leave_tiles_empty, others_are_refused)
+           forms_fit, tiles_are_compared, few_channels_leave_tiles_empty, large_windows_are_left,
+           others_are_refused)
