@@ -82,7 +82,8 @@ bool attention_tiles_aligned(const attention_data *d);
 /* attention_flash.cu. `prepare`, once per shape and device, raises the kernels' limit of shared memory. */
 cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype);
 bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
-void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream);
+cudaError_t attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, bool overlaps,
+                            cudaStream_t stream);
 
 /* attention_warpgroup.cu, likewise */
 cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtype);
