@@ -358,7 +358,9 @@ static cudaError_t cuda_attention_launch(const attention_shape *s, const attenti
         return error;
     if (s->kernel != ATTENTION_PLAIN && attention_tiles_aligned(d)) {
         if (s->kernel == ATTENTION_FLASH)
-            error = attention_flash(s, d, r->in[ATTENTION_Q]->dtype, overlaps, stream);
+            error = attention_flash(s, d, r->in[ATTENTION_Q]->dtype,
+                                    overlaps && s->few && r->in[ATTENTION_Q]->dtype != GRT_DTYPE_FLOAT,
+                                    stream); /* many small blocks that begin early share processors */
         else if (s->kernel == ATTENTION_WARPGROUP)
             return attention_warpgroup(s, d, r->in[ATTENTION_Q]->dtype, device->prop.multiProcessorCount,
                                        stream);
