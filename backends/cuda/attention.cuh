@@ -84,7 +84,8 @@ bool attention_tiles_aligned(const attention_data *d);
 cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype);
 bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
 int attention_flash_row_tiles(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
-void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream);
+cudaError_t attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, bool overlaps,
+                            cudaStream_t stream);
 
 /* attention_warpgroup.cu, likewise */
 cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtype);

@@ -4,6 +4,7 @@
  * softmax are float32. Scores never reach memory. Few rows with many keys: several blocks share the keys of a
  * row (attention_split.cu), and query heads that share keys are rows of one block. */
 #include "backends/cuda/attention_rows.cuh"
+#include "backends/cuda/overlap.cuh"
 
 namespace
 {
@@ -150,6 +151,8 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 128                  ?
     extern __shared__ char memory[];
     T *keys = (T *)memory, *values = keys + STAGES * STAGE;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
+    overlap_let_next_begin();
+    overlap_wait();
     for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
         const attention_task t = attention_task_at(s, d.nonpad, task, BLOCK_ROWS, TILE);
         const auto fetch_at = [&](int64_t tile, int stage) {
@@ -223,6 +226,8 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
     /* The warps' results reuse the memory of the keys: rows of SIZE and two scalars each. */
     float *results = (float *)memory, *tops = results + ENDS * SIZE, *sums = tops + ENDS;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
+    overlap_let_next_begin();
+    overlap_wait();
     for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
         const attention_task t = attention_task_at(s, d.nonpad, task, ROWS, PART);
         rows all[1], &w = all[0];
@@ -384,12 +389,16 @@ cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype)
     return error;
 }
 
-void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream)
+cudaError_t attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, bool overlaps,
+                            cudaStream_t stream)
 {
     size_t bytes;
     void *kernel = cuda_attention_flash_kernel_for(s, dtype, s->few, !attention_scales_only(s, d), &bytes);
     uint32_t tasks = (uint32_t)attention_tasks(s, s->few ? (int)ROWS : s->row_tiles * MANY_WARPS * ROWS);
     void *arguments[] = {(void *)s, (void *)d, &tasks};
-    (void)cudaLaunchKernel(kernel, dim3(cuda_blocks(tasks, 1)), dim3(32 * (s->few ? FEW_WARPS : MANY_WARPS)),
-                           arguments, bytes, stream); /* the caller asks for errors */
+    cudaLaunchAttribute early;
+    const cudaLaunchConfig_t config =
+        overlap_config(overlaps, dim3(cuda_blocks(tasks, 1)), dim3(32 * (s->few ? FEW_WARPS : MANY_WARPS)),
+                       bytes, stream, &early);
+    return cudaLaunchKernelExC(&config, kernel, arguments);
 }

@@ -60,6 +60,20 @@ __device__ __forceinline__ void cluster_send(const float *to, float2 v, const ui
                  : "memory");
 #endif
 }
+/* The same of four numbers, to the block of this rank. */
+__device__ __forceinline__ void cluster_send_four(const void *to, float4 v, const uint64_t *barrier,
+                                                  uint32_t rank)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{.reg .u32 there, counted; mapa.shared::cluster.u32 there, %0, %6;\n"
+                 "mapa.shared::cluster.u32 counted, %1, %6;\n"
+                 "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [there], {%2,%3,%4,%5}, "
+                 "[counted];}" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+                 "r"((uint32_t)__cvta_generic_to_shared(barrier)), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w),
+                 "r"(rank)
+                 : "memory");
+#endif
+}
 /* All that was announced to the barrier is there. */
 __device__ __forceinline__ void cluster_receive(uint64_t *barrier)
 {

@@ -3,6 +3,7 @@
  * are contiguous along different axes, tiles through shared memory; two to four planes that are woven
  * together, through registers. */
 #include "backends/cuda/copy.h"
+#include "backends/cuda/overlap_device.cuh"
 
 namespace
 {
@@ -13,6 +14,8 @@ template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     copy_kernel(const __grid_constant__ cuda_move walk, int32_t size, char *dst, const char *src)
 {
+    overlap_let_next_begin();
+    overlap_wait();
     CUDA_ITEMS (i, walk.total) {
         int64_t at[2];
         cuda_walk_at(walk, i, at);
@@ -79,6 +82,8 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK) fill_kernel(int64_t n, T *dst, T host, const T *device)
 {
+    overlap_let_next_begin();
+    overlap_wait();
     T value = device ? *device : host;
     CUDA_ITEMS (i, n)
         dst[i] = value;
@@ -87,9 +92,8 @@ __global__ void __launch_bounds__(CUDA_BLOCK) fill_kernel(int64_t n, T *dst, T h
 template <typename T>
 grt_status run_plain(const cuda_move *walk, int32_t size, void *dst, const void *src, cudaStream_t stream)
 {
-    copy_kernel<T>
-        <<<cuda_grid(walk->total), CUDA_BLOCK, 0, stream>>>(*walk, size, (char *)dst, (const char *)src);
-    CUDA_LAUNCHED();
+    CUDA_TRY(overlap_launch(overlap_is_possible(), copy_kernel<T>, cuda_grid(walk->total), CUDA_BLOCK, 0,
+                            stream, *walk, size, (char *)dst, (const char *)src));
     return GRT_OK;
 }
 
@@ -171,8 +175,8 @@ grt_status fill(void *dst, int64_t n, const void *host, const void *device, cuda
     memset(&value, 0, sizeof value);
     if (host)
         memcpy(&value, host, sizeof value);
-    fill_kernel<T><<<cuda_grid(n), CUDA_BLOCK, 0, stream>>>(n, (T *)dst, value, (const T *)device);
-    CUDA_LAUNCHED();
+    CUDA_TRY(overlap_launch(overlap_is_possible(), fill_kernel<T>, cuda_grid(n), CUDA_BLOCK, 0, stream, n,
+                            (T *)dst, value, (const T *)device));
     return GRT_OK;
 }
 

@@ -22,6 +22,9 @@
 namespace
 {
 
+/* Blocks that divide k, at most; and what a warp has of eight rows. */
+enum { WIDE_MOST_SPLITS = 8, WIDE_SUM_BYTES = 512 };
+
 /* BLOCKS: of k with a scale, in a tile; 0: one scale for each column, which is applied at the end. */
 template <class T, cuda_weight_numbers F, int BLOCKS_OF_TILE, int GROUPS_OF_N, int ROWS_OF_X, int AHEAD,
           int AT_FIRST = 2>
@@ -52,10 +55,10 @@ struct wide_form {
         ZEROS_AT = SCALES_AT + TILES * SCALE_BYTES,
         STAGE_BYTES =
             (ZEROS_AT + TILES * ZERO_BYTES + PANEL_ALIGNMENT - 1) / PANEL_ALIGNMENT * PANEL_ALIGNMENT,
-        Y_STRIDE = COLUMNS + 4, /* numbers; lanes write to different banks */
-        Y_BYTES = ROWS * Y_STRIDE * 4,
-        ROOM = STAGES * STAGE_BYTES > Y_BYTES ? STAGES *STAGE_BYTES : Y_BYTES,
-        SHARED_BYTES = ROOM + 2 * STAGES * 8 + PANEL_ALIGNMENT,
+        /* Sums of all parts of k of the rows that a block adds up; some have one eight of rows more. */
+        SUMS_BYTES = (ROWS / 8 + WIDE_MOST_SPLITS - 1) * TILES * WIDE_SUM_BYTES,
+        ROOM = STAGES * STAGE_BYTES > SUMS_BYTES ? STAGES *STAGE_BYTES : SUMS_BYTES,
+        SHARED_BYTES = ROOM + (2 * STAGES + 1) * 8 + PANEL_ALIGNMENT,
     };
 };
 
@@ -302,38 +305,83 @@ __device__ __forceinline__ void wide_multiply(const cuda_weight_product &p, cons
     warpgroup_hold<F::ROWS>(sum);
 }
 
-/* A thread has sums of two columns, of rows in pairs. */
-template <class F>
-__device__ __forceinline__ void wide_put(int tile, int lane, const float (&sum)[F::ROWS / 8][4], float *y)
+/* ---- sums ----
+ * Blocks of a cluster, of which each has a part of k, share out the rows, eight at a time. What a warp has of
+ * eight rows and 16 columns goes to the block that adds them up, 16 bytes of each lane: eight rows' sums lie
+ * in shared memory by block, eight rows, tile of columns and lane. */
+template <class F> struct wide_sums {
+    char *at;
+    int splits, each; /* each: eights of rows of a block, at most */
+    uint64_t *there;  /* all are */
+    __device__ __forceinline__ char *of(int split, int eight, int tile) const
+    {
+        return at + ((split * each + eight) * F::TILES + tile) * WIDE_SUM_BYTES;
+    }
+};
+
+template <class F> __device__ __forceinline__ wide_sums<F> wide_sums_of(char *stages, uint64_t *there)
 {
-#pragma unroll
-    for (int i = 0; i < F::ROWS / 8; i++)
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            y[(i * 8 + lane % 4 * 2 + j % 2) * F::Y_STRIDE + tile * 16 + lane / 4 + j / 2 * 8] = sum[i][j];
+    const int splits = (int)gridDim.z;
+    return {stages, splits, (F::ROWS / 8 + splits - 1) / splits, there};
 }
 
-/* Four results side by side, of which each block of the cluster has a part of the sum. */
-enum { WIDE_FOUR = 4, WIDE_MOST_SPLITS = 8 };
-
-/* `splits` up to MOST: all parts are asked for before any is added. */
-template <int MOST>
-__device__ __forceinline__ void wide_add_parts(const float *y, int splits, float (&sum)[WIDE_FOUR])
+/* Before any block of the cluster sends. */
+template <class F> __device__ __forceinline__ void wide_expect_sums(uint64_t *there)
 {
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(y);
-    int4 part[MOST];
+    const int splits = (int)gridDim.z, own = (F::ROWS / 8 - (int)blockIdx.z + splits - 1) / splits;
+    barrier_expect(there, (uint32_t)((splits - 1) * max(own, 0) * F::TILES * WIDE_SUM_BYTES));
+}
+
+template <class F>
+__device__ __forceinline__ void wide_send(const wide_sums<F> &to, int tile, int lane,
+                                          const float (&sum)[F::ROWS / 8][4])
+{
+    int block = 0, eight = 0;
 #pragma unroll
-    for (int k = 0; k < MOST; k++)
-        part[k] = MOST == 1 || k == (int)blockIdx.z || k >= splits ? *(const int4 *)y
-                                                                   : cluster_load(at, (uint32_t)k);
+    for (int i = 0; i < F::ROWS / 8; i++) {
+        char *const at = to.of((int)blockIdx.z, eight, tile) + lane * 16;
+        const float4 v = make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]);
+        if (block == (int)blockIdx.z)
+            *(float4 *)at = v;
+        else
+            cluster_send_four(at, v, to.there, (uint32_t)block);
+        if (++block == to.splits) {
+            block = 0;
+            eight++;
+        }
+    }
+}
+
+enum { WIDE_FOUR = 4 /* results side by side */ };
+
+/* A lane's four columns of a row, in the order of blocks. */
+template <class F>
+__device__ __forceinline__ void wide_add(const wide_sums<F> &from, int eight, int tile, int lane,
+                                         float (&sum)[WIDE_FOUR])
+{
+    const int row = lane / 4, four = lane % 4,
+              first =
+                  (four % 2 * 16 + row / 2) * 4 + row % 2 + four / 2 * 2; /* as lanes of wgmma have them */
+    const float *at = (const float *)from.of(0, eight, tile) + first;
 #pragma unroll
-    for (int k = 0; k < MOST; k++)
+    for (int i = 0; i < WIDE_FOUR; i++)
+        sum[i] = at[i * 16];
+#pragma unroll 1
+    for (int split = 1; split < from.splits; split++) {
+        at += from.each * F::TILES * (WIDE_SUM_BYTES / 4);
 #pragma unroll
         for (int i = 0; i < WIDE_FOUR; i++)
-            sum[i] += MOST == 1 || k < splits ? __int_as_float(((const int *)&part[k])[i]) : 0.0f;
+            sum[i] += at[i * 16];
+    }
 }
 
-/* What four columns have in common. */
+static __device__ __noinline__ float wide_rare_number(const void *data, int dtype, int i)
+{
+    return cuda_load<float>(data, dtype, i);
+}
+
+/* What a lane's four columns have in common. Instructions by which sums leave are run once, and come from
+ * memory then: what is rare is called, or stands apart from what is common. */
 struct wide_columns {
     float scale[WIDE_FOUR], bias[WIDE_FOUR];
 };
@@ -341,43 +389,54 @@ struct wide_columns {
 template <class F>
 __device__ __forceinline__ wide_columns wide_columns_of(const cuda_weight_product &p, int column)
 {
-    wide_columns out;
+    wide_columns out = {{1, 1, 1, 1}, {}};
+    const int last = p.n - 1;
+    if (F::BLOCKS == 0)
 #pragma unroll
-    for (int i = 0; i < WIDE_FOUR; i++) {
-        const bool there = column + i < p.n;
-        out.scale[i] =
-            F::BLOCKS == 0 && there ? weight_column_scale<typename F::number>(p, column + i) : 1.0f;
-        out.bias[i] = p.bias && there ? cuda_load<float>(p.bias, p.bias_dtype, column + i) : 0.0f;
-    }
+        for (int i = 0; i < WIDE_FOUR; i++)
+            out.scale[i] = weight_column_scale<typename F::number>(p, min(column + i, last));
+    if (p.bias)
+#pragma unroll
+        for (int i = 0; i < WIDE_FOUR; i++)
+            out.bias[i] = wide_rare_number(p.bias, p.bias_dtype, min(column + i, last));
     return out;
-}
-
-__device__ __forceinline__ void wide_finish_sum(const wide_columns &columns, float (&sum)[WIDE_FOUR])
-{
-#pragma unroll
-    for (int i = 0; i < WIDE_FOUR; i++)
-        sum[i] = fmaf(sum[i], columns.scale[i], columns.bias[i]);
 }
 
 template <class T> struct alignas(8) wide_numbers {
     T v[WIDE_FOUR];
 };
 
-/* whole: all four are there, at addresses for 8 bytes. */
+/* Where a lane's four results go: `there` of them. whole: all four, at addresses for 8 bytes. */
+struct wide_place {
+    size_t at;
+    int there;
+    bool whole;
+};
+
 template <class T>
-__device__ __forceinline__ void wide_write(const cuda_weight_product &p, size_t at, int there, bool whole,
-                                           float (&sum)[WIDE_FOUR])
+__device__ __forceinline__ wide_numbers<T> wide_residual(const cuda_weight_product &p, const wide_place &to)
+{
+    const T *const residual = (const T *)p.residual + to.at;
+    wide_numbers<T> out = {};
+    if (!p.residual || to.there <= 0)
+        return out;
+    if (to.whole)
+        return *(const wide_numbers<T> *)residual;
+#pragma unroll
+    for (int i = 0; i < WIDE_FOUR; i++)
+        if (i < to.there)
+            out.v[i] = residual[i];
+    return out;
+}
+
+template <class T>
+__device__ __forceinline__ void wide_write(const cuda_weight_product &p, const wide_place &to,
+                                           const wide_numbers<T> &residual, float (&sum)[WIDE_FOUR])
 {
     wide_numbers<T> out;
-    if (p.residual) {
-        const T *const residual = (const T *)p.residual + at;
-        wide_numbers<T> more = {};
-        if (whole)
-            more = *(const wide_numbers<T> *)residual;
 #pragma unroll
-        for (int i = 0; i < WIDE_FOUR; i++)
-            sum[i] += cuda_widen(whole ? more.v[i] : i < there ? residual[i] : T(0.0f));
-    }
+    for (int i = 0; i < WIDE_FOUR; i++)
+        sum[i] += cuda_widen(residual.v[i]);
     if (p.act.kind != GRT_ACT_NONE)
 #pragma unroll
         for (int i = 0; i < WIDE_FOUR; i++)
@@ -385,81 +444,149 @@ __device__ __forceinline__ void wide_write(const cuda_weight_product &p, size_t 
 #pragma unroll
     for (int i = 0; i < WIDE_FOUR; i++)
         out.v[i] = cuda_narrow<T, float>(sum[i]);
-    if (whole) {
-        *(wide_numbers<T> *)((T *)p.y + at) = out;
+    if (to.whole) {
+        *(wide_numbers<T> *)((T *)p.y + to.at) = out;
         return;
     }
 #pragma unroll
     for (int i = 0; i < WIDE_FOUR; i++)
-        if (i < there)
-            ((T *)p.y)[at + i] = out.v[i];
+        if (i < to.there)
+            ((T *)p.y)[to.at + i] = out.v[i];
 }
 
-/* By all threads that have multiplied, and those of the cluster's other blocks: each has four columns of some
- * rows, and several rows under way. MOST: blocks of a cluster. */
-template <class F, int MOST>
-__device__ __forceinline__ void wide_finish(const cuda_weight_product &p, const wide_part &part,
-                                            const float *y)
+/* A lane's four columns of the block's `eight`-th rows. */
+template <class F>
+__device__ __forceinline__ void wide_sum(const wide_sums<F> &from, const wide_columns &columns, int eight,
+                                         int tile, int lane, float (&sum)[WIDE_FOUR])
+{
+    wide_add<F>(from, eight, tile, lane, sum);
+#pragma unroll
+    for (int i = 0; i < WIDE_FOUR; i++)
+        sum[i] = F::BLOCKS == 0 ? fmaf(sum[i], columns.scale[i], columns.bias[i]) : sum[i] + columns.bias[i];
+}
+
+/* How a block's warps share out its part of the results: each takes its tile of columns of eight rows at a
+ * time; of a gated product half as many tiles are results, and two warps share one. */
+template <class F, bool GATED> struct wide_share {
+    enum { WARPS = GATED ? 2 : 1, RESULTS = F::TILES / WARPS, TOGETHER = F::ROWS <= 64 ? 2 : 4 };
+    int tile, first, columns, column, row, rows; /* first: of the block's eights; rows: to the next of them */
+    __device__ __forceinline__ wide_share(const cuda_weight_product &p, const wide_part &part, int splits,
+                                          int warp, int lane)
+        : tile(warp % RESULTS), first(warp / RESULTS), columns(GATED ? p.n / 2 : p.n),
+          column((part.tile_n + tile) * 16 + lane % 4 * WIDE_FOUR),
+          row(part.row + (first * splits + (int)blockIdx.z) * 8 + lane / 4), rows(WARPS * splits * 8)
+    {
+    }
+};
+
+template <class F, bool GATED>
+__device__ __forceinline__ void wide_results(const wide_sums<F> &from, const wide_share<F, GATED> &share,
+                                             const wide_columns &first, const wide_columns &second, int eight,
+                                             int lane, float (&sum)[WIDE_FOUR])
+{
+    float more[WIDE_FOUR];
+    wide_sum<F>(from, first, eight, share.tile, lane, sum);
+    if (!GATED)
+        return;
+    wide_sum<F>(from, second, eight, share.RESULTS + share.tile, lane, more);
+#pragma unroll
+    for (int i = 0; i < WIDE_FOUR; i++)
+        sum[i] = weight_gate(sum[i], more[i]);
+}
+
+/* Where nothing but a residual is added, and four results are 8 bytes. Residuals of the next rows are asked
+ * for before those in front are added. */
+template <class F, bool GATED>
+__device__ __forceinline__ void wide_finish_plain(const cuda_weight_product &p, const wide_part &part,
+                                                  const wide_sums<F> &from, int warp, int lane)
 {
     using T = typename F::number;
-    enum { TOGETHER = MOST == 1 ? 4 : MOST <= 4 ? 2 : 1 };
-    const int splits = MOST == 1 ? 1 : (int)gridDim.z, fours = wide_tiles<F>(p) * 4,
-              at_once = F::GROUPS * 128 / fours /* rows */, local = (int)threadIdx.x % fours * WIDE_FOUR,
-              column = part.tile_n * 16 + local, columns = p.gated ? p.n / 2 : p.n,
-              rows = min(p.m - part.row, (int)F::ROWS), there = columns - column;
-    const bool whole = columns % WIDE_FOUR == 0 && (((uintptr_t)p.y | (uintptr_t)p.residual) & 7) == 0;
-    if (there <= 0)
-        return;
-    const wide_columns first = wide_columns_of<F>(p, column),
-                       second = wide_columns_of<F>(p, columns + column);
+    using four = wide_numbers<T>;
+    const wide_share<F, GATED> share(p, part, from.splits, warp, lane);
+    enum { AHEAD = share.TOGETHER };
+    const int end = share.column < share.columns ? min(p.m, part.row + (int)F::ROWS) : 0;
+    const size_t step = (size_t)share.rows * share.columns,
+                 at = (size_t)share.row * share.columns + share.column;
+    const T *residual = p.residual ? (const T *)p.residual + at : NULL;
+    T *y = (T *)p.y + at;
+    four more[AHEAD] = {};
+    const wide_columns first = wide_columns_of<F>(p, share.column),
+                       second = GATED ? wide_columns_of<F>(p, share.columns + share.column) : first;
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++)
+        if (residual && share.row + i * share.rows < end)
+            more[i] = *(const four *)(residual + i * step);
+    if (from.splits > 1)
+        cluster_receive(from.there);
+    int row = share.row, eight = share.first;
 #pragma unroll 1
-    for (int row = (int)threadIdx.x / fours + (int)blockIdx.z * at_once; row < rows;
-         row += splits * at_once * TOGETHER) {
-        float sum[TOGETHER][WIDE_FOUR] = {};
+    while (row < end)
 #pragma unroll
-        for (int r = 0; r < TOGETHER; r++) /* behind the last row, that row again */
-            wide_add_parts<MOST>(y + min(row + r * splits * at_once, (int)F::ROWS - 1) * F::Y_STRIDE + local,
-                                 splits, sum[r]);
+        for (int i = 0; i < AHEAD; i++) {
+            float sum[WIDE_FOUR];
+            four out;
+            if (row >= end)
+                break;
+            wide_results<F, GATED>(from, share, first, second, eight, lane, sum);
 #pragma unroll
-        for (int r = 0; r < TOGETHER; r++) {
-            const int to = row + r * splits * at_once;
-            if (to >= rows)
-                continue;
-            wide_finish_sum(first, sum[r]);
-            if (p.gated) {
-                float more[WIDE_FOUR] = {};
-                wide_add_parts<MOST>(y + to * F::Y_STRIDE + fours * WIDE_FOUR + local, splits, more);
-                wide_finish_sum(second, more);
-#pragma unroll
-                for (int i = 0; i < WIDE_FOUR; i++)
-                    sum[r][i] = weight_gate(sum[r][i], more[i]);
+            for (int j = 0; j < WIDE_FOUR; j++)
+                out.v[j] = cuda_narrow<T, float>(sum[j] + cuda_widen(more[i].v[j]));
+            *(four *)y = out;
+            if (residual) {
+                if (row + AHEAD * share.rows < end)
+                    more[i] = *(const four *)(residual + AHEAD * step);
+                residual += step;
             }
-            wide_write<T>(p, (size_t)(part.row + to) * columns + column, there, whole, sum[r]);
+            y += step;
+            row += share.rows;
+            eight += share.WARPS;
+        }
+}
+
+template <class F, bool GATED>
+__device__ __forceinline__ void wide_finish_any(const cuda_weight_product &p, const wide_part &part,
+                                                const wide_sums<F> &from, int warp, int lane, bool whole)
+{
+    using T = typename F::number;
+    const wide_share<F, GATED> share(p, part, from.splits, warp, lane);
+    enum { TOGETHER = share.TOGETHER };
+    const int there = share.columns - share.column, end = min(p.m, part.row + (int)F::ROWS);
+    const wide_columns first = wide_columns_of<F>(p, share.column),
+                       second = GATED ? wide_columns_of<F>(p, share.columns + share.column) : first;
+    if (from.splits > 1)
+        cluster_receive(from.there);
+    int row = share.row, eight = share.first;
+#pragma unroll 1
+    for (; row < end; row += TOGETHER * share.rows, eight += TOGETHER * share.WARPS) {
+        wide_place to[TOGETHER];
+        wide_numbers<T> residual[TOGETHER];
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++) {
+            const int of = row + i * share.rows;
+            to[i] = {(size_t)of * share.columns + share.column, of < end ? there : 0, whole};
+            residual[i] = wide_residual<T>(p, to[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++) {
+            float sum[WIDE_FOUR];
+            if (to[i].there <= 0)
+                break;
+            wide_results<F, GATED>(from, share, first, second, eight + i * share.WARPS, lane, sum);
+            wide_write<T>(p, to[i], residual[i], sum);
         }
     }
 }
 
-template <class F>
-__device__ __forceinline__ void wide_finish_all(const cuda_weight_product &p, const wide_part &part,
-                                                const float *y)
+template <class F, bool GATED>
+__device__ __forceinline__ void wide_finish(const cuda_weight_product &p, const wide_part &part,
+                                            const wide_sums<F> &from, int warp, int lane)
 {
-    const int splits = (int)gridDim.z;
-    if (splits == 1) {
-        asm volatile("bar.sync 1, %0;" ::"n"(F::GROUPS * 128) : "memory");
-        overlap_wait();
-        wide_finish<F, 1>(p, part, y);
-        return;
-    }
-    cluster_arrive();
-    cluster_wait();
-    overlap_wait();
-    if (splits <= 4)
-        wide_finish<F, 4>(p, part, y);
+    const bool whole =
+        (GATED ? p.n / 2 : p.n) % WIDE_FOUR == 0 && (((uintptr_t)p.y | (uintptr_t)p.residual) & 7) == 0;
+    if (whole && !p.bias && p.act.kind == GRT_ACT_NONE)
+        wide_finish_plain<F, GATED>(p, part, from, warp, lane);
     else
-        wide_finish<F, WIDE_MOST_SPLITS>(p, part, y);
-    __syncwarp();
-    cluster_arrive(); /* others still read what is here */
-    cluster_wait();
+        wide_finish_any<F, GATED>(p, part, from, warp, lane, whole);
 }
 
 template <class F>
@@ -468,7 +595,8 @@ __global__ void __launch_bounds__(F::THREADS, F::BLOCKS_AT_ONCE)
 {
     extern __shared__ char raw[];
     char *const stages = raw + (-(uint32_t)__cvta_generic_to_shared(raw) & (PANEL_ALIGNMENT - 1));
-    uint64_t *const full = (uint64_t *)(stages + F::ROOM), *const empty = full + F::STAGES;
+    uint64_t *const full = (uint64_t *)(stages + F::ROOM), *const empty = full + F::STAGES,
+                    *const sums_there = empty + F::STAGES;
     const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0), lane = (int)threadIdx.x % 32,
               begin = (int)blockIdx.z * p.split_tiles;
     const wide_part part = {(int)blockIdx.x * wide_tiles<F>(p), (int)blockIdx.y * F::ROWS, begin,
@@ -478,7 +606,9 @@ __global__ void __launch_bounds__(F::THREADS, F::BLOCKS_AT_ONCE)
             barrier_init(&full[i], 1 + 128);
             barrier_init(&empty[i], F::GROUPS * 4);
         }
+        barrier_init(sums_there, 1);
         barrier_init_done();
+        wide_expect_sums<F>(sums_there);
     }
     __syncthreads();
     overlap_let_next_begin();
@@ -489,10 +619,25 @@ __global__ void __launch_bounds__(F::THREADS, F::BLOCKS_AT_ONCE)
     }
     warpgroup_take_registers<F::MULTIPLY_REGISTERS>();
     float sum[F::ROWS / 8][4] = {};
+    const wide_sums<F> sums = wide_sums_of<F>(stages, sums_there);
     wide_multiply<F>(p, part, stages, full, empty, warp, lane, sum);
-    asm volatile("bar.sync 1, %0;" ::"n"(F::GROUPS * 128) : "memory"); /* all have read all stages */
-    wide_put<F>(warp, lane, sum, (float *)stages);
-    wide_finish_all<F>(p, part, (const float *)stages);
+    /* All have read all stages, in all blocks that send here. */
+    if (sums.splits > 1) {
+        __syncwarp();
+        cluster_arrive_only();
+        cluster_wait();
+    } else {
+        asm volatile("bar.sync 1, %0;" ::"n"(F::GROUPS * 128) : "memory");
+    }
+    wide_send<F>(sums, warp, lane, sum);
+    overlap_wait();
+    if (p.gated) {
+        asm volatile("bar.sync 1, %0;" ::"n"(F::GROUPS * 128) : "memory");
+        wide_finish<F, true>(p, part, sums, warp, lane);
+    } else {
+        __syncwarp();
+        wide_finish<F, false>(p, part, sums, warp, lane);
+    }
 }
 
 /* ---- launches ---- */

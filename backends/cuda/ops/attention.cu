@@ -3,6 +3,7 @@
  * memory, softmax is online (running maximum and sum), so scores reach memory only as an output. Keys that
  * causality, window or padding exclude are skipped. Arithmetic is float32, or double for double. */
 #include "backends/cuda/attention.cuh"
+#include "backends/cuda/overlap.cuh"
 
 #include <math_constants.h>
 #include <stdlib.h>
@@ -160,6 +161,8 @@ template <class T>
 __global__ void join(const __grid_constant__ attention_shape s, const void *now, const void *past,
                      attention_view view, int64_t size, T *to)
 {
+    overlap_let_next_begin();
+    overlap_wait();
     CUDA_EACH(i, s.batch * s.kv_heads * s.total * size)
     {
         const int64_t row = i / size, head = row / s.total;
@@ -340,20 +343,24 @@ template <class T>
 static cudaError_t cuda_attention_launch(const attention_shape *s, const attention_data *d, const grt_run *r)
 {
     cudaStream_t stream = (cudaStream_t)r->stream;
-    const int64_t keys = s->batch * s->kv_heads * s->total * s->size,
-                  values = s->batch * s->kv_heads * s->total * s->v_size;
-    if (out_of(r, ATTENTION_PRESENT_KEY) && keys > 0)
-        join<T><<<cuda_blocks(keys, 256), 256, 0, stream>>>(*s, d->k, d->past_key, s->k, s->size,
-                                                            (T *)out_of(r, ATTENTION_PRESENT_KEY));
-    if (out_of(r, ATTENTION_PRESENT_VALUE) && values > 0)
-        join<T><<<cuda_blocks(values, 256), 256, 0, stream>>>(*s, d->v, d->past_value, s->v, s->v_size,
-                                                              (T *)out_of(r, ATTENTION_PRESENT_VALUE));
     const cuda_device *device = (const cuda_device *)r->device;
     const bool overlaps = device->prop.major >= 9;
+    const int64_t keys = s->batch * s->kv_heads * s->total * s->size,
+                  values = s->batch * s->kv_heads * s->total * s->v_size;
+    cudaError_t error = cudaSuccess;
+    if (out_of(r, ATTENTION_PRESENT_KEY) && keys > 0)
+        error = overlap_launch(overlaps, join<T>, cuda_blocks(keys, 256), 256, 0, stream, *s, d->k,
+                               d->past_key, s->k, s->size, (T *)out_of(r, ATTENTION_PRESENT_KEY));
+    if (error == cudaSuccess && out_of(r, ATTENTION_PRESENT_VALUE) && values > 0)
+        error = overlap_launch(overlaps, join<T>, cuda_blocks(values, 256), 256, 0, stream, *s, d->v,
+                               d->past_value, s->v, s->v_size, (T *)out_of(r, ATTENTION_PRESENT_VALUE));
+    if (error != cudaSuccess)
+        return error;
     if (s->kernel != ATTENTION_PLAIN && attention_tiles_aligned(d)) {
-        cudaError_t error = cudaSuccess;
         if (s->kernel == ATTENTION_FLASH)
-            attention_flash(s, d, r->in[ATTENTION_Q]->dtype, stream);
+            error = attention_flash(s, d, r->in[ATTENTION_Q]->dtype,
+                                    overlaps && s->few && r->in[ATTENTION_Q]->dtype != GRT_DTYPE_FLOAT,
+                                    stream); /* many small blocks that begin early share processors */
         else if (s->kernel == ATTENTION_WARPGROUP)
             return attention_warpgroup(s, d, r->in[ATTENTION_Q]->dtype, device->prop.multiProcessorCount,
                                        stream);

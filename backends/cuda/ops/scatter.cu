@@ -3,6 +3,7 @@
 #include "backends/cuda/copy.h"
 #include "backends/cuda/indexed.cuh"
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/overlap_device.cuh"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/shared/slice.h"
 
@@ -247,6 +248,8 @@ template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     put_entries_kernel(cache_shape s, bool circular, cuda_indexed starts, T *dst, const T *updates)
 {
+    overlap_let_next_begin();
+    overlap_wait();
     CUDA_ITEMS (i, s.total) {
         const cuda_divided entry = cuda_divide(i, s.inner), line = cuda_divide(entry.q, s.n);
         const int64_t batch = line.q / s.heads, last = circular ? INT64_MAX : s.length - s.n;
@@ -264,10 +267,9 @@ template <typename T> grt_status put_entries(const grt_run *r, const cache_shape
 {
     cuda_indexed starts;
     GRT_TRY(cuda_indexed_begin(r, 2, "write_indices", &starts));
-    put_entries_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *s, ((const cache_state *)r->state)->circular, starts, (T *)r->out[0]->data,
-        (const T *)r->in[1]->data);
-    CUDA_LAUNCHED();
+    CUDA_TRY(overlap_launch(overlap_is_possible(), put_entries_kernel<T>, cuda_grid(s->total), CUDA_BLOCK, 0,
+                            cuda_stream(r), *s, ((const cache_state *)r->state)->circular, starts,
+                            (T *)r->out[0]->data, (const T *)r->in[1]->data));
     return GRT_OK;
 }
 
