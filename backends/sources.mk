@@ -321,6 +321,7 @@ cuda_files += backends/cuda/host_copy.h backends/cuda/host_copy.cu
 cuda_files += backends/cuda/float8.cuh
 cuda_files += backends/cuda/float8_product.h backends/cuda/float8_product.cu
 cuda_files += backends/cuda/quantiser.cuh backends/cuda/quantiser_pairs.cuh
+cuda_files += backends/cuda/levels.cuh backends/cuda/attention_levels.cuh
 cuda_files += backends/cuda/concat.h
 cuda_files += backends/cuda/concat.cu
 cuda_files += backends/cuda/attention.cuh

@@ -4,7 +4,7 @@
  * definitions have a value of the inputs' type. */
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/overlap.cuh"
-#include "backends/cuda/quantiser_pairs.cuh"
+#include "backends/cuda/levels.cuh"
 #include "backends/shared/norm.h"
 
 #include <stdlib.h>
@@ -27,99 +27,10 @@ typedef struct layer_shape {
     bool are_constant; /* both */
 } layer_shape;
 
-/* A scale and a zero point, as they were loaded. */
-struct layer_unit {
-    float scale;
-    int32_t zero;
-
-    /* Not computed with before: their load is waited for here, together with a row's. */
-    __device__ __forceinline__ layer_unit here() const
-    {
-        layer_unit same = *this;
-        asm volatile("" : "+f"(same.scale), "+r"(same.zero));
-        return same;
-    }
-};
-
-/* The result as 8-bit integers or float8. */
-typedef struct layer_levels {
-    uint8_t *to; /* NULL: none are wanted */
-    const float *scale;
-    const void *zero;
-    grt_dtype dtype;
-
-    __device__ __forceinline__ bool is_float8() const
-    {
-        return dtype == GRT_DTYPE_FLOAT8E4M3FN || dtype == GRT_DTYPE_FLOAT8E5M2;
-    }
-    __device__ __forceinline__ layer_unit unit() const
-    {
-        if (!to)
-            return {1.0f, 0};
-        return {*scale, is_float8()               ? 0
-                        : dtype == GRT_DTYPE_INT8 ? *(const int8_t *)zero
-                                                  : *(const uint8_t *)zero};
-    }
-    __device__ __forceinline__ cuda_quantiser quantiser(const layer_unit &of) const
-    {
-        return cuda_quantiser(of.scale, of.zero, 8, dtype == GRT_DTYPE_INT8);
-    }
-    __device__ __forceinline__ uint8_t one(const cuda_quantiser &quantises, float v) const
-    {
-        return (uint8_t)(is_float8()
-                             ? cuda_float8_pair(quantises.quotient(v), 0.0f, dtype == GRT_DTYPE_FLOAT8E5M2)
-                             : (uint32_t)quantises(v));
-    }
-    /* N of them, a multiple of four; the kind is asked for once. */
-    template <int N>
-    __device__ __forceinline__ void store(const cuda_quantiser &quantises, const float (&v)[N],
-                                          uint8_t *out) const
-    {
-        uint32_t word[N / 4];
-        if (!is_float8())
-#pragma unroll
-            for (int k = 0; k < N; k += 4)
-                word[k / 4] = __byte_perm(
-                    __byte_perm((uint32_t)quantises(v[k]), (uint32_t)quantises(v[k + 1]), 0x0040),
-                    __byte_perm((uint32_t)quantises(v[k + 2]), (uint32_t)quantises(v[k + 3]), 0x0040),
-                    0x5410);
-        else
-#pragma unroll
-            for (int k = 0; k < N; k += 4)
-                word[k / 4] = float8_pair(quantises, v + k) | float8_pair(quantises, v + k + 2) << 16;
-#pragma unroll
-        for (int k = 0; k < N / 4; k += 2)
-            if constexpr (N % 8 == 0)
-                *(uint2 *)(out + 4 * k) = make_uint2(word[k], word[k + 1]);
-            else
-                *(uint32_t *)(out + 4 * k) = word[k];
-    }
-    /* Eight of a 16-bit type. */
-    template <class T>
-    __device__ __forceinline__ void store(const cuda_pair_quantiser<T> &quantises,
-                                          const typename cuda_pair<T>::type (&v)[4], uint8_t *out) const
-    {
-        if (!is_float8()) {
-            *(uint2 *)out = make_uint2(quantises.word(v[0], v[1]), quantises.word(v[2], v[3]));
-            return;
-        }
-        float wide[8];
-#pragma unroll
-        for (int k = 0; k < 8; k++)
-            wide[k] = cuda_widen(k % 2 ? v[k / 2].y : v[k / 2].x);
-        store(quantises.one, wide, out);
-    }
-    __device__ __forceinline__ uint32_t float8_pair(const cuda_quantiser &quantises, const float *v) const
-    {
-        return cuda_float8_pair(quantises.quotient(v[0]), quantises.quotient(v[1]),
-                                dtype == GRT_DTYPE_FLOAT8E5M2);
-    }
-} layer_levels;
-
 typedef struct layer_outputs {
     void *y, *mean, *inverse;
     int mean_dtype, inverse_dtype;
-    layer_levels levels;
+    cuda_levels levels;
 } layer_outputs;
 
 template <class W>
@@ -214,7 +125,7 @@ template <class T> struct layer_words {
 /* What is centred becomes results, and their levels. */
 __device__ __forceinline__ void finish_words(const float (&v)[4], float inverse,
                                              const layer_words<float> &factor,
-                                             const layer_words<float> &shift, const layer_levels &levels,
+                                             const layer_words<float> &shift, const cuda_levels &levels,
                                              const cuda_quantiser &quantises, float *y, uint8_t *to)
 {
     float result[4];
@@ -228,18 +139,20 @@ __device__ __forceinline__ void finish_words(const float (&v)[4], float inverse,
 }
 template <class T>
 __device__ __forceinline__ void finish_words(const float (&v)[8], float inverse, const layer_words<T> &factor,
-                                             const layer_words<T> &shift, const layer_levels &levels,
+                                             const layer_words<T> &shift, const cuda_levels &levels,
                                              const cuda_pair_quantiser<T> &quantises, T *y, uint8_t *to)
 {
     using pair = typename cuda_pair<T>::type;
-    pair result[4];
+    uint32_t result[4];
 #pragma unroll
-    for (int j = 0; j < 4; j++)
-        result[j] = __hadd2_rn(__hmul2_rn(cuda_pair<T>::of(v[2 * j] * inverse, v[2 * j + 1] * inverse),
-                                          *(const pair *)&factor.w[j]),
-                               *(const pair *)&shift.w[j]);
+    for (int j = 0; j < 4; j++) {
+        const pair both = __hadd2_rn(__hmul2_rn(cuda_pair<T>::of(v[2 * j] * inverse, v[2 * j + 1] * inverse),
+                                                *(const pair *)&factor.w[j]),
+                                     *(const pair *)&shift.w[j]);
+        result[j] = *(const uint32_t *)&both;
+    }
     if (y)
-        *(uint4 *)y = *(const uint4 *)result;
+        *(uint4 *)y = make_uint4(result[0], result[1], result[2], result[3]);
     if (to)
         levels.store(quantises, result, to);
 }
@@ -258,7 +171,7 @@ template <int PER_ROW> constexpr int layer_threads = PER_ROW <= 32 ? 128 : PER_R
 template <class T, int PER_ROW, int VECTORS>
 __global__ void __launch_bounds__(layer_threads<PER_ROW>)
     layer_vectors(int64_t rows, int size, bool rms, float epsilon, const T *x, const T *scale, const T *bias,
-                  bool are_constant, T *y, const __grid_constant__ layer_levels levels)
+                  bool are_constant, T *y, const __grid_constant__ cuda_levels levels)
 {
     using words = layer_words<T>;
     enum { N = words::N };
@@ -280,7 +193,7 @@ __global__ void __launch_bounds__(layer_threads<PER_ROW>)
             load_factors((lane + k * PER_ROW) * N, &factor[k], &shift[k]);
     if (are_constant)
         overlap_wait();
-    const layer_unit unit = levels.unit();
+    const cuda_level_unit unit = levels.unit();
     const int64_t first = (int64_t)blockIdx.x * per_block + threadIdx.x / PER_ROW,
                   step = (int64_t)gridDim.x * per_block;
     words next[VECTORS];
