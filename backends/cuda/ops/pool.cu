@@ -4,6 +4,7 @@
 #include "backends/cuda/columns.h"
 #include "backends/cuda/max_bytes.cuh"
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/overlap.cuh"
 
 extern "C" {
 #include "backends/shared/window.h"
@@ -182,6 +183,8 @@ __global__ void __launch_bounds__(THREADS)
 {
     enum { N = cuda_vector<T>::N };
     const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+    overlap_let_next_begin();
+    overlap_wait();
     if (i >= s.n)
         return;
     const uint32_t vector = i % s.vectors, pixel = i / s.vectors, line = pixel / s.out[2],
@@ -239,8 +242,9 @@ template <class T> static bool cuda_pool_launch_vectors(const pool_shape *s, con
             return false;
     }
     p.n = (uint32_t)(s->n / n);
-    pool_vectors<T><<<(p.n + THREADS - 1) / THREADS, THREADS, 0, (cudaStream_t)r->stream>>>(
-        p, (const cuda_vector<T> *)r->in[0]->data, (cuda_vector<T> *)r->out[0]->data);
+    overlap_launch(((const cuda_device *)r->device)->prop.major >= 9, pool_vectors<T>,
+                   (p.n + THREADS - 1) / THREADS, THREADS, 0, (cudaStream_t)r->stream, p,
+                   (const cuda_vector<T> *)r->in[0]->data, (cuda_vector<T> *)r->out[0]->data);
     return true;
 }
 
