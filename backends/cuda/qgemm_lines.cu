@@ -224,7 +224,8 @@ grt_status launch_lines(const cuda_qgemm *g, const view &v, const lines_form &f,
     const size_t bytes = panels_of_lines<STEPS>::BYTES + PANEL_ALIGNMENT + (size_t)f.seen * (size_t)f.pitch;
     const dim3 grid((unsigned)(g->images * f.bands), (unsigned)((g->n + LINES_FILTERS - 1) / LINES_FILTERS));
     const auto kernel = multiply_lines<STEPS, SIGNED>;
-    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    /* The most that any has: the limit is the kernel's, which other threads launch with other sizes. */
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MOST_BYTES));
     CUDA_TRY(overlap_launch(g->overlaps, kernel, grid, LINES_THREADS, bytes, stream, *g, v, f));
     return GRT_OK;
 }
