@@ -8,6 +8,7 @@
 #ifndef GRT_BACKENDS_CUDA_BULK_GROUPS_CUH
 #define GRT_BACKENDS_CUDA_BULK_GROUPS_CUH
 
+#include "backends/cuda/bulk_map.cuh"
 #include "backends/cuda/bulk_rows.cuh"
 #include "backends/cuda/warpgroup.cuh"
 
@@ -90,8 +91,13 @@ template <class R> constexpr size_t group_room_bytes()
 }
 
 /* By all threads, before anything else is done with the room. */
-template <class F, class R> __device__ __forceinline__ void begin_groups(R &room)
+template <class F, class R> __device__ __forceinline__ void begin_groups(const group_maps &maps, R &room)
 {
+    if (threadIdx.x == F::GROUPS * 128) {
+        bulk_map_fetch(&maps.w);
+        bulk_map_fetch(&maps.x);
+        bulk_map_fetch(&maps.y);
+    }
     if (threadIdx.x == 0) {
         for (int i = 0; i < F::STAGES; i++) {
             barrier_init(&room.full[i], 1);
@@ -316,9 +322,6 @@ __device__ __forceinline__ void results_written(uint64_t *written)
 }
 
 /* ---- launching ---- */
-
-/* Clocks. Two long kernels, one behind the other, took longer if they overlapped. */
-enum { LONG_PRODUCT = 20000 };
 
 /* Tiles of results of BYTES each: 128 x 128 and 128 x 64 by two teams, and one of 192 x 128 or 128 x 192, by
  * which some products have less multiprocessors wait at their end. */
