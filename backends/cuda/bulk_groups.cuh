@@ -342,18 +342,32 @@ template <class F> int64_t tiles_of_groups(int64_t rows, int64_t columns)
     return (rows + F::ROWS - 1) / F::ROWS * ((columns + F::COLUMNS - 1) / F::COLUMNS);
 }
 
-/* Clocks that the busiest multiprocessor takes, roughly, as measured on an H100. A stage is summed at three
- * quarters of the tensor cores' rate, or fetched. What a tile takes besides is small where two teams take
- * turns. part: of a stage, that is summed. */
+/* Clocks that a tile's end takes besides its sums: little where two teams take turns. */
+template <class F> double end_of_groups(bool has_activation)
+{
+    const double alone = F::GROUP_COLUMNS > 128 ? 20.0 : 16.0, /* of one team */
+        hidden = F::SIZE == 1            ? 6.0
+                 : F::GROUP_COLUMNS > 64 ? 22.0
+                                         : 12.0;
+    return F::COLUMNS * (F::TEAMS == 1 ? alone : hidden) * (has_activation ? 2 : 1);
+}
+
+/* What 16-bit results take once, where nothing hides the first tile's begin and the last one's end. */
+template <class F> constexpr double once_of_groups()
+{
+    return F::SIZE == 1 || F::TEAMS > 1 ? 0 : F::GROUP_COLUMNS > 128 ? 10500 : 2000;
+}
+
+/* Clocks that the busiest multiprocessor takes, roughly, as measured on an H100. A stage is summed, or
+ * fetched. part: of a stage, that is summed. */
 template <class F>
 double cost_of_groups(int64_t tiles, int multiprocessors, int64_t stages, double part, bool has_activation)
 {
-    const double sums = 2.0 / 0.75 * F::GROUP_COLUMNS * F::PARTS * part,
-                 fetches = (F::X_STAGE + F::W_STAGE) / 46.0, stage = sums > fetches ? sums : fetches,
-                 alone = F::GROUP_COLUMNS > 128 ? 28.0 : 16.0, /* of one team; few stages are ahead */
-        leave = F::COLUMNS * (F::TEAMS == 1 ? alone : 6.0 * F::SIZE) * (has_activation ? 2 : 1);
+    const double share = F::GROUP_COLUMNS > 128 ? 1.0 : 0.75, /* of the tensor cores' rate */
+        sums = 2.0 / share * F::GROUP_COLUMNS * F::PARTS * part, fetches = (F::X_STAGE + F::W_STAGE) / 46.0,
+                 stage = sums > fetches ? sums : fetches;
     const int64_t each = (tiles + multiprocessors - 1) / multiprocessors;
-    return (double)each * ((double)stages * stage + leave);
+    return once_of_groups<F>() + (double)each * ((double)stages * stage + end_of_groups<F>(has_activation));
 }
 
 } // namespace
