@@ -75,6 +75,7 @@ graph_SOURCES += graph/passes/quantised_weights.c
 graph_SOURCES += graph/passes/quantised_sums.c
 graph_SOURCES += graph/passes/quantised_epilogues.c
 graph_SOURCES += graph/passes/quantised_norms.c
+graph_SOURCES += graph/passes/quantised_attention.c
 graph_SOURCES += graph/passes/stacks.c graph/passes/whole_vectors.c
 graph_SOURCES += graph/passes/norm_activation.c graph/passes/epilogue.h
 graph_SOURCES += graph/passes/fold.c

@@ -2,6 +2,7 @@
 /* Attention by wgmma, for head sizes up to 256 and float16 and bfloat16 on Hopper where there are many rows:
  * as attention_flash.cu, but a warpgroup has 64 rows, and tensor cores read keys and values once for all of
  * them. Blocks stay for several tasks. */
+#include "backends/cuda/attention_levels.cuh"
 #include "backends/cuda/attention_rows.cuh"
 #include "backends/cuda/bulk_copy.cuh"
 #include "backends/cuda/bulk_map.cuh"
@@ -74,11 +75,13 @@ template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE
         warpgroup_hold<SIZE>(this->result);
     }
 
-    /* The warp's rows, `left` of them at most, from y on, `size` columns of each. Groups of four lanes
-     * exchange values, so that each writes 16 bytes. */
-    __device__ __forceinline__ void store(T *y, int64_t stride, int left, int size, int lane)
+    /* The warp's rows, `left` of them at most, from element `at` of the result on, `size` columns of each.
+     * Groups of four lanes exchange values, so that each writes eight side by side. */
+    __device__ __forceinline__ void store(T *y, const cuda_levels &levels, int64_t at, int64_t stride,
+                                          int left, int size, int lane)
     {
         const int quad = lane & 3;
+        const cuda_pair_quantiser<T> quantises(levels.quantiser(levels.unit()));
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const int row = (lane >> 2) + 8 * r;
@@ -91,12 +94,16 @@ template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE
                     pair[i] = tensor_core<T>::pair(this->result[c + i][2 * r] * inverse,
                                                    this->result[c + i][2 * r + 1] * inverse);
                 exchange(pair, quad);
-                if (row < left && (c + quad) * 8 < size)
+                const int64_t to = at + row * stride + (c + quad) * 8;
+                if (row >= left || (c + quad) * 8 >= size)
+                    continue;
+                if (levels.to)
+                    levels.store(quantises, pair, levels.to + to);
+                else
                     /* In assembly: the compiler splits some of these stores. */
-                    asm volatile(
-                        "st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(y + row * stride + (c + quad) * 8),
-                        "r"(pair[0]), "r"(pair[1]), "r"(pair[2]), "r"(pair[3])
-                        : "memory");
+                    asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(y + to), "r"(pair[0]),
+                                 "r"(pair[1]), "r"(pair[2]), "r"(pair[3])
+                                 : "memory");
             }
         }
     }
@@ -181,7 +188,8 @@ __device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int6
 
 template <class T, int SIZE, int GROUPS, bool GENERAL>
 __device__ __forceinline__ void attend_tasks(const attention_shape &s, const attention_data &d,
-                                             uint32_t tasks, block_memory<SIZE, GROUPS> &m, int group)
+                                             const cuda_levels &levels, uint32_t tasks,
+                                             block_memory<SIZE, GROUPS> &m, int group)
 {
     using memory = block_memory<SIZE, GROUPS>;
     enum { CHUNKS = SIZE / 8 };
@@ -218,8 +226,8 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
         }
         if (lane == 0)
             barrier_arrive(&m.q_empty[queries.at]);
-        w.store((T *)d.y + attention_at(s.y, t.batch, {t.head, mine}), s.y.row, rows - mine, (int)s.v_size,
-                lane);
+        w.store((T *)d.y, levels, attention_at(s.y, t.batch, {t.head, mine}), s.y.row, rows - mine,
+                (int)s.v_size, lane);
     }
 }
 
@@ -227,7 +235,8 @@ template <class T, int SIZE, int GROUPS, bool GENERAL>
 __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
     cuda_attention_warpgroup_attend(const __grid_constant__ attention_shape s,
                                     const __grid_constant__ attention_data d,
-                                    const __grid_constant__ attention_maps maps, uint32_t tasks)
+                                    const __grid_constant__ attention_maps maps, uint32_t tasks,
+                                    const __grid_constant__ cuda_levels levels)
 {
     enum { WARPS = GROUPS * 4, TAKES = row_registers<SIZE, GROUPS> };
     extern __shared__ char raw[];
@@ -256,7 +265,7 @@ __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
     if (warp < WARPS) {
         if constexpr (TAKES > 0)
             warpgroup_take_registers<TAKES>();
-        attend_tasks<T, SIZE, GROUPS, GENERAL>(s, d, tasks, m, warp >> 2);
+        attend_tasks<T, SIZE, GROUPS, GENERAL>(s, d, levels, tasks, m, warp >> 2);
     } else {
         if constexpr (TAKES > 0)
             warpgroup_leave_registers<32>();
@@ -337,8 +346,9 @@ cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtyp
     return error;
 }
 
-cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *d, grt_dtype dtype,
-                                int multiprocessors, cudaStream_t stream)
+cudaError_t attention_warpgroup_quantised(const attention_shape *s, const attention_data *d,
+                                          const cuda_levels *levels, grt_dtype dtype, int multiprocessors,
+                                          cudaStream_t stream)
 {
     const choice c = choice_for(s, dtype, !attention_scales_only(s, d));
     uint32_t tasks = (uint32_t)attention_tasks(s, c.groups * ROWS);
@@ -350,11 +360,18 @@ cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *
         error = map(s, dtype, s->v, s->v_size, s->kv_len, s->kv_heads, d->v, &maps.v);
     if (error != cudaSuccess)
         return error;
-    void *arguments[] = {(void *)s, (void *)d, &maps, &tasks};
+    void *arguments[] = {(void *)s, (void *)d, &maps, &tasks, (void *)levels};
     const bool is_short = tasks <= (uint32_t)multiprocessors;
     cudaLaunchAttribute early;
     const cudaLaunchConfig_t config =
         overlap_config(is_short, dim3(is_short ? tasks : (unsigned)multiprocessors),
                        dim3(128 * c.groups + 128), c.bytes, stream, &early);
     return cudaLaunchKernelExC(&config, c.kernel, arguments);
+}
+
+cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *d, grt_dtype dtype,
+                                int multiprocessors, cudaStream_t stream)
+{
+    const cuda_levels none = {};
+    return attention_warpgroup_quantised(s, d, &none, dtype, multiprocessors, stream);
 }

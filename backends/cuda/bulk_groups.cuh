@@ -8,6 +8,7 @@
 #ifndef GRT_BACKENDS_CUDA_BULK_GROUPS_CUH
 #define GRT_BACKENDS_CUDA_BULK_GROUPS_CUH
 
+#include "backends/cuda/bulk_map.cuh"
 #include "backends/cuda/bulk_rows.cuh"
 #include "backends/cuda/warpgroup.cuh"
 
@@ -90,8 +91,13 @@ template <class R> constexpr size_t group_room_bytes()
 }
 
 /* By all threads, before anything else is done with the room. */
-template <class F, class R> __device__ __forceinline__ void begin_groups(R &room)
+template <class F, class R> __device__ __forceinline__ void begin_groups(const group_maps &maps, R &room)
 {
+    if (threadIdx.x == F::GROUPS * 128) {
+        bulk_map_fetch(&maps.w);
+        bulk_map_fetch(&maps.x);
+        bulk_map_fetch(&maps.y);
+    }
     if (threadIdx.x == 0) {
         for (int i = 0; i < F::STAGES; i++) {
             barrier_init(&room.full[i], 1);
@@ -317,9 +323,6 @@ __device__ __forceinline__ void results_written(uint64_t *written)
 
 /* ---- launching ---- */
 
-/* Clocks. Two long kernels, one behind the other, took longer if they overlapped. */
-enum { LONG_PRODUCT = 20000 };
-
 /* Tiles of results of BYTES each: 128 x 128 and 128 x 64 by two teams, and one of 192 x 128 or 128 x 192, by
  * which some products have less multiprocessors wait at their end. */
 template <int BYTES> using square_groups = groups<2, 2, 1, 128, BYTES, 4, BYTES == 1 ? 2 : 1>;
@@ -339,18 +342,32 @@ template <class F> int64_t tiles_of_groups(int64_t rows, int64_t columns)
     return (rows + F::ROWS - 1) / F::ROWS * ((columns + F::COLUMNS - 1) / F::COLUMNS);
 }
 
-/* Clocks that the busiest multiprocessor takes, roughly, as measured on an H100. A stage is summed at three
- * quarters of the tensor cores' rate, or fetched. What a tile takes besides is small where two teams take
- * turns. part: of a stage, that is summed. */
+/* Clocks that a tile's end takes besides its sums: little where two teams take turns. */
+template <class F> double end_of_groups(bool has_activation)
+{
+    const double alone = F::GROUP_COLUMNS > 128 ? 20.0 : 16.0, /* of one team */
+        hidden = F::SIZE == 1            ? 6.0
+                 : F::GROUP_COLUMNS > 64 ? 22.0
+                                         : 12.0;
+    return F::COLUMNS * (F::TEAMS == 1 ? alone : hidden) * (has_activation ? 2 : 1);
+}
+
+/* What 16-bit results take once, where nothing hides the first tile's begin and the last one's end. */
+template <class F> constexpr double once_of_groups()
+{
+    return F::SIZE == 1 || F::TEAMS > 1 ? 0 : F::GROUP_COLUMNS > 128 ? 10500 : 2000;
+}
+
+/* Clocks that the busiest multiprocessor takes, roughly, as measured on an H100. A stage is summed, or
+ * fetched. part: of a stage, that is summed. */
 template <class F>
 double cost_of_groups(int64_t tiles, int multiprocessors, int64_t stages, double part, bool has_activation)
 {
-    const double sums = 2.0 / 0.75 * F::GROUP_COLUMNS * F::PARTS * part,
-                 fetches = (F::X_STAGE + F::W_STAGE) / 46.0, stage = sums > fetches ? sums : fetches,
-                 alone = F::GROUP_COLUMNS > 128 ? 28.0 : 16.0, /* of one team; few stages are ahead */
-        leave = F::COLUMNS * (F::TEAMS == 1 ? alone : 6.0 * F::SIZE) * (has_activation ? 2 : 1);
+    const double share = F::GROUP_COLUMNS > 128 ? 1.0 : 0.75, /* of the tensor cores' rate */
+        sums = 2.0 / share * F::GROUP_COLUMNS * F::PARTS * part, fetches = (F::X_STAGE + F::W_STAGE) / 46.0,
+                 stage = sums > fetches ? sums : fetches;
     const int64_t each = (tiles + multiprocessors - 1) / multiprocessors;
-    return (double)each * ((double)stages * stage + leave);
+    return once_of_groups<F>() + (double)each * ((double)stages * stage + end_of_groups<F>(has_activation));
 }
 
 } // namespace

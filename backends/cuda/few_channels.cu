@@ -338,7 +338,7 @@ bool cuda_few_channels_run(const cuda_few_channels *c, const void *x, const void
     if ((uintptr_t)x % 4 || !cuda_is_vector(y))
         return false;
     if (c->shared > USUAL_SHARED)
-        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c->shared);
+        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MOST_SHARED);
     const int most = c->multiprocessors * BLOCKS_EACH / s.column_groups;
     const int each = s.tiles < most ? s.tiles : most > 0 ? most : 1;
     void *arguments[] = {&s, &x, &w, &bias, &y};

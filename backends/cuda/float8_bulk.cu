@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(F::THREADS, 1)
     overlap_let_next_begin();
     if (!is_constant)
         overlap_wait();
-    begin_groups<F>(room);
+    begin_groups<F>(maps, room);
     if (warp < F::GROUPS * 4) {
         warpgroup_take_registers<F::REGISTERS>();
         sum_and_finish<F, Y, GELU>(f, work, room, warp >> 2);
@@ -202,9 +202,7 @@ template <class F, class Y, bool GELU> grt_status launch_bulk(const cuda_float8_
     const int blocks = work.tiles < b->multiprocessors ? work.tiles : b->multiprocessors;
     const auto kernel = float8_groups<F, Y, GELU>;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    const bool overlaps = float8_bulk_cost<F>(b) < LONG_PRODUCT;
-    CUDA_TRY(
-        overlap_launch(overlaps, kernel, blocks, F::THREADS, bytes, stream, *f, work, maps, b->is_constant));
+    CUDA_TRY(overlap_launch(true, kernel, blocks, F::THREADS, bytes, stream, *f, work, maps, b->is_constant));
     return GRT_OK;
 }
 

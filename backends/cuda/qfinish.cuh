@@ -70,15 +70,23 @@ struct cuda_qlimits {
     }
 };
 
-/* Bytes of levels by conversions that saturate: signed ones, which are flipped where bytes are unsigned. */
+/* Bytes of levels by conversions that saturate: signed ones, which are flipped where bytes are unsigned.
+ * floor: all ones where none may be below the middle of the type, as behind Relu with a zero point there. */
 struct cuda_qsaturation {
     int32_t zero;
-    uint32_t flip;
+    uint32_t flip, floor;
 
-    __device__ __forceinline__ cuda_qsaturation(int32_t y_zero, grt_dtype y)
-        : zero(y_zero - (y == GRT_DTYPE_INT8 ? 0 : 128) - 0x4B400000),
-          flip(y == GRT_DTYPE_INT8 ? 0 : 0x80808080u)
+    __device__ __forceinline__ cuda_qsaturation(int32_t y_zero, grt_dtype y, float low)
+        : zero(y_zero - middle_of(y) - 0x4B400000), flip(y == GRT_DTYPE_INT8 ? 0 : 0x80808080u),
+          floor(rintf(low) == (float)(middle_of(y) - y_zero) ? ~0u : 0)
     {
+    }
+    /* True if these limits of numbers that are rounded are the type's, but for the floor. */
+    static __device__ __forceinline__ bool fits(float low, float high, int32_t y_zero, grt_dtype y)
+    {
+        const int32_t middle = middle_of(y) - y_zero;
+        return (rintf(low) == (float)(middle - 128) || rintf(low) == (float)middle) &&
+               rintf(high) == (float)(middle + 127);
     }
     __device__ __forceinline__ int32_t level(float v) const
     {
@@ -86,10 +94,16 @@ struct cuda_qsaturation {
     }
     __device__ __forceinline__ uint32_t word(const int32_t *level) const
     {
-        uint32_t high, low;
+        uint32_t high, all, below;
         asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(level[3]), "r"(level[2]));
-        asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(low) : "r"(level[1]), "r"(level[0]), "r"(high));
-        return low ^ flip;
+        asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(level[1]), "r"(level[0]), "r"(high));
+        asm("prmt.b32 %0, %1, 0, 0xBA98;" : "=r"(below) : "r"(all)); /* each byte's sign, eight times */
+        return (all & ~(below & floor)) ^ flip;
+    }
+
+    static __device__ __forceinline__ int32_t middle_of(grt_dtype y)
+    {
+        return y == GRT_DTYPE_INT8 ? 0 : 128;
     }
 };
 

@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(F::THREADS, 1)
     overlap_let_next_begin();
     if (!g.is_constant)
         overlap_wait();
-    begin_groups<F>(room);
+    begin_groups<F>(maps, room);
     if (warp < F::GROUPS * 4) {
         warpgroup_take_registers<F::REGISTERS>();
         sum_and_finish<F, Y, SIGNED, GELU>(g, finish, work, room, warp >> 2);
@@ -276,8 +276,7 @@ grt_status launch_groups(const cuda_qgemm *g, const cuda_qfinish *finish, qgemm_
     const int blocks = work.tiles < g->multiprocessors ? work.tiles : g->multiprocessors;
     const auto kernel = multiply_groups<F, Y, SIGNED, GELU>;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    const bool overlaps = g->overlaps && qgemm_bulk_cost<F>(g) < LONG_PRODUCT;
-    CUDA_TRY(overlap_launch(overlaps, kernel, blocks, F::THREADS, bytes, stream, *g, *finish, work, maps));
+    CUDA_TRY(overlap_launch(g->overlaps, kernel, blocks, F::THREADS, bytes, stream, *g, *finish, work, maps));
     return GRT_OK;
 }
 

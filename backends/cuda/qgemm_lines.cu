@@ -4,7 +4,7 @@
  * panels. */
 #include "backends/cuda/qgemm_lines.h"
 
-#include "backends/cuda/qgemm_panels.cuh"
+#include "backends/cuda/registers_product.cuh"
 
 namespace
 {
@@ -37,32 +37,6 @@ template <int STEPS> struct panels_of_lines {
         BYTES = PANELS * LINES_FILTERS * PANEL_ROW
     };
 };
-
-#define QGEMM_REGISTERS_64(TYPE)                                                         \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %37, 0;\n"                               \
-                 "wgmma.mma_async.sync.aligned.m64n64k32.s32." TYPE ".s8 " WARPGROUP_R64 \
-                 ", {%32, %33, %34, %35}, %36, p;}"                                      \
-                 : QGEMM_C16(c, 0), QGEMM_C16(c, 4)                                      \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds))
-
-/* c (+)= 64 x 32, in registers, by 32 x 64. */
-template <bool SIGNED>
-__device__ __forceinline__ void multiply_registers(int32_t (&c)[8][4], const uint32_t (&a)[4], uint64_t b,
-                                                   int adds)
-{
-    if constexpr (SIGNED)
-        QGEMM_REGISTERS_64("s8");
-    else
-        QGEMM_REGISTERS_64("u8");
-}
-
-/* Products in flight read them. */
-template <int STEPS> __device__ __forceinline__ void hold_registers(uint32_t (&a)[STEPS][4])
-{
-#pragma unroll
-    for (int s = 0; s < STEPS; s++)
-        asm volatile("" : QGEMM_C4(a, s)::"memory");
-}
 
 template <int STEPS>
 __device__ __forceinline__ void load_filters(const cuda_qgemm &g, const view &v, int first_filter, uint4 *to)
@@ -250,7 +224,8 @@ grt_status launch_lines(const cuda_qgemm *g, const view &v, const lines_form &f,
     const size_t bytes = panels_of_lines<STEPS>::BYTES + PANEL_ALIGNMENT + (size_t)f.seen * (size_t)f.pitch;
     const dim3 grid((unsigned)(g->images * f.bands), (unsigned)((g->n + LINES_FILTERS - 1) / LINES_FILTERS));
     const auto kernel = multiply_lines<STEPS, SIGNED>;
-    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    /* The most that any has: the limit is the kernel's, which other threads launch with other sizes. */
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MOST_BYTES));
     CUDA_TRY(overlap_launch(g->overlaps, kernel, grid, LINES_THREADS, bytes, stream, *g, v, f));
     return GRT_OK;
 }

@@ -117,15 +117,15 @@ __device__ __forceinline__ void store_one(const cuda_qgemm &g, const view &v, co
     ((uint8_t *)v.y)[at] = (uint8_t)cuda_qlimits(h, g.sum).byte(x);
 }
 
-/* True if results need neither limits of their own nor any for their rounding by an addition. */
+/* True if results need neither limits that saturation does not have nor any for their rounding by an
+ * addition. */
 __device__ __forceinline__ bool cuda_qsaturates(const cuda_qgemm &g, const cuda_qhead &h)
 {
     const float levels = 256.0f, largest = 4e6f,
-                least = (float)((g.y == GRT_DTYPE_INT8 ? -128 : 0) - (g.sum ? h.sum_zero : h.y_zero)),
                 bound = (g.sum ? levels * fabsf(h.y_scale) : h.bound / h.y_unit) +
                         (g.residual == GRT_DTYPE_NONE ? 0.0f : levels * fabsf(h.r_scale));
     const cuda_qlimits limits(h, g.sum);
-    return bound < largest && limits.low == least && limits.high == least + levels - 1;
+    return bound < largest && cuda_qsaturation::fits(limits.low, limits.high, limits.zero, g.y);
 }
 
 /* A lane's eight results of a row, from memory and to it. x: tiles as tensor cores leave them, of two rows.
@@ -159,7 +159,8 @@ __device__ __forceinline__ uint2 saturate_bytes(const cuda_qgemm &g, const cuda_
                                                 const float (&x)[F::TILES_N][4], int k, uint4 residual)
 {
     const cuda_qresidual r(h, g.residual, SUM);
-    const cuda_qsaturation saturation(SUM ? h.sum_zero : h.y_zero, g.y);
+    const cuda_qlimits limits(h, SUM);
+    const cuda_qsaturation saturation(limits.zero, g.y, limits.low);
     int32_t level[8];
 #pragma unroll
     for (int i = 0; i < 8; i++) {

@@ -26,6 +26,12 @@ struct cuda_quotient {
         const float v = x * unit, q = __fmul_rn(v, inverse), rest = __fmaf_rn(-q, scale, v);
         return fabsf(q) < 1e6f ? __fmaf_rn(rest, inverse, q) : q; /* infinity stays, and NaN */
     }
+    /* Of numbers whose quotients are below that, by a scale whose unit is one. */
+    __device__ __forceinline__ float finite(float x) const
+    {
+        const float q = __fmul_rn(x, inverse);
+        return __fmaf_rn(__fmaf_rn(-q, scale, x), inverse, q);
+    }
 };
 
 struct cuda_quantiser {

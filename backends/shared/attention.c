@@ -15,7 +15,8 @@ static int64_t window(const grt_op_desc *desc, const char *name)
 void grt_attention_read(const grt_op_desc *desc, grt_attention *attention)
 {
     *attention = (grt_attention){
-        .joined = grt_op_is(desc, "graphrt", "Attention"),
+        .joined = grt_op_is(desc, "graphrt", "Attention") ||
+                  (grt_op_is(desc, "graphrt", "QAttention") && grt_attr_int(desc, "joined", 0) != 0),
         .causal = grt_attr_int(desc, "is_causal", 0) != 0,
         .left = window(desc, "left_window_size"),
         .right = window(desc, "right_window_size"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention: its attributes, how the dims of its inputs go together, and which keys a query may look at. All
  * backends compute from these. (ONNX, operator Attention; graphrt::Attention has queries, keys and values
- * side by side in one tensor.) */
+ * side by side in one tensor; graphrt::QAttention quantises its result.) */
 #ifndef GRT_BACKENDS_SHARED_ATTENTION_H
 #define GRT_BACKENDS_SHARED_ATTENTION_H
 
@@ -21,6 +21,8 @@ enum {
     ATTENTION_PAST_KEY,
     ATTENTION_PAST_VALUE,
     ATTENTION_NONPAD,
+    ATTENTION_Y_SCALE, /* of graphrt::QAttention */
+    ATTENTION_Y_ZERO,
 };
 enum { ATTENTION_Y, ATTENTION_PRESENT_KEY, ATTENTION_PRESENT_VALUE, ATTENTION_QK };
 

@@ -19,6 +19,20 @@ static const op_attr attention_attrs[] = {
     {0},
 };
 
+static const op_attr quantised_attrs[] = {
+    {"is_causal", GRT_ATTR_INT, false},
+    {"joined", GRT_ATTR_INT, false},
+    {"kv_num_heads", GRT_ATTR_INT, false},
+    {"left_window_size", GRT_ATTR_INT, false},
+    {"q_num_heads", GRT_ATTR_INT, false},
+    {"qk_matmul_output_mode", GRT_ATTR_INT, false},
+    {"right_window_size", GRT_ATTR_INT, false},
+    {"scale", GRT_ATTR_FLOAT, false},
+    {"softcap", GRT_ATTR_FLOAT, false},
+    {"softmax_precision", GRT_ATTR_INT, false},
+    {0},
+};
+
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, NONPAD };
 
 static grt_status check_attention(const infer *inf)
@@ -128,7 +142,36 @@ static grt_status infer_joined(infer *inf)
     return GRT_OK;
 }
 
+/* graphrt::QAttention, which pass `quantised_attention` makes: the inputs of either form, without omitted
+ * ones at the end, as ONNX numbers them, then y's scale and zero point. joined: the form with one tensor. */
+static grt_status infer_quantised(infer *inf)
+{
+    enum { Y_SCALE = 7, Y_ZERO };
+    if (!infer_has(inf, Y_SCALE) || !infer_has(inf, Y_ZERO))
+        return infer_fail(inf, "inputs %d and %d, the result's scale and zero point, must be given", Y_SCALE,
+                          Y_ZERO);
+    if (grt_attr_int(inf->desc, "joined", 0))
+        GRT_TRY(infer_joined(inf));
+    else if (!infer_has(inf, K) || !infer_has(inf, V))
+        return infer_fail(inf, "inputs 1 and 2, K and V, are missing; only joined attention omits them");
+    else
+        GRT_TRY(infer_attention(inf));
+    if (inf->n_out > 0)
+        inf->out[0].dtype = inf->in[Y_ZERO]->dtype;
+    return GRT_OK;
+}
+
 static const op_row rows[] = {
+    {.domain = "graphrt",
+     .name = "QAttention",
+     .since = 1,
+     .min_in = 1,
+     .max_in = 9,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = quantised_attrs,
+     .cost = OP_COST_COMPUTE,
+     .infer = infer_quantised},
     {.domain = "",
      .name = "Attention",
      .since = 25,

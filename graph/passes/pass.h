@@ -120,6 +120,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(weight_steps, 2, DROPS,                                                                             \
       "let products by weights of 4 bits normalise their input and gate their result")                    \
     X(attention_parts, 2, KEEPS, "let attention read queries, keys and values side by side")              \
+    X(quantised_attention, 2, KEEPS, "let attention quantise its results")                                \
     X(rotary_pairs, 2, KEEPS, "rotate queries and keys in one step")                                      \
     X(rows, 2, DROPS, "compute element-wise ops around sums of rows in one go")                           \
     X(pointwise, 2, DROPS, "compute connected element-wise ops in one go")                                \

@@ -7,14 +7,15 @@
 
 #include <string.h>
 
-/* A target with steps that the CPU has not: residuals, rounding behind any activation, quantised norms. */
+/* A target with steps that the CPU has not: residuals, rounding behind any activation, quantised norms and
+ * attention. */
 static bool takes_products(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
                            int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why)
 {
     const grt_target plain = ir_text_target();
     (void)target;
     return grt_op_is(desc, "graphrt", "QConv") || grt_op_is(desc, "graphrt", "QMatMul") ||
-           grt_op_is(desc, "graphrt", "QLayerNormalization") ||
+           grt_op_is(desc, "graphrt", "QLayerNormalization") || grt_op_is(desc, "graphrt", "QAttention") ||
            plain.supports(&plain, desc, in, n_in, out, n_out, why);
 }
 
@@ -118,6 +119,52 @@ START_TEST(norms_quantise_their_results)
 }
 END_TEST
 
+START_TEST(attention_quantises_its_result)
+{
+#define HEADS             \
+    "in q f32 1,2,4,16\n" \
+    "in k f32 1,2,6,16\n" \
+    "in v f32 1,2,6,16\n" \
+    "const t f32 - 0.5\n" \
+    "const z u8 - 128\n"
+    ir_module *module =
+        compile_for_other(HEADS "r = Attention q k v is_causal=1\n" Y_QUANTISED, GRT_PRECISION_FLOAT16);
+    const ir_node *attention = ir_text_node(module, "QAttention", 0);
+    ck_assert_ptr_nonnull(attention);
+    ck_assert_int_eq(ir_in(attention, 0)->type.dtype, GRT_DTYPE_FLOAT16);
+    ck_assert_int_eq(attention->out[0]->type.dtype, GRT_DTYPE_UINT8);
+    ck_assert_int_eq(grt_attr_int(&attention->desc, "is_causal", 0), 1);
+    ck_assert_int_eq(grt_attr_int(&attention->desc, "joined", 1), 0);
+    ir_module_release(module);
+    /* Queries, keys and values side by side. */
+    module = compile_for_other("in x f32 2,4,48\n"
+                               "const t f32 - 0.5\n"
+                               "const z i8 - -3\n"
+                               "r = graphrt::Attention x q_num_heads=1 kv_num_heads=1\n" Y_QUANTISED,
+                               GRT_PRECISION_FLOAT16);
+    attention = ir_text_node(module, "QAttention", 0);
+    ck_assert_int_eq(grt_attr_int(&attention->desc, "joined", 0), 1);
+    ck_assert_int_eq(attention->out[0]->type.dtype, GRT_DTYPE_INT8);
+    ck_assert(attention->out[0]->type.rank == 3 && !ir_in(attention, 1));
+    ir_module_release(module);
+    /* Others read the float result, or what else attention makes. */
+    module = compile_for_other(HEADS "r = Attention q k v\n" Y_QUANTISED "o = Tanh r\nout o\n",
+                               GRT_PRECISION_FLOAT16);
+    ck_assert_ptr_null(strstr(ir_text_ops(module), "QAttention"));
+    ir_module_release(module);
+    module =
+        compile_for_other(HEADS "r,ok,ov,p = Attention q k v\n" Y_QUANTISED "out p\n", GRT_PRECISION_FLOAT16);
+    ck_assert_ptr_null(strstr(ir_text_ops(module), "QAttention"));
+    ir_module_release(module);
+    /* The CPU's step does not quantise. */
+    module = ir_text(HEADS "r = Attention q k v\n" Y_QUANTISED);
+    ir_text_pass(module, "");
+    ck_assert_ptr_null(strstr(ir_text_ops(module), "QAttention"));
+    ir_module_release(module);
+#undef HEADS
+}
+END_TEST
+
 UNIT_SUITE(test_pass_quantised_targets, NULL, NULL, sums_join_products_that_are_rounded,
            activations_join_what_is_rounded_behind_them, float_products_add_residuals_and_are_narrow,
-           norms_quantise_their_results)
+           norms_quantise_their_results, attention_quantises_its_result)

@@ -2,7 +2,7 @@
 /* Attention. A block works on a few query rows of one head: tiles of keys and values pass through shared
  * memory, softmax is online (running maximum and sum), so scores reach memory only as an output. Keys that
  * causality, window or padding exclude are skipped. Arithmetic is float32, or double for double. */
-#include "backends/cuda/attention.cuh"
+#include "backends/cuda/attention_levels.cuh"
 #include "backends/cuda/overlap.cuh"
 
 #include <math_constants.h>
@@ -12,7 +12,7 @@ enum { WARPS = 4, ROWS = 4, TILE = 32, BLOCK_ROWS = WARPS * ROWS, THREADS = WARP
 
 typedef struct attention_state {
     grt_attention of;
-    bool tf32;
+    bool tf32, quantises;
 } attention_state;
 
 /* ---- kernels ---- */
@@ -171,6 +171,25 @@ __global__ void join(const __grid_constant__ attention_shape s, const void *now,
     }
 }
 
+/* What a kernel that cannot quantise has left; the last numbers are fewer than eight. */
+template <class T>
+__global__ void attention_quantise(int64_t n, const T *from, const __grid_constant__ cuda_levels levels)
+{
+    using V = cuda_vector<T>;
+    const cuda_pair_quantiser<T> quantises(levels.quantiser(levels.unit()));
+    CUDA_EACH(i, (n + V::N - 1) / V::N)
+    {
+        if (i * V::N + V::N <= n) {
+            const uint4 v = *(const uint4 *)(from + i * V::N);
+            const uint32_t words[4] = {v.x, v.y, v.z, v.w};
+            levels.store(quantises, words, levels.to + i * V::N);
+        } else {
+            for (int64_t k = i * V::N; k < n; k++)
+                levels.to[k] = levels.one(quantises.one, cuda_widen(from[k]));
+        }
+    }
+}
+
 /* ---- create ---- */
 
 static bool cuda_attention_supports(const grt_kernel_node *node, grt_text *why)
@@ -203,6 +222,19 @@ static bool cuda_attention_supports(const grt_kernel_node *node, grt_text *why)
     return true;
 }
 
+static bool cuda_attention_supports_levels(const grt_kernel_node *node, grt_text *why)
+{
+    grt_kernel_node attends = *node;
+    attends.n_in = ATTENTION_Y_SCALE;
+    const bool fits = grt_dtype_in(node->in[ATTENTION_Q].dtype, GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)) &&
+                      node->in[ATTENTION_Y_SCALE].dtype == GRT_DTYPE_FLOAT &&
+                      grt_dtype_in(node->in[ATTENTION_Y_ZERO].dtype,
+                                   GRT_SET_BYTES | GRT_BIT(FLOAT8E4M3FN) | GRT_BIT(FLOAT8E5M2));
+    if (!fits && why)
+        grt_text_add(why, "inputs of 16 bits, a float32 scale and results of 8 bits are needed");
+    return fits && cuda_attention_supports(&attends, why);
+}
+
 static grt_status cuda_attention_create(const grt_kernel_node *node, void **out_state)
 {
     attention_state *state = (attention_state *)calloc(1, sizeof *state);
@@ -210,6 +242,7 @@ static grt_status cuda_attention_create(const grt_kernel_node *node, void **out_
         return grt_fail_memory(sizeof *state);
     grt_attention_read(node->desc, &state->of);
     state->tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
+    state->quantises = grt_op_is(node->desc, "graphrt", "QAttention");
     *out_state = state;
     return GRT_OK;
 }
@@ -275,6 +308,13 @@ static cudaError_t cuda_attention_prepare(const attention_shape *s, grt_dtype dt
     }
 }
 
+/* In the workspace: a result that is quantised by a kernel of its own. */
+static size_t attention_result_at(const attention_shape *s)
+{
+    enum { ALIGNMENT = 256 };
+    return (attention_partial_bytes(s) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
 /* The maximum, not what this shape needs: the limit belongs to the function and is shared by all shapes of
  * the process. */
 static cudaError_t cuda_attention_allow_shared(const void *kernel, const struct cudaDeviceProp *prop)
@@ -321,6 +361,9 @@ static grt_status cuda_attention_reshape(grt_reshape *r)
                          &device->prop);
         error = cuda_attention_prepare(s, r->in[ATTENTION_Q]->dtype);
         r->workspace_bytes = attention_partial_bytes(s);
+        if (((const attention_state *)r->state)->quantises)
+            r->workspace_bytes = attention_result_at(s) + (size_t)grt_tensor_elements(r->out[ATTENTION_Y]) *
+                                                              grt_dtype_size(r->in[ATTENTION_Q]->dtype);
     }
     if (error != cudaSuccess)
         status = cuda_fail(error, "cudaFuncSetAttribute", __FILE__, __LINE__);
@@ -380,7 +423,7 @@ static cudaError_t cuda_attention_launch(const attention_shape *s, const attenti
     return cudaSuccess;
 }
 
-static grt_status cuda_attention_run(const grt_run *r)
+static attention_data attention_data_of(const grt_run *r)
 {
     const attention_shape *s = (const attention_shape *)r->shape;
     attention_data d = {};
@@ -400,14 +443,65 @@ static grt_status cuda_attention_run(const grt_run *r)
     d.y = out_of(r, ATTENTION_Y);
     d.qk = s->total > 0 ? out_of(r, ATTENTION_QK) : NULL;
     d.partial = (float *)r->workspace;
+    return d;
+}
+
+static grt_status cuda_attention_run(const grt_run *r)
+{
+    const attention_data d = attention_data_of(r);
     cudaError_t error = cudaSuccess;
-    CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T, error = cuda_attention_launch<T>(s, &d, r));
+    CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T,
+                    error = cuda_attention_launch<T>((const attention_shape *)r->shape, &d, r));
+    CUDA_TRY(error);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+template <class T>
+static cudaError_t cuda_attention_launch_levels(const attention_shape *s, attention_data *d,
+                                                const cuda_levels *levels, const grt_run *r)
+{
+    const int64_t n = grt_tensor_elements(r->out[ATTENTION_Y]);
+    d->y = (char *)r->workspace + attention_result_at(s);
+    const cudaError_t error = cuda_attention_launch<T>(s, d, r);
+    attention_quantise<T>
+        <<<cuda_blocks((n + 7) / 8, 256), 256, 0, (cudaStream_t)r->stream>>>(n, (const T *)d->y, *levels);
+    return error;
+}
+
+static grt_status cuda_attention_run_quantised(const grt_run *r)
+{
+    const attention_shape *s = (const attention_shape *)r->shape;
+    const grt_tensor *y = r->out[ATTENTION_Y];
+    const cuda_device *device = (const cuda_device *)r->device;
+    const grt_dtype dtype = r->in[ATTENTION_Q]->dtype;
+    const cuda_levels levels = {(uint8_t *)y->data, (const float *)r->in[ATTENTION_Y_SCALE]->data,
+                                r->in[ATTENTION_Y_ZERO]->data, y->dtype};
+    attention_data d = attention_data_of(r);
+    if (grt_tensor_elements(y) == 0)
+        return GRT_OK;
+    cudaError_t error;
+    if (s->kernel == ATTENTION_WARPGROUP && attention_tiles_aligned(&d))
+        error = attention_warpgroup_quantised(s, &d, &levels, dtype, device->prop.multiProcessorCount,
+                                              (cudaStream_t)r->stream);
+    else if (dtype == GRT_DTYPE_FLOAT16)
+        error = cuda_attention_launch_levels<__half>(s, &d, &levels, r);
+    else
+        error = cuda_attention_launch_levels<__nv_bfloat16>(s, &d, &levels, r);
     CUDA_TRY(error);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
 static const grt_kernel_row rows[] = {
+    {.domain = "graphrt",
+     .op = "QAttention",
+     .supports = cuda_attention_supports_levels,
+     .create = cuda_attention_create,
+     .destroy = free,
+     .reshape = cuda_attention_reshape,
+     .release_shape = free,
+     .run = cuda_attention_run_quantised},
     {.domain = "",
      .op = "Attention",
      .supports = cuda_attention_supports,

@@ -4,7 +4,7 @@
  * definitions have a value of the inputs' type. */
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/overlap.cuh"
-#include "backends/cuda/quantiser.cuh"
+#include "backends/cuda/levels.cuh"
 #include "backends/shared/norm.h"
 
 #include <stdlib.h>
@@ -27,67 +27,10 @@ typedef struct layer_shape {
     bool are_constant; /* both */
 } layer_shape;
 
-/* The result as 8-bit integers or float8. */
-typedef struct layer_levels {
-    uint8_t *to; /* NULL: none are wanted */
-    const float *scale;
-    const void *zero;
-    grt_dtype dtype;
-
-    __device__ __forceinline__ bool is_float8() const
-    {
-        return dtype == GRT_DTYPE_FLOAT8E4M3FN || dtype == GRT_DTYPE_FLOAT8E5M2;
-    }
-    __device__ __forceinline__ cuda_quantiser quantiser() const
-    {
-        if (!to)
-            return cuda_quantiser(1.0f, 0, 8, false);
-        const int32_t level = is_float8()               ? 0
-                              : dtype == GRT_DTYPE_INT8 ? *(const int8_t *)zero
-                                                        : *(const uint8_t *)zero;
-        return cuda_quantiser(*scale, level, 8, dtype == GRT_DTYPE_INT8);
-    }
-    __device__ __forceinline__ uint8_t one(const cuda_quantiser &quantises, float v) const
-    {
-        return (uint8_t)(is_float8()
-                             ? cuda_float8_pair(quantises.quotient(v), 0.0f, dtype == GRT_DTYPE_FLOAT8E5M2)
-                             : (uint32_t)quantises(v));
-    }
-    /* N of them, a multiple of four; the kind is asked for once. */
-    template <int N>
-    __device__ __forceinline__ void store(const cuda_quantiser &quantises, const float (&v)[N],
-                                          uint8_t *out) const
-    {
-        uint32_t word[N / 4];
-        if (!is_float8())
-#pragma unroll
-            for (int k = 0; k < N; k += 4)
-                word[k / 4] = __byte_perm(
-                    __byte_perm((uint32_t)quantises(v[k]), (uint32_t)quantises(v[k + 1]), 0x0040),
-                    __byte_perm((uint32_t)quantises(v[k + 2]), (uint32_t)quantises(v[k + 3]), 0x0040),
-                    0x5410);
-        else
-#pragma unroll
-            for (int k = 0; k < N; k += 4)
-                word[k / 4] = float8_pair(quantises, v + k) | float8_pair(quantises, v + k + 2) << 16;
-#pragma unroll
-        for (int k = 0; k < N / 4; k += 2)
-            if constexpr (N % 8 == 0)
-                *(uint2 *)(out + 4 * k) = make_uint2(word[k], word[k + 1]);
-            else
-                *(uint32_t *)(out + 4 * k) = word[k];
-    }
-    __device__ __forceinline__ uint32_t float8_pair(const cuda_quantiser &quantises, const float *v) const
-    {
-        return cuda_float8_pair(quantises.quotient(v[0]), quantises.quotient(v[1]),
-                                dtype == GRT_DTYPE_FLOAT8E5M2);
-    }
-} layer_levels;
-
 typedef struct layer_outputs {
     void *y, *mean, *inverse;
     int mean_dtype, inverse_dtype;
-    layer_levels levels;
+    cuda_levels levels;
 } layer_outputs;
 
 template <class W>
@@ -112,7 +55,7 @@ __global__ void __launch_bounds__(THREADS)
     using W = typename cuda_wide<T>::type;
     const int lane = threadIdx.x % PER_ROW;
     const int64_t per_block = THREADS / PER_ROW;
-    const cuda_quantiser quantises = out.levels.quantiser();
+    const cuda_quantiser quantises = out.levels.quantiser(out.levels.unit());
     for (int64_t row = blockIdx.x * per_block + threadIdx.x / PER_ROW; row < s.rows;
          row += gridDim.x * per_block) {
         const T *from = x + row * s.size;
@@ -159,6 +102,68 @@ template <int PER_ROW> __device__ __forceinline__ float layer_row_sum(float v)
     }
 }
 
+/* 16 bytes of a row, moved as words: taken apart element by element, each load would wait for the one in
+ * front of it. */
+template <class T> struct layer_words {
+    enum { N = 16 / sizeof(T) };
+    uint32_t w[4];
+
+    /* Where nothing is, `absent`. */
+    static __device__ __forceinline__ layer_words at(const T *from, bool there, uint32_t absent = 0)
+    {
+        uint4 v = make_uint4(absent, absent, absent, absent);
+        if (there)
+            v = *(const uint4 *)from;
+        return {{v.x, v.y, v.z, v.w}};
+    }
+    __device__ __forceinline__ float operator[](int j) const
+    {
+        return cuda_widen(((const T *)w)[j]);
+    }
+};
+
+/* What is centred becomes results, and their levels. */
+__device__ __forceinline__ void finish_words(const float (&v)[4], float inverse,
+                                             const layer_words<float> &factor,
+                                             const layer_words<float> &shift, const cuda_levels &levels,
+                                             const cuda_quantiser &quantises, float *y, uint8_t *to)
+{
+    float result[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        result[j] = v[j] * inverse * factor[j] + shift[j];
+    if (y)
+        *(float4 *)y = make_float4(result[0], result[1], result[2], result[3]);
+    if (to)
+        levels.store(quantises, result, to);
+}
+template <class T>
+__device__ __forceinline__ void finish_words(const float (&v)[8], float inverse, const layer_words<T> &factor,
+                                             const layer_words<T> &shift, const cuda_levels &levels,
+                                             const cuda_pair_quantiser<T> &quantises, T *y, uint8_t *to)
+{
+    using pair = typename cuda_pair<T>::type;
+    uint32_t result[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        const pair both = __hadd2_rn(__hmul2_rn(cuda_pair<T>::of(v[2 * j] * inverse, v[2 * j + 1] * inverse),
+                                                *(const pair *)&factor.w[j]),
+                                     *(const pair *)&shift.w[j]);
+        result[j] = *(const uint32_t *)&both;
+    }
+    if (y)
+        *(uint4 *)y = make_uint4(result[0], result[1], result[2], result[3]);
+    if (to)
+        levels.store(quantises, result, to);
+}
+
+template <class T> struct layer_quantiser {
+    using type = cuda_pair_quantiser<T>;
+};
+template <> struct layer_quantiser<float> {
+    using type = cuda_quantiser;
+};
+
 template <int PER_ROW> constexpr int layer_threads = PER_ROW <= 32 ? 128 : PER_ROW;
 
 /* The same with rows in registers, read once, 16 bytes a time, while the row before is computed; scale and
@@ -166,95 +171,80 @@ template <int PER_ROW> constexpr int layer_threads = PER_ROW <= 32 ? 128 : PER_R
 template <class T, int PER_ROW, int VECTORS>
 __global__ void __launch_bounds__(layer_threads<PER_ROW>)
     layer_vectors(int64_t rows, int size, bool rms, float epsilon, const T *x, const T *scale, const T *bias,
-                  bool are_constant, T *y, const __grid_constant__ layer_levels levels)
+                  bool are_constant, T *y, const __grid_constant__ cuda_levels levels)
 {
-    using V = cuda_vector<T>;
-    enum { N = V::N };
+    using words = layer_words<T>;
+    enum { N = words::N };
     const int lane = threadIdx.x % PER_ROW, per_block = blockDim.x / PER_ROW;
     overlap_let_next_begin();
     if (!are_constant)
         overlap_wait();
     /* Short rows: factors are loaded together with the row; long rows leave no registers for that. */
     constexpr bool EARLY = VECTORS <= 4;
-    V early_scale[EARLY ? VECTORS : 1], early_bias[EARLY ? VECTORS : 1];
-    const auto factors_at = [&](int at, V *factor, V *shift) {
-        *factor = *(const V *)(scale + at);
-        *shift = {};
-        if (bias)
-            *shift = *(const V *)(bias + at);
+    words factor[EARLY ? VECTORS : 1], shift[EARLY ? VECTORS : 1];
+    const auto load_factors = [&](int at, words *of_scale, words *of_bias) {
+        const uint32_t minus_zero = sizeof(T) == 2 ? 0x80008000u : 0x80000000u; /* changes no sum */
+        *of_scale = words::at(scale + at, at < size);
+        *of_bias = words::at(bias + at, bias && at < size, minus_zero);
     };
     if constexpr (EARLY)
 #pragma unroll
         for (int k = 0; k < VECTORS; k++)
-            if ((lane + k * PER_ROW) * N < size)
-                factors_at((lane + k * PER_ROW) * N, &early_scale[k], &early_bias[k]);
+            load_factors((lane + k * PER_ROW) * N, &factor[k], &shift[k]);
     if (are_constant)
         overlap_wait();
-    const cuda_quantiser quantises = levels.quantiser();
+    const cuda_level_unit unit = levels.unit();
     const int64_t first = (int64_t)blockIdx.x * per_block + threadIdx.x / PER_ROW,
                   step = (int64_t)gridDim.x * per_block;
-    V next[VECTORS];
+    words next[VECTORS];
     const auto read = [&](int64_t row) {
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
             const int at = (lane + k * PER_ROW) * N;
-            next[k] = {};
-            if (at < size)
-                next[k] = *(const V *)(x + row * size + at);
+            next[k] = words::at(x + row * size + at, at < size);
         }
     };
     if (EARLY && first < rows)
         read(first);
+    const typename layer_quantiser<T>::type quantises(levels.quantiser(unit.here()));
     for (int64_t row = first; row < rows; row += step) {
         float v[VECTORS][N], sum = 0, squares = 0;
         if constexpr (!EARLY)
             read(row);
 #pragma unroll
-        for (int k = 0; k < VECTORS; k++)
+        for (int k = 0; k < VECTORS; k++) {
+            float part = 0;
 #pragma unroll
             for (int j = 0; j < N; j++) {
-                v[k][j] = cuda_widen(next[k].v[j]);
-                sum += v[k][j];
+                v[k][j] = next[k][j];
+                part += v[k][j];
             }
+            sum += part;
+        }
         if (EARLY && row + step < rows)
             read(row + step);
         const float mean = rms ? 0.0f : layer_row_sum<PER_ROW>(sum) / (float)size;
 #pragma unroll
-        for (int k = 0; k < VECTORS; k++)
+        for (int k = 0; k < VECTORS; k++) {
+            float part = 0;
 #pragma unroll
             for (int j = 0; j < N; j++) {
                 v[k][j] -= mean;
-                squares += (lane + k * PER_ROW) * N < size ? v[k][j] * v[k][j] : 0.0f;
+                part += v[k][j] * v[k][j];
             }
+            squares += (lane + k * PER_ROW) * N < size ? part : 0.0f;
+        }
         const float inverse = 1 / sqrtf(layer_row_sum<PER_ROW>(squares) / (float)size + epsilon);
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
             const int at = (lane + k * PER_ROW) * N;
             if (at >= size)
                 continue;
-            V factor, shift, result;
-            if constexpr (EARLY) {
-                factor = early_scale[k];
-                shift = early_bias[k];
-            } else {
-                factors_at(at, &factor, &shift);
-            }
-#pragma unroll
-            for (int j = 0; j < N; j++) {
-                float r = rounded<T, float>(v[k][j] * inverse) * cuda_widen(factor.v[j]);
-                if (bias)
-                    r = rounded<T, float>(r) + cuda_widen(shift.v[j]);
-                result.v[j] = cuda_narrow<T, float>(r);
-            }
-            if (y)
-                *(V *)(y + row * size + at) = result;
-            if (!levels.to)
-                continue;
-            float stored[N];
-#pragma unroll
-            for (int j = 0; j < N; j++)
-                stored[j] = cuda_widen(result.v[j]);
-            levels.store(quantises, stored, levels.to + row * size + at);
+            if constexpr (!EARLY)
+                load_factors(at, &factor[0], &shift[0]);
+            finish_words(v[k], inverse, factor[EARLY ? k : 0], shift[EARLY ? k : 0], levels, quantises,
+                         y ? y + row * size + at : nullptr,
+                         levels.to ? levels.to + row * size + at : nullptr);
         }
     }
 }

@@ -4,6 +4,7 @@
 #include "backends/cuda/columns.h"
 #include "backends/cuda/max_bytes.cuh"
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/overlap.cuh"
 
 extern "C" {
 #include "backends/shared/window.h"
@@ -131,6 +132,40 @@ static __device__ __forceinline__ void each_tap(const pool_volume &s, const taps
         }
 }
 
+enum { FEW_TAPS = 3 };
+
+static __device__ __forceinline__ bool has_few_taps(const pool_volume &s, const taps *t)
+{
+    return s.kernel[0] == 1 && s.kernel[1] <= FEW_TAPS && s.kernel[2] <= FEW_TAPS && t[0].from < t[0].to &&
+           t[1].from < t[1].to && t[2].from < t[2].to;
+}
+
+/* The largest bytes of a window. Few taps are on their way together; twice the same changes nothing. */
+template <class T>
+static __device__ __forceinline__ uint4 largest_of(const pool_volume &s, const taps *t, const uint4 *image)
+{
+    max_bytes<(T)-1 < 0> largest;
+    if (!has_few_taps(s, t)) {
+        each_tap(s, t, [&](size_t at) { largest.add(image[at]); });
+        return largest.largest();
+    }
+    uint4 bytes[FEW_TAPS][FEW_TAPS];
+#pragma unroll
+    for (int b = 0; b < FEW_TAPS; b++) {
+        const int down = t[1].first + min(t[1].from + b, t[1].to - 1) * s.dilation[1],
+                  line = (t[0].first * s.in[1] + down) * s.in[2] + t[2].first;
+#pragma unroll
+        for (int c = 0; c < FEW_TAPS; c++)
+            bytes[b][c] = image[(size_t)(line + min(t[2].from + c, t[2].to - 1) * s.dilation[2]) * s.vectors];
+    }
+#pragma unroll
+    for (int b = 0; b < FEW_TAPS; b++)
+#pragma unroll
+        for (int c = 0; c < FEW_TAPS; c++)
+            largest.add(bytes[b][c]);
+    return largest.largest();
+}
+
 /* Taps that lie inside or in the padding. */
 static __device__ __forceinline__ int taps_with_padding(const pool_volume &s, const taps *t)
 {
@@ -148,6 +183,8 @@ __global__ void __launch_bounds__(THREADS)
 {
     enum { N = cuda_vector<T>::N };
     const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+    overlap_let_next_begin();
+    overlap_wait();
     if (i >= s.n)
         return;
     const uint32_t vector = i % s.vectors, pixel = i / s.vectors, line = pixel / s.out[2],
@@ -158,9 +195,7 @@ __global__ void __launch_bounds__(THREADS)
         x + (size_t)(plane / s.out[0]) * s.in[0] * s.in[1] * s.in[2] * s.vectors + vector;
     if constexpr (sizeof(T) == 1)
         if (s.max) {
-            max_bytes<(T)-1 < 0> largest;
-            each_tap(s, t, [&](size_t at) { largest.add(((const uint4 *)image)[at]); });
-            ((uint4 *)y)[i] = largest.largest();
+            ((uint4 *)y)[i] = largest_of<T>(s, t, (const uint4 *)image);
             return;
         }
     float value[N];
@@ -207,8 +242,9 @@ template <class T> static bool cuda_pool_launch_vectors(const pool_shape *s, con
             return false;
     }
     p.n = (uint32_t)(s->n / n);
-    pool_vectors<T><<<(p.n + THREADS - 1) / THREADS, THREADS, 0, (cudaStream_t)r->stream>>>(
-        p, (const cuda_vector<T> *)r->in[0]->data, (cuda_vector<T> *)r->out[0]->data);
+    overlap_launch(((const cuda_device *)r->device)->prop.major >= 9, pool_vectors<T>,
+                   (p.n + THREADS - 1) / THREADS, THREADS, 0, (cudaStream_t)r->stream, p,
+                   (const cuda_vector<T> *)r->in[0]->data, (cuda_vector<T> *)r->out[0]->data);
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include "backends/cuda/qdepthwise.h"
 #include "backends/cuda/qgemm.h"
 #include "backends/cuda/qgemm_lines.h"
+#include "backends/cuda/qgemm_words.h"
 #include "backends/cuda/qpack.h"
 #include "backends/cuda/walk.h"
 #include "src/base/tensor.h"
@@ -39,7 +40,8 @@ struct qconv_shape {
     cuda_qrows rows; /* how the image is laid out anew, */
     bool copied;
     cuda_qlines lines; /* or unfolded, */
-    bool in_place;     /* by the product itself */
+    bool in_place;     /* by the product itself, */
+    bool in_words;     /* whose pixels are words */
     size_t finish_at;
 };
 
@@ -112,11 +114,23 @@ cuda_qrows filter_rows(const qconv_state *state)
     return {{1, state->filters, state->taps / state->columns}, width, {0, depth, width, 1}};
 }
 
+size_t filter_rows_bytes(const qconv_state *state)
+{
+    return (size_t)(state->filters * (state->taps / state->columns) * cuda_qrow_bytes(row_width(state)));
+}
+
+/* Behind filters whose taps of a line are one: the same as words, if they fit. */
+size_t filter_words_bytes(const qconv_state *state)
+{
+    return state->unfolds ? (size_t)state->filters * cuda_qwords_bytes(state->taps / state->columns,
+                                                                       state->columns, state->per_group)
+                          : 0;
+}
+
 size_t cuda_qconv_weight_bytes(const qconv_state *state)
 {
     return state->depthwise ? depthwise_words_at(state) + depthwise_words_bytes(state)
-                            : (size_t)(state->filters * (state->taps / state->columns) *
-                                       cuda_qrow_bytes(row_width(state)));
+                            : filter_rows_bytes(state) + filter_words_bytes(state);
 }
 
 cuda_qsource source_of(const qconv_state *state, const grt_op_desc *desc, const grt_tensor *const *in,
@@ -162,6 +176,10 @@ grt_status pack_filters(const qconv_state *state, const grt_tensor *w, void *pac
         return grt_fail_memory(grt_tensor_bytes(w));
     cuda_packing_turn(w, turned);
     cuda_qweights_pack(&rows, turned, w->dtype == GRT_DTYPE_INT8, packed, sums);
+    if (filter_words_bytes(state) > 0)
+        cuda_qwords_pack((const int8_t *)packed, cuda_qrow_bytes(row_width(state)), state->filters,
+                         state->taps / state->columns, state->columns, state->per_group,
+                         (int8_t *)packed + filter_rows_bytes(state));
     free(turned);
     return GRT_OK;
 }
@@ -315,7 +333,8 @@ void cuda_qconv_describe_product(const grt_reshape *r, const cpu_window *w, qcon
     cuda_qgemm_set_device(g, (const cuda_device *)r->device);
     g->is_constant = state->finish != NULL;
     g->outside_is_zero = state->outside_is_zero;
-    s->in_place = state->unfolds && cuda_qgemm_lines_fits(g, &s->lines);
+    s->in_words = filter_words_bytes(state) > 0 && cuda_qgemm_words_fits(g, &s->lines);
+    s->in_place = s->in_words || (state->unfolds && cuda_qgemm_lines_fits(g, &s->lines));
     s->copied = !state->unfolds && (!state->last || row != state->per_group);
     s->rows = {{images, w->in_pixels, state->groups},
                state->per_group,
@@ -393,6 +412,10 @@ grt_status run_qconv(const grt_run *r)
         return cuda_qdepthwise_enqueue(&s->d, x, &w, residual ? residual->data : NULL, &f, r->out[0]->data,
                                        cuda_stream(r));
     }
+    if (s->in_words)
+        return cuda_qgemm_words_enqueue(
+            &s->g, &s->lines, x, (const char *)state->weights + filter_rows_bytes(state),
+            residual ? residual->data : NULL, &f, r->out[0]->data, cuda_stream(r));
     if (s->in_place)
         return cuda_qgemm_lines_enqueue(&s->g, &s->lines, x, state->weights, residual ? residual->data : NULL,
                                         &f, r->out[0]->data, cuda_stream(r));

@@ -9,7 +9,7 @@
 namespace
 {
 
-enum { PACK = 8 };
+enum { PACK = 8, MANY = 1 << 21 /* elements: more than all threads of a GPU have at once */ };
 
 struct quantize_state {
     int64_t axis;
@@ -50,27 +50,35 @@ __global__ void __launch_bounds__(CUDA_BLOCK) quantize_kernel(quantize_operands 
     }
 }
 
-/* One scale, elements in packs. */
+/* One scale, elements in packs, of which a thread has two under way. */
 template <typename X, typename S, typename Q>
 __global__ void __launch_bounds__(CUDA_BLOCK) quantize_packs(quantize_operands o)
 {
     overlap_let_next_begin();
     overlap_wait();
+    const int64_t packs = o.n / PACK, step = (int64_t)gridDim.x * CUDA_BLOCK;
     float scale = pw_widen<S>(*(const S *)o.scale), zero = o.zero ? (float)*(const Q *)o.zero : 0.0f;
-    CUDA_ITEMS (i, o.n / PACK) {
-        const cuda_pack<X, PACK> x = ((const cuda_pack<X, PACK> *)o.in)[i];
+    for (int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x; i < packs; i += 2 * step) {
+        const bool has_second = i + step < packs;
+        cuda_pack<X, PACK> x[2];
+        x[0] = ((const cuda_pack<X, PACK> *)o.in)[i];
+        x[1] = ((const cuda_pack<X, PACK> *)o.in)[has_second ? i + step : i];
         /* Not computed with before: the scale is waited for together with x. */
         asm volatile("" : "+f"(scale), "+f"(zero));
         const cuda_quantiser rounds(scale, (int32_t)zero, 8 * sizeof(Q), std::is_signed<Q>::value);
-        cuda_pack<Q, PACK> y;
 #pragma unroll
-        for (int k = 0; k < PACK; k++) {
-            if constexpr (sizeof(S) == 4)
-                y.v[k] = (Q)rounds(pw_widen<X>(x.v[k]));
-            else
-                y.v[k] = quantized<S, Q>(pw_widen<X>(x.v[k]), scale, zero);
+        for (int which = 0; which < 2; which++) {
+            cuda_pack<Q, PACK> y;
+#pragma unroll
+            for (int k = 0; k < PACK; k++) {
+                if constexpr (sizeof(S) == 4)
+                    y.v[k] = (Q)rounds(pw_widen<X>(x[which].v[k]));
+                else
+                    y.v[k] = quantized<S, Q>(pw_widen<X>(x[which].v[k]), scale, zero);
+            }
+            if (which == 0 || has_second)
+                ((cuda_pack<Q, PACK> *)o.out)[which ? i + step : i] = y;
         }
-        ((cuda_pack<Q, PACK> *)o.out)[i] = y;
     }
 }
 
@@ -114,7 +122,8 @@ grt_status cuda_quantize(const quantize_operands &o, bool back, cudaStream_t str
     else if (back)
         dequantize_kernel<S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
     else if (packs)
-        overlap_launch(o.overlaps, quantize_packs<X, S, Q>, cuda_grid(o.n / PACK), CUDA_BLOCK, 0, stream, o);
+        overlap_launch(o.overlaps, quantize_packs<X, S, Q>,
+                       cuda_grid(o.n > MANY ? o.n / PACK / 2 : o.n / PACK), CUDA_BLOCK, 0, stream, o);
     else
         quantize_kernel<X, S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
     CUDA_LAUNCHED();
