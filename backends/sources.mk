@@ -80,6 +80,7 @@ backends_SOURCES += backends/cpu/flip.h backends/cpu/flip.c
 backends_SOURCES += backends/cpu/move.h backends/cpu/move.c
 backends_SOURCES += backends/cpu/ops/reduce_fold.h
 backends_SOURCES += backends/cpu/attention_exact.h backends/cpu/attention_exact.c
+backends_SOURCES += backends/cpu/attention_packed.h backends/cpu/attention_packed.c
 backends_SOURCES += backends/cpu/threads.h
 backends_SOURCES += backends/cpu/isa.h backends/cpu/isa.c
 backends_SOURCES += backends/cpu/amx.h backends/cpu/amx.c
