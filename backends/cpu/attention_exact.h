@@ -24,6 +24,8 @@ typedef struct attention_shape {
     int64_t block;                   /* query rows worked on together */
     size_t key_bytes, value_bytes;   /* of joined past and present in the workspace */
     size_t thread_bytes, gemm_bytes; /* scratch per thread, and the part of it for matrix products */
+    size_t packed_keys,
+        packed_values; /* floats of a head's that blocks of rows share; 0: each packs its own */
 } attention_shape;
 
 /* Keys that a query row may look at: grt_attention_range with the run's inputs. */

@@ -50,6 +50,7 @@ const grt_backend grt_backend_cpu = {
                .volumes_last = true,
                .transposed_last = true,
                .dilated_lines_last = true,
+               .lines_in_groups_last = true,
                .long_groups_last = true,
                .bfloat16_products = true,
                .filters_channels = true,

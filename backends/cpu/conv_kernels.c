@@ -6,13 +6,17 @@
 #include "backends/cpu/conv_depthwise.h"
 #include "backends/cpu/conv_dots.h"
 #include "backends/cpu/conv_group.h"
+#include "backends/cpu/conv_lines.h"
 #include "backends/cpu/conv_phases.h"
 #include "backends/cpu/conv_taps.h"
 #include "backends/cpu/conv_winograd.h"
 
 #include <string.h>
 
-enum { LONG_TAPS = 16 }; /* of a window along a line, in groups */
+enum {
+    LONG_TAPS = 16,  /* of a window along a line, in groups */
+    MANY_WINDOWS = 4 /* that a line has side by side: fewer of long ones see much padding */
+};
 
 static const cpu_conv_kernel winograd = {cpu_winograd_floats, cpu_winograd_pack, cpu_winograd_bytes,
                                          cpu_winograd_run};
@@ -22,6 +26,8 @@ static const cpu_conv_kernel dots = {cpu_conv_dots_floats, cpu_conv_dots_pack, c
                                      cpu_conv_dots_run};
 static const cpu_conv_kernel by_taps = {cpu_conv_taps_floats, cpu_conv_taps_pack, cpu_conv_taps_bytes,
                                         cpu_conv_taps_run};
+static const cpu_conv_kernel by_lines = {cpu_conv_lines_floats, cpu_conv_lines_pack, cpu_conv_lines_bytes,
+                                         cpu_conv_lines_run};
 static const cpu_conv_kernel by_phases = {cpu_conv_phases_floats, cpu_conv_phases_pack, cpu_conv_phases_bytes,
                                           cpu_conv_phases_run};
 static const cpu_conv_kernel grouped = {cpu_conv_group_floats, cpu_conv_group_pack, cpu_conv_group_bytes,
@@ -43,6 +49,12 @@ const cpu_conv_kernel *cpu_conv_kernel_fallback(const grt_kernel_node *node, con
                                          : NULL;
 }
 
+/* Much of what its long windows see is padding, which products of single taps leave out. */
+static bool is_short_line(const cpu_conv *c)
+{
+    return c->w.spatial == 1 && c->w.taps >= LONG_TAPS && c->w.out[0] / MANY_WINDOWS < c->w.taps;
+}
+
 const cpu_conv_kernel *cpu_conv_kernel_faster(const grt_kernel_node *node, const cpu_conv_attrs *a)
 {
     cpu_conv guess;
@@ -52,6 +64,8 @@ const cpu_conv_kernel *cpu_conv_kernel_faster(const grt_kernel_node *node, const
         return cpu_conv_phases_fits(&guess) ? &by_phases : NULL;
     const bool long_groups = guess.groups > 1 && guess.w.taps >= LONG_TAPS;
     const bool line_of_planes = guess.w.spatial == 1 && node->in[1].rank == 5 && guess.w.dilation[0] > 1;
+    if (!is_short_line(&guess) && cpu_conv_lines_fits(&guess))
+        return &by_lines;
     if ((line_of_planes || long_groups) && cpu_conv_taps_fits(&guess))
         return &by_taps;
     if (cpu_conv_dots_fits(&guess))

@@ -105,6 +105,13 @@ void grt_gemm_pack_b(int64_t k, int64_t n, const float *b, int64_t ldb, bool tra
     pack_panels(0, gemm_ceil_div(n, NR), k, n, b, ldb, trans_b, packed);
 }
 
+void grt_gemm_pack_b_rows(int64_t k, int64_t n, int64_t first, int64_t rows, const float *b, int64_t ldb,
+                          float *packed)
+{
+    for (int64_t j = 0; j < n; j += NR)
+        gemm_pack_panel(rows, grt_min64(NR, n - j), b + j, ldb, false, packed + j * k + first * NR);
+}
+
 void grt_gemm_unpack_b(int64_t k, int64_t n, const float *packed, bool trans_b, float *b)
 {
     for (int64_t p = 0; p < gemm_ceil_div(n, NR); p++)
@@ -378,7 +385,7 @@ static operands gemm_bind(const grt_gemm *g, const plan *p, int64_t item, const 
     o.bias = g->bias ? g->bias + item * g->stride_bias : NULL;
     o.residual = g->residual ? g->residual + item * g->stride_r : NULL;
     o.ldb = p->mode == B_DIRECT ? g->ldb : NR;
-    o.panel_stride = p->mode == B_DIRECT ? NR : NR * g->k;
+    o.panel_stride = p->mode == B_DIRECT ? NR : NR * (g->packed_k ? g->packed_k : g->k);
     o.panels = gemm_ceil_div(g->n, NR);
     return o;
 }

@@ -24,6 +24,7 @@ typedef struct grt_gemm {
     int64_t stride_b;           /* the same for B; 0: shared. For a packed B: 0 or grt_gemm_packed_b_floats */
     bool trans_a, trans_b;      /* A is stored k x m; B is stored n x k (plain B only) */
     bool b_packed;              /* b points to what grt_gemm_pack_b wrote */
+    int64_t packed_k;           /* rows of a packed B that has more of them than k; 0: it has k */
     float alpha, beta;          /* beta == 0: C is not read */
     const float *bias;          /* n values added to every row, or NULL */
     int64_t stride_bias;        /* distance of a batch's biases; 0: shared */
@@ -43,6 +44,11 @@ enum { GRT_GEMM_PANEL = 16 };
 
 /* Packs one matrix. trans_b as in grt_gemm. `packed` should be 64-byte aligned. */
 void grt_gemm_pack_b(int64_t k, int64_t n, const float *b, int64_t ldb, bool trans_b, float *packed);
+
+/* Rows [first, first + rows) of a packed matrix of k rows, from as many rows of a plain one that is not
+ * transposed. A product of these rows alone takes packed + first * GRT_GEMM_PANEL, and packed_k = k. */
+void grt_gemm_pack_b_rows(int64_t k, int64_t n, int64_t first, int64_t rows, const float *b, int64_t ldb,
+                          float *packed);
 
 /* The way back: k x n (or, with trans_b, n x k) floats, rows without gaps. */
 void grt_gemm_unpack_b(int64_t k, int64_t n, const float *packed, bool trans_b, float *b);

@@ -38,8 +38,8 @@ static bool is_strict_volume(const ir_node *node)
 }
 
 /* Measured (docs/measurements/cpu-math.md): one-dimensional convolutions that are dilated or have large
- * groups, and groups that are small on one side only, are faster as they are; not so large groups with many
- * taps, and dilation with enough channels, where the target has kernels for them. */
+ * groups, and groups that are small on one side only, are faster as they are; not so large groups (with many
+ * taps, or any number) and dilation with enough channels, where the target has kernels for them. */
 static bool gains(const layout *l, const ir_node *node)
 {
     enum { SMALL = 8, MANY_TAPS = 16, ENOUGH = 16 };
@@ -58,6 +58,9 @@ static bool gains(const layout *l, const ir_node *node)
     if (w->type.rank == 3 && group > 1 && l->context->target->traits->long_groups_last &&
         grt_dim_is_const(dims, w->type.dims[2], &taps) && taps >= MANY_TAPS)
         return per_group > SMALL;
+    if (w->type.rank == 3 && group > 1 && l->context->target->traits->lines_in_groups_last &&
+        per_group >= ENOUGH && filters / group >= ENOUGH)
+        return all_ones(&node->desc, "dilations");
     if (w->type.rank == 3 && l->context->target->traits->dilated_lines_last && per_group >= ENOUGH &&
         filters >= ENOUGH)
         return group == 1;

@@ -10,7 +10,9 @@ typedef struct grt_device_traits {
     bool own_memory; /* devices have memory of their own, which weights are copied to */
     bool simulated;  /* not a real device: its choices are written to a cache file only if that file was named
                        explicitly */
-    bool channels_last;    /* convolution regions run better in NHWC */
+    bool channels_last;        /* convolution regions run better in NHWC */
+    bool lines_in_groups_last; /* one-dimensional convolutions in groups of 16 channels and more run with
+                                  channels last, whatever their taps, if they are not dilated */
     bool long_groups_last; /* so do one-dimensional convolutions in groups of many channels, with many taps */
     bool volumes_last;     /* so do those with three dims */
     bool transposed_last;  /* so do transposed ones whose input does not have it yet */

@@ -249,6 +249,27 @@ START_TEST(groups_match_their_definition)
                                .stride = {2},
                                .dilation = {1},
                                .pads = {3, 20}};
+    /* The same as one product for each group: several blocks, and padding that is wider than the window. */
+    const window lines = {.spatial = 1,
+                          .batch = 2,
+                          .channels = 54,
+                          .filters = 51,
+                          .groups = 3,
+                          .in = {401},
+                          .kernel = {3},
+                          .stride = {2},
+                          .dilation = {1},
+                          .pads = {4, 1}};
+    const window padded_lines = {.spatial = 1,
+                                 .batch = 1,
+                                 .channels = 40,
+                                 .filters = 96,
+                                 .groups = 2,
+                                 .in = {5},
+                                 .kernel = {4},
+                                 .stride = {1},
+                                 .dilation = {1},
+                                 .pads = {9, 7}};
     const window over = {.spatial = 1,
                          .batch = 2,
                          .channels = 6,
@@ -274,6 +295,8 @@ START_TEST(groups_match_their_definition)
         check_one_channels_last(&over, seed++);
         check_one_channels_last(&large, seed++);
         check_one_channels_last(&large_line, seed++);
+        check_one_channels_last(&lines, seed++);
+        check_one_channels_last(&padded_lines, seed++);
         check_one_channels_last(&cube, seed++);
     }
 }

@@ -4,6 +4,7 @@
  * Float32, and 16-bit floats as float32, use matrix products on blocks; double goes through
  * attention_exact.c. */
 #include "backends/cpu/attention_exact.h"
+#include "backends/cpu/attention_packed.h"
 
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/softmax.h"
@@ -15,7 +16,9 @@
 #include <string.h>
 
 enum {
-    BLOCK_ROWS = 64,         /* query rows per block: amortises packing keys, keeps scores in the cache */
+    BLOCK_ROWS = 64,         /* query rows per block: keeps scores in the cache */
+    ROWS_UNIT = 12,          /* a multiple of what products compute together, with AVX2 and AVX-512 */
+    SHARED_ROWS = 13,        /* heads of fewer rows do not pay for packing values */
     MOST_ROWS = 192,         /* query rows per block when there are few keys */
     MOST_SCORES = 32 * 1024, /* of a block that is larger than BLOCK_ROWS */
     PARALLEL_OPS = 400000,   /* multiply-adds below which a second thread costs more than it saves */
@@ -104,6 +107,34 @@ static grt_gemm value_product(const attention_shape *shape, int64_t m, int64_t n
         .batch = 1, .m = m, .n = shape->dims.v_size, .k = n, .lda = n, .ldb = ldb, .ldc = ldc, .alpha = 1};
 }
 
+/* Floats of packed keys and values, where several blocks of rows or heads of queries read them. */
+static bool size_packed(attention_shape *shape)
+{
+    shape->packed_keys = shape->packed_values = 0;
+    if (shape->dims.q_len <= shape->block &&
+        (shape->dims.q_heads == shape->dims.kv_heads || shape->dims.q_len < SHARED_ROWS))
+        return true;
+    return attention_packed_floats(shape->dims.total, shape->dims.size, shape->dims.v_size,
+                                   &shape->packed_keys, &shape->packed_values);
+}
+
+/* A thread's scratch: what products want, scores, packed keys and values. */
+static bool size_products(attention_shape *shape)
+{
+    grt_gemm s = score_product(shape, shape->block, shape->dims.total, shape->dims.size, shape->dims.size, 1);
+    grt_gemm v =
+        value_product(shape, shape->block, shape->dims.total, shape->dims.v_size, shape->dims.v_size);
+    size_t s_bytes, v_bytes, scores, packed;
+    if (!size_packed(shape) || !grt_add_size(shape->packed_keys, shape->packed_values, &packed) ||
+        !grt_mul_size(packed, sizeof(float), &packed) || !grt_gemm_scratch_bytes(&s, 1, &s_bytes) ||
+        !grt_gemm_scratch_bytes(&v, 1, &v_bytes) ||
+        !grt_mul_size((size_t)shape->block * sizeof(float), (size_t)shape->dims.total, &scores))
+        return false;
+    shape->gemm_bytes = packed ? 0 : grt_align_up(s_bytes > v_bytes ? s_bytes : v_bytes, 64);
+    shape->thread_bytes = shape->gemm_bytes + grt_align_up(scores, 64);
+    return grt_add_size(shape->thread_bytes, packed, &shape->thread_bytes);
+}
+
 static bool size_scratch(const attention_state *state, attention_shape *shape, int32_t threads)
 {
     /* Smaller blocks when causal, as early rows of a block compute scores that they discard; and at least one
@@ -114,6 +145,8 @@ static bool size_scratch(const attention_state *state, attention_shape *shape, i
     most = most < BLOCK_ROWS ? BLOCK_ROWS : most > MOST_ROWS ? MOST_ROWS : most;
     const int64_t blocks = (shape->dims.q_len + most - 1) / most;
     shape->block = blocks ? (shape->dims.q_len + blocks - 1) / blocks : 0;
+    if (blocks > 1)
+        shape->block = (shape->block + ROWS_UNIT - 1) / ROWS_UNIT * ROWS_UNIT;
     if (!state->fast) {
         const int64_t room = shape->dims.total > 0 ? MOST_SCORES / shape->dims.total : EXACT_ROWS;
         shape->block = room < 1 ? 1 : room < EXACT_ROWS ? room : EXACT_ROWS;
@@ -121,16 +154,7 @@ static bool size_scratch(const attention_state *state, attention_shape *shape, i
         shape->thread_bytes = grt_align_up(attention_exact_bytes(shape), 64);
         return true;
     }
-    grt_gemm s = score_product(shape, shape->block, shape->dims.total, shape->dims.size, shape->dims.size, 1);
-    grt_gemm v =
-        value_product(shape, shape->block, shape->dims.total, shape->dims.v_size, shape->dims.v_size);
-    size_t s_bytes, v_bytes, scores;
-    if (!grt_gemm_scratch_bytes(&s, 1, &s_bytes) || !grt_gemm_scratch_bytes(&v, 1, &v_bytes) ||
-        !grt_mul_size((size_t)shape->block * sizeof(float), (size_t)shape->dims.total, &scores))
-        return false;
-    shape->gemm_bytes = grt_align_up(s_bytes > v_bytes ? s_bytes : v_bytes, 64);
-    shape->thread_bytes = shape->gemm_bytes + grt_align_up(scores, 64);
-    return true;
+    return size_products(shape);
 }
 
 static grt_status attention_reshape(grt_reshape *reshape)
@@ -256,54 +280,132 @@ typedef struct attention_views {
     attention_view q, k, v, y;
 } attention_views;
 
-/* Query rows [row, row + m) of one head. */
-static void attention_block(const grt_run *run, const attention_views *views, int64_t batch, int64_t head,
-                            int64_t row, int64_t m, char *scratch)
+/* What one thread has for itself. */
+typedef struct attention_scratch {
+    char *gemm;
+    float *scores;
+    attention_packed packed; /* keys: NULL where blocks share none */
+} attention_scratch;
+
+static attention_scratch divide_scratch(const attention_shape *shape, char *scratch)
+{
+    const size_t scores =
+        shape->thread_bytes - shape->gemm_bytes - (shape->packed_keys + shape->packed_values) * sizeof(float);
+    attention_scratch s = {
+        .gemm = scratch, .scores = (float *)(void *)(scratch + shape->gemm_bytes), .packed = {.id = -1}};
+    if (shape->packed_keys + shape->packed_values > 0) {
+        s.packed.keys = (float *)(void *)(scratch + shape->gemm_bytes + scores);
+        s.packed.values = s.packed.keys + shape->packed_keys;
+    }
+    return s;
+}
+
+/* The rows [row, row + m) of one head of queries, and the keys [from, to) that they look at. */
+typedef struct attention_part {
+    int64_t batch, head, kv_head, row, m, from, to;
+} attention_part;
+
+/* Keys that any of the rows may look at; all where scores are an output. */
+static void find_keys(const grt_run *run, attention_part *part)
 {
     const attention_shape *shape = run->shape;
-    float *s = (float *)(void *)(scratch + shape->gemm_bytes);
-    int64_t from = shape->dims.total, to = 0, kv_head = head / (shape->dims.q_heads / shape->dims.kv_heads);
-    for (int64_t i = 0; i < m; i++) {
+    part->from = shape->dims.total;
+    part->to = 0;
+    for (int64_t i = 0; i < part->m; i++) {
         int64_t lo, hi;
-        attention_range(run, batch, row + i, &lo, &hi);
-        from = lo < hi && lo < from ? lo : from;
-        to = hi > to ? hi : to;
+        attention_range(run, part->batch, part->row + i, &lo, &hi);
+        part->from = lo < hi && lo < part->from ? lo : part->from;
+        part->to = hi > part->to ? hi : part->to;
     }
-    if (attention_output(run, ATTENTION_QK)) { /* the scores of all keys are an output */
-        from = 0;
-        to = shape->dims.total;
+    if (attention_output(run, ATTENTION_QK)) {
+        part->from = 0;
+        part->to = shape->dims.total;
     }
-    int64_t n = to > from ? to - from : 0,
-            at = (batch * shape->dims.q_heads + head) * shape->dims.q_len + row;
-    const float *q =
-        (const float *)views->q.data + batch * views->q.batch + head * views->q.head + row * views->q.row;
-    const float *k =
-        (const float *)views->k.data + batch * views->k.batch + kv_head * views->k.head + from * views->k.row;
-    const float *v =
-        (const float *)views->v.data + batch * views->v.batch + kv_head * views->v.head + from * views->v.row;
-    float *y = (float *)run->out[ATTENTION_Y]->data + batch * views->y.batch + head * views->y.head +
-               row * views->y.row;
-    grt_gemm scores = score_product(shape, m, n, views->q.row, views->k.row, (float)shape->dims.scale);
-    grt_gemm values = value_product(shape, m, n, views->v.row, views->y.row);
-    for (int64_t i = 0; m < DIRECT_ROWS && i < m; i++)
-        cpu_dot_rows(q + i * scores.lda, k, scores.ldb, n, scores.k, scores.alpha, s + i * n);
-    if (m >= DIRECT_ROWS)
-        grt_gemm_run(&scores, q, k, s, scratch, 1);
+    part->from -= part->from < part->to ? part->from % GRT_GEMM_PANEL : 0;
+}
+
+static const float *attention_rows(const attention_view *view, int64_t batch, int64_t head, int64_t row)
+{
+    return (const float *)view->data + batch * view->batch + head * view->head + row * view->row;
+}
+
+static void pack_keys(const attention_shape *shape, const attention_views *views, const attention_part *part,
+                      attention_packed *packed)
+{
+    const attention_head head = {.id = part->batch * shape->dims.kv_heads + part->kv_head,
+                                 .k = attention_rows(&views->k, part->batch, part->kv_head, 0),
+                                 .v = attention_rows(&views->v, part->batch, part->kv_head, 0),
+                                 .k_row = views->k.row,
+                                 .v_row = views->v.row,
+                                 .total = shape->dims.total,
+                                 .size = shape->dims.size,
+                                 .v_size = shape->dims.v_size};
+    attention_pack(packed, &head, part->from, part->to);
+}
+
+static void compute_scores(const attention_shape *shape, const attention_views *views,
+                           const attention_part *part, attention_scratch *scratch)
+{
+    const int64_t n = part->to - part->from;
+    const float *q = attention_rows(&views->q, part->batch, part->head, part->row),
+                *k = attention_rows(&views->k, part->batch, part->kv_head, part->from);
+    grt_gemm g = score_product(shape, part->m, n, views->q.row, views->k.row, (float)shape->dims.scale);
+    for (int64_t i = 0; part->m < DIRECT_ROWS && i < part->m; i++)
+        cpu_dot_rows(q + i * g.lda, k, g.ldb, n, g.k, g.alpha, scratch->scores + i * n);
+    if (part->m < DIRECT_ROWS)
+        return;
+    if (scratch->packed.keys) {
+        g.b_packed = true;
+        g.trans_b = false;
+        k = scratch->packed.keys + part->from * shape->dims.size;
+    }
+    grt_gemm_run(&g, q, k, scratch->scores, scratch->gemm, 1);
+}
+
+static void compute_values(const attention_shape *shape, const attention_views *views,
+                           const attention_part *part, const attention_scratch *scratch, float *y)
+{
+    const int64_t n = part->to - part->from;
+    const float *v = attention_rows(&views->v, part->batch, part->kv_head, part->from);
+    grt_gemm g = value_product(shape, part->m, n, views->v.row, views->y.row);
+    for (int64_t i = 0; part->m < DIRECT_ROWS && i < part->m; i++)
+        cpu_sum_rows(scratch->scores + i * n, v, g.ldb, n, g.n, y + i * g.ldc);
+    if (part->m < DIRECT_ROWS)
+        return;
+    if (scratch->packed.keys) {
+        g.b_packed = true;
+        g.packed_k = shape->dims.total;
+        v = scratch->packed.values + part->from * GRT_GEMM_PANEL;
+    }
+    grt_gemm_run(&g, scratch->scores, v, y, scratch->gemm, 1);
+}
+
+static void attention_block(const grt_run *run, const attention_views *views, attention_part part,
+                            attention_scratch *scratch)
+{
+    const attention_shape *shape = run->shape;
+    find_keys(run, &part);
+    part.to = part.to > part.from ? part.to : part.from;
+    const int64_t n = part.to - part.from, m = part.m,
+                  at = (part.batch * shape->dims.q_heads + part.head) * shape->dims.q_len + part.row;
+    float *s = scratch->scores;
+    if (scratch->packed.keys && m >= DIRECT_ROWS)
+        pack_keys(shape, views, &part, &scratch->packed);
+    compute_scores(shape, views, &part, scratch);
     attention_emit(run, 0, at, m, n, s);
     float cap = (float)shape->dims.softcap;
     if (cap > 0)
         cpu_cap_scores(s, m * n, cap);
     attention_emit(run, 1, at, m, n, s);
     for (int64_t i = 0; i < m; i++) {
-        bool any = mask_row(run, batch, head, row + i, from, n, s + i * n);
+        bool any = mask_row(run, part.batch, part.head, part.row + i, part.from, n, s + i * n);
         attention_emit(run, 2, at + i, 1, n, s + i * n);
         softmax_row(s + i * n, n, any);
     }
     attention_emit(run, 3, at, m, n, s);
-    for (int64_t i = 0; m < DIRECT_ROWS && i < m; i++)
-        cpu_sum_rows(s + i * n, v, values.ldb, n, values.n, y + i * values.ldc);
-    if (m >= DIRECT_ROWS)
-        grt_gemm_run(&values, s, v, y, scratch, 1);
+    float *y = (float *)run->out[ATTENTION_Y]->data + part.batch * views->y.batch +
+               part.head * views->y.head + part.row * views->y.row;
+    compute_values(shape, views, &part, scratch, y);
 }
 
 /* The heads of queries, then those of keys, then those of values. */
@@ -345,17 +447,21 @@ static grt_status attention_run(const grt_run *run)
                         (double)(shape->dims.size + shape->dims.v_size);
 #pragma omp parallel num_threads(run->threads) if (tasks > 1 && work > PARALLEL_OPS)
     {
-        char *scratch = workspace + (size_t)cpu_thread() * shape->thread_bytes;
+        char *own = workspace + (size_t)cpu_thread() * shape->thread_bytes;
+        attention_scratch scratch = divide_scratch(shape, own);
 #pragma omp for schedule(dynamic)
         for (int64_t task = 0; task < tasks; task++) {
             int64_t batch = task / (shape->dims.q_heads * blocks), head = task / blocks % shape->dims.q_heads;
             int64_t row = task % blocks * shape->block;
             int64_t m = shape->dims.q_len - row < shape->block ? shape->dims.q_len - row : shape->block;
+            const int64_t kv_head = head / (shape->dims.q_heads / shape->dims.kv_heads);
+            const attention_part part = {
+                .batch = batch, .head = head, .kv_head = kv_head, .row = row, .m = m};
             if (state->fast)
-                attention_block(run, &views, batch, head, row, m, scratch);
+                attention_block(run, &views, part, &scratch);
             else
                 attention_exact_rows(run, &views.q, &views.k, &views.v, &views.y, batch, head, row, m,
-                                     (double *)(void *)scratch);
+                                     (double *)(void *)own);
         }
     }
     return GRT_OK;
