@@ -5,7 +5,7 @@
 #define GRT_BACKENDS_CPU_REDUCE_ELEMENTS_H
 
 #include "backends/cpu/pointwise_loops.h"
-#include "backends/cpu/reduce.h"
+#include "backends/cpu/reduction.h"
 #include "src/base/float.h"
 
 #define LOAD_CASE(NAME, type, field, convert)                \

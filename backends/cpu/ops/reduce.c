@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Reduce family: which axes of which kind, and who gets which part of the work. */
-#include "backends/cpu/reduce.h"
+#include "backends/cpu/reduction.h"
 
 #include "backends/cpu/threads.h"
 #include "backends/shared/reduce.h"

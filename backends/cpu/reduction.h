@@ -2,8 +2,8 @@
 /* A reduction, prepared: axes are collapsed, so that the innermost one is either reduced (runs are folded
  * into one number, reduce_runs.c) or kept (rows are folded into a strip of numbers, reduce_columns.c).
  * float32 is read in place; other types are widened strip by strip (reduce_elements.h). */
-#ifndef GRT_BACKENDS_CPU_REDUCE_H
-#define GRT_BACKENDS_CPU_REDUCE_H
+#ifndef GRT_BACKENDS_CPU_REDUCTION_H
+#define GRT_BACKENDS_CPU_REDUCTION_H
 
 #include "backends/cpu/convert.h"
 #include "backends/cpu/move.h"
