@@ -28,7 +28,7 @@ static int64_t lines_out(const cpu_conv *c)
 
 bool cpu_conv_lines_fits(const cpu_conv *c)
 {
-    return c->last && c->groups > 1 && c->w.spatial == 1 && c->w.dilation[0] == 1 &&
+    return c->last && c->groups > 1 && c->w.spatial == 1 && c->w.dilation[0] == 1 && c->w.taps > 1 &&
            c->w.stride[0] <= c->w.taps && lines_in(c) >= LEAST_CHANNELS && lines_out(c) >= LEAST_CHANNELS;
 }
 

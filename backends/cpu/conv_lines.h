@@ -7,7 +7,7 @@
 
 #include "backends/cpu/conv.h"
 
-/* One dim, not dilated, groups, and channels enough for products in each. */
+/* One dim, not dilated, several taps, groups, and channels enough for products in each. */
 bool cpu_conv_lines_fits(const cpu_conv *c);
 /* Weights in ONNX's order, packed for the products. False: the size overflows. */
 bool cpu_conv_lines_floats(const cpu_conv *c, size_t *out_floats);

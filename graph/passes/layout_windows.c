@@ -59,7 +59,8 @@ static bool gains(const layout *l, const ir_node *node)
         grt_dim_is_const(dims, w->type.dims[2], &taps) && taps >= MANY_TAPS)
         return per_group > SMALL;
     if (w->type.rank == 3 && group > 1 && l->context->target->traits->lines_in_groups_last &&
-        per_group >= ENOUGH && filters / group >= ENOUGH)
+        per_group >= ENOUGH && filters / group >= ENOUGH && grt_dim_is_const(dims, w->type.dims[2], &taps) &&
+        taps > 1)
         return all_ones(&node->desc, "dilations");
     if (w->type.rank == 3 && l->context->target->traits->dilated_lines_last && per_group >= ENOUGH &&
         filters >= ENOUGH)

@@ -12,7 +12,7 @@ typedef struct grt_device_traits {
                        explicitly */
     bool channels_last;        /* convolution regions run better in NHWC */
     bool lines_in_groups_last; /* one-dimensional convolutions in groups of 16 channels and more run with
-                                  channels last, whatever their taps, if they are not dilated */
+                                  channels last, if they have several taps and are not dilated */
     bool long_groups_last; /* so do one-dimensional convolutions in groups of many channels, with many taps */
     bool volumes_last;     /* so do those with three dims */
     bool transposed_last;  /* so do transposed ones whose input does not have it yet */

@@ -267,6 +267,11 @@ START_TEST(one_dimension)
                   "y = graphrt::Conv x w group=2 dilations=2\n"
                   "out y\n",
                   "layout", "graphrt::Conv");
+    ir_text_check("in x f32 1,32,40\n"
+                  "const w f32 32,16,1\n"
+                  "y = graphrt::Conv x w group=2\n"
+                  "out y\n",
+                  "layout", "graphrt::Conv");
     ir_text_check("in x f32 1,24,40\n"
                   "const w f32 24,12,15\n"
                   "y = graphrt::Conv x w group=2\n"
