@@ -26,7 +26,6 @@ typedef enum attention_kernel {
 struct attention_shape : grt_attention_dims {
     attention_kernel kernel;
     bool few;       /* few rows; the kernels on tensor cores have code of their own for that */
-    int row_tiles;  /* FLASH, of many rows: tiles of 16 of a warp */
     bool limited;   /* some keys are masked by position; nonpad may mask more */
     bool padded;    /* nonpad is given: padded keys may be NaN and are not read */
     int splits;     /* tasks that share the keys of one row */
@@ -83,7 +82,6 @@ bool attention_tiles_aligned(const attention_data *d);
 /* attention_flash.cu. `prepare`, once per shape and device, raises the kernels' limit of shared memory. */
 cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype);
 bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
-int attention_flash_row_tiles(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
 cudaError_t attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, bool overlaps,
                             cudaStream_t stream);
 

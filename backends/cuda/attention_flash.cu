@@ -11,32 +11,26 @@ namespace
 
 enum { ROWS = WARP_ROWS, STAGES = 2, MANY_WARPS = 4, FEW_WARPS = 8 };
 
-/* Adds weights times values to results of a warp's rows. The weights replace the scores: keys 8 k + 2 quad
- * and the next. */
-template <class T, int SIZE, int TILE, class R, int TILES>
-__device__ __forceinline__ void add_values(R (&rows)[TILES], const float (&weight)[TILES][TILE / 8][4],
-                                           const T *values, int lane)
+/* Adds weights times values to a warp's result. The weights replace the scores: keys 8 k + 2 quad and the
+ * next. */
+template <class T, int SIZE, int TILE>
+__device__ __forceinline__ void add_values(float (*result)[4], const float (*weight)[4], const T *values,
+                                           int lane)
 {
     enum { STRIDE = SIZE + row_pad<T>, COLUMNS = SIZE / 8 };
     if constexpr (sizeof(T) == 2) {
 #pragma unroll
         for (int k = 0; k < TILE / 8; k += 2) {
-            uint32_t a[TILES][4];
-#pragma unroll
-            for (int m = 0; m < TILES; m++)
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    a[m][i] = tensor_core<T>::pair(weight[m][k + i / 2][i % 2 * 2],
-                                                   weight[m][k + i / 2][i % 2 * 2 + 1]);
+            const uint32_t a[4] = {tensor_core<T>::pair(weight[k][0], weight[k][1]),
+                                   tensor_core<T>::pair(weight[k][2], weight[k][3]),
+                                   tensor_core<T>::pair(weight[k + 1][0], weight[k + 1][1]),
+                                   tensor_core<T>::pair(weight[k + 1][2], weight[k + 1][3])};
 #pragma unroll
             for (int c = 0; c < COLUMNS; c += 2) {
                 uint32_t b[4];
                 load_matrices_turned(b, values + (k * 8 + (lane & 15)) * STRIDE + c * 8 + (lane >> 4) * 8);
-#pragma unroll
-                for (int m = 0; m < TILES; m++) {
-                    tensor_core<T>::mma(rows[m].result[c], a[m], b);
-                    tensor_core<T>::mma(rows[m].result[c + 1], a[m], b + 2);
-                }
+                tensor_core<T>::mma(result[c], a, b);
+                tensor_core<T>::mma(result[c + 1], a, b + 2);
             }
         }
     } else {
@@ -45,28 +39,22 @@ __device__ __forceinline__ void add_values(R (&rows)[TILES], const float (&weigh
         for (int k = 0; k < TILE / 8; k++) {
             /* mma expects keys quad and quad + 4 here. The order of a sum does not matter, so the keys at
              * hand take their place. */
-            uint32_t a[TILES][4];
-#pragma unroll
-            for (int m = 0; m < TILES; m++)
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    a[m][i] = tensor_core<T>::rounded(weight[m][k][i / 2 + i % 2 * 2]);
+            const uint32_t a[4] = {
+                tensor_core<T>::rounded(weight[k][0]), tensor_core<T>::rounded(weight[k][2]),
+                tensor_core<T>::rounded(weight[k][1]), tensor_core<T>::rounded(weight[k][3])};
             const T *at = values + (k * 8 + 2 * quad) * STRIDE + group;
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) {
                 const uint32_t b[2] = {tensor_core<T>::rounded(at[c * 8]),
                                        tensor_core<T>::rounded(at[STRIDE + c * 8])};
-#pragma unroll
-                for (int m = 0; m < TILES; m++)
-                    tensor_core<T>::mma(rows[m].result[c], a[m], b);
+                tensor_core<T>::mma(result[c], a, b);
             }
         }
     }
 }
 
-/* Keys per tile: up to 128 columns, two blocks fit in 100 KiB of shared memory; and the scores of more rows
- * in registers. */
-template <class T, int SIZE, int TILES> constexpr int tile_size = sizeof(T) * SIZE *TILES > 256 ? 32 : 64;
+/* Keys per tile: up to 128 columns, two blocks fit in 100 KiB of shared memory. */
+template <class T, int SIZE> constexpr int tile_size = sizeof(T) * SIZE > 256 ? 32 : 64;
 
 /* A warp's rows with their queries. WHOLE: heads fill all columns. */
 template <class T, int SIZE, bool WHOLE> struct warp_rows : attention_rows<SIZE> {
@@ -98,54 +86,49 @@ template <class T, int SIZE, bool WHOLE> struct warp_rows : attention_rows<SIZE>
             }
         }
     }
+
+    /* TILE keys and values from number `tile` on, those beyond hi as weights of zero. */
+    template <int TILE, bool GENERAL>
+    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, const T *keys,
+                                         const T *values, int tile, int lane)
+    {
+        enum { KEYS = TILE / 8 };
+        float score[KEYS][4];
+#pragma unroll
+        for (int k = 0; k < KEYS; k++)
+            score[k][0] = score[k][1] = score[k][2] = score[k][3] = 0;
+#pragma unroll
+        for (int step = 0; step < STEPS; step++)
+#pragma unroll
+            for (int k = 0; k < KEYS; k += 2) {
+                /* Matrices: keys k and the second half of their columns, keys k + 1 likewise. */
+                uint32_t b[4];
+                load_matrices(b, keys + (k * 8 + (lane >> 4) * 8 + (lane & 7)) * STRIDE + step * DEPTH +
+                                     (lane >> 3 & 1) * (DEPTH / 2));
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    b[i] = tensor_core<T>::operand(b[i]);
+                tensor_core<T>::mma(score[k], q[step], b);
+                tensor_core<T>::mma(score[k + 1], q[step], b + 2);
+            }
+        this->template weigh<TILE, GENERAL>(s, mask, score, tile, lane);
+        add_values<T, SIZE, TILE>(this->result, score, values, lane);
+    }
 };
 
-/* A warp's rows take TILE keys and values from number `tile` on, those beyond hi as weights of zero. */
-template <int TILE, bool GENERAL, class T, int SIZE, bool WHOLE, int TILES>
-__device__ __forceinline__ void take(warp_rows<T, SIZE, WHOLE> (&rows)[TILES], const attention_shape &s,
-                                     const void *mask, const T *keys, const T *values, int tile, int lane)
-{
-    using one = warp_rows<T, SIZE, WHOLE>;
-    enum { KEYS = TILE / 8 };
-    float score[TILES][KEYS][4] = {};
-#pragma unroll
-    for (int step = 0; step < one::STEPS; step++)
-#pragma unroll
-        for (int k = 0; k < KEYS; k += 2) {
-            /* Matrices: keys k and the second half of their columns, keys k + 1 likewise. */
-            uint32_t b[4];
-            load_matrices(b, keys + (k * 8 + (lane >> 4) * 8 + (lane & 7)) * one::STRIDE + step * one::DEPTH +
-                                 (lane >> 3 & 1) * (one::DEPTH / 2));
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                b[i] = tensor_core<T>::operand(b[i]);
-#pragma unroll
-            for (int m = 0; m < TILES; m++) {
-                tensor_core<T>::mma(score[m][k], rows[m].q[step], b);
-                tensor_core<T>::mma(score[m][k + 1], rows[m].q[step], b + 2);
-            }
-        }
-#pragma unroll
-    for (int m = 0; m < TILES; m++)
-        rows[m].template weigh<TILE, GENERAL>(s, mask, score[m], tile, lane);
-    add_values<T, SIZE, TILE>(rows, score, values, lane);
-}
-
-/* Many rows: each warp has its own rows, 16 of them or, so that float32 keys and values are read and rounded
- * for twice as many, 32; tiles are double-buffered. */
-template <class T, int SIZE, bool WHOLE, bool GENERAL, int TILES>
+/* Many rows: each warp has its own rows; tiles are double-buffered. */
+template <class T, int SIZE, bool WHOLE, bool GENERAL>
 __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 128                  ? 1
-                                                   : SIZE > 64 || TILES > 1    ? 2
+                                                   : SIZE > 64                 ? 2
                                                    : sizeof(T) == 4 || GENERAL ? 3
                                                                                : 4)
     many(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
 {
     using rows = warp_rows<T, SIZE, WHOLE>;
     enum {
-        TILE = tile_size<T, SIZE, TILES>,
+        TILE = tile_size<T, SIZE>,
         THREADS = MANY_WARPS * 32,
-        WARP = TILES * ROWS,
-        BLOCK_ROWS = MANY_WARPS * WARP,
+        BLOCK_ROWS = MANY_WARPS * ROWS,
         STAGE = TILE * rows::STRIDE
     };
     extern __shared__ char memory[];
@@ -165,12 +148,10 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 128                  ?
         if (t.from < t.to)
             fetch_at(t.from, 0);
         commit();
-        const int64_t first = t.first + warp * WARP;
+        const int64_t first = t.first + warp * ROWS;
         const bool idle = first >= t.rows; /* a warp without rows only fetches */
-        rows w[TILES];
-#pragma unroll
-        for (int m = 0; m < TILES; m++)
-            w[m].template begin<GENERAL>(s, d, t, first + m * ROWS, lane);
+        rows w;
+        w.template begin<GENERAL>(s, d, t, first, lane);
         int stage = 0;
         for (int64_t tile = t.from; tile < t.to; tile += TILE, stage ^= 1) {
             if (tile + TILE < t.to)
@@ -179,28 +160,26 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 128                  ?
             wait_for<1>();
             __syncthreads();
             if (!idle && t.to - tile > SHORT_TILE)
-                take<TILE, GENERAL>(w, s, d.mask, keys + stage * STAGE, values + stage * STAGE, (int)tile,
-                                    lane);
+                w.template take<TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE,
+                                               (int)tile, lane);
             else if (!idle)
-                take<SHORT_TILE, GENERAL>(w, s, d.mask, keys + stage * STAGE, values + stage * STAGE,
-                                          (int)tile, lane);
+                w.template take<SHORT_TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE,
+                                                     (int)tile, lane);
             __syncthreads(); /* the stage is free */
         }
 #pragma unroll
-        for (int m = 0; m < TILES; m++)
+        for (int r = 0; r < 2; r++) {
+            const int64_t i = first + group + 8 * r;
+            const float inverse = w.inverse(r);
+            if (i >= t.rows)
+                continue;
+            T *y = (T *)d.y + attention_at(s.y, t.batch, attention_row_at(s, t, i)) + 2 * quad;
 #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const int64_t i = first + m * ROWS + group + 8 * r;
-                const float inverse = w[m].inverse(r);
-                if (i >= t.rows)
-                    continue;
-                T *y = (T *)d.y + attention_at(s.y, t.batch, attention_row_at(s, t, i)) + 2 * quad;
-#pragma unroll
-                for (int c = 0; c < rows::COLUMNS; c++)
-                    if (WHOLE || c * 8 + 2 * quad < s.v_size)
-                        tensor_core<T>::store(y + c * 8, w[m].result[c][2 * r] * inverse,
-                                              w[m].result[c][2 * r + 1] * inverse);
-            }
+            for (int c = 0; c < rows::COLUMNS; c++)
+                if (WHOLE || c * 8 + 2 * quad < s.v_size)
+                    tensor_core<T>::store(y + c * 8, w.result[c][2 * r] * inverse,
+                                          w.result[c][2 * r + 1] * inverse);
+        }
     }
 }
 
@@ -230,7 +209,7 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
     overlap_wait();
     for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
         const attention_task t = attention_task_at(s, d.nonpad, task, ROWS, PART);
-        rows all[1], &w = all[0];
+        rows w;
         for (int64_t tile = t.from; tile < t.to || tile == t.from; tile += TILE) {
             __syncthreads(); /* it may still be read */
             if (tile < t.to) {
@@ -243,8 +222,8 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
             wait_for<0>();
             __syncthreads();
             if (tile + warp * PART < t.to)
-                take<PART, GENERAL>(all, s, d.mask, keys + warp * PART * STRIDE,
-                                    values + warp * PART * STRIDE, (int)tile + warp * PART, lane);
+                w.template take<PART, GENERAL>(s, d.mask, keys + warp * PART * STRIDE,
+                                               values + warp * PART * STRIDE, (int)tile + warp * PART, lane);
         }
         __syncthreads();
 #pragma unroll
@@ -298,7 +277,7 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
 
 template <class T, int SIZE> constexpr size_t many_bytes()
 {
-    return (size_t)(2 * STAGES * tile_size<T, SIZE, 1> * (SIZE + row_pad<T>)) * sizeof(T);
+    return (size_t)(2 * STAGES * tile_size<T, SIZE> * (SIZE + row_pad<T>)) * sizeof(T);
 }
 
 template <class T, int SIZE> constexpr size_t few_bytes()
@@ -308,19 +287,15 @@ template <class T, int SIZE> constexpr size_t few_bytes()
     return tiles > results ? tiles : results;
 }
 
-template <class T, int SIZE, bool WHOLE>
-void *flash_kernel(bool is_few, int row_tiles, bool general, size_t *bytes)
+template <class T, int SIZE, bool WHOLE> void *flash_kernel(bool is_few, bool general, size_t *bytes)
 {
     /* Heads that leave columns free are rare: they have no kernels of their own for scores that are only
      * scaled. */
     constexpr bool ALWAYS = !WHOLE && SIZE <= 128;
     *bytes = is_few ? few_bytes<T, SIZE>() : many_bytes<T, SIZE>();
-    if constexpr (sizeof(T) == 4 && SIZE <= 64)
-        if (!is_few && row_tiles == 2)
-            return general ? (void *)many<T, SIZE, WHOLE, true, 2> : (void *)many<T, SIZE, WHOLE, ALWAYS, 2>;
     return is_few    ? general ? (void *)few<T, SIZE, WHOLE, true> : (void *)few<T, SIZE, WHOLE, ALWAYS>
-              : general ? (void *)many<T, SIZE, WHOLE, true, 1>
-                     : (void *)many<T, SIZE, WHOLE, ALWAYS, 1>;
+              : general ? (void *)many<T, SIZE, WHOLE, true>
+                     : (void *)many<T, SIZE, WHOLE, ALWAYS>;
 }
 
 template <class T>
@@ -329,19 +304,19 @@ void *cuda_attention_flash_kernel_of(const attention_shape *s, bool is_few, bool
     if (attention_is_whole(s)) {
         switch (s->columns) {
         case 32:
-            return flash_kernel<T, 32, true>(is_few, s->row_tiles, general, bytes);
+            return flash_kernel<T, 32, true>(is_few, general, bytes);
         case 64:
-            return flash_kernel<T, 64, true>(is_few, s->row_tiles, general, bytes);
+            return flash_kernel<T, 64, true>(is_few, general, bytes);
         case 96:
-            return flash_kernel<T, 96, true>(is_few, s->row_tiles, general, bytes);
+            return flash_kernel<T, 96, true>(is_few, general, bytes);
         case 128:
-            return flash_kernel<T, 128, true>(is_few, s->row_tiles, general, bytes);
+            return flash_kernel<T, 128, true>(is_few, general, bytes);
         }
     }
-    return s->columns <= 32    ? flash_kernel<T, 32, false>(is_few, s->row_tiles, general, bytes)
-           : s->columns <= 64  ? flash_kernel<T, 64, false>(is_few, s->row_tiles, general, bytes)
-           : s->columns <= 128 ? flash_kernel<T, 128, false>(is_few, s->row_tiles, general, bytes)
-                               : flash_kernel<T, 256, false>(is_few, s->row_tiles, general, bytes);
+    return s->columns <= 32    ? flash_kernel<T, 32, false>(is_few, general, bytes)
+           : s->columns <= 64  ? flash_kernel<T, 64, false>(is_few, general, bytes)
+           : s->columns <= 128 ? flash_kernel<T, 128, false>(is_few, general, bytes)
+                               : flash_kernel<T, 256, false>(is_few, general, bytes);
 }
 
 void *cuda_attention_flash_kernel_for(const attention_shape *s, grt_dtype dtype, bool is_few, bool general,
@@ -360,22 +335,14 @@ void *cuda_attention_flash_kernel_for(const attention_shape *s, grt_dtype dtype,
 bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
 {
     enum { FEW_BLOCKS = 2 };
-    const int64_t tasks = attention_tasks(s, ROWS),
-                  keys = FEW_WARPS * (s->columns <= 32 ? part_size<float, 32> : part_size<float, 64>);
     size_t bytes;
     (void)cuda_attention_flash_kernel_for(s, dtype, true, false, &bytes);
+    const int64_t tasks = attention_tasks(s, ROWS),
+                  keys = FEW_WARPS * (s->columns <= 32 ? part_size<float, 32> : part_size<float, 64>);
     return attention_tasks(s, MANY_WARPS * ROWS) < device->multiProcessorCount &&
            bytes <= device->sharedMemPerBlockOptin &&
            (dtype != GRT_DTYPE_FLOAT || s->fold * s->q_len <= ROWS || s->total <= keys ||
             tasks <= FEW_BLOCKS * device->multiProcessorCount);
-}
-
-int attention_flash_row_tiles(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
-{
-    return dtype == GRT_DTYPE_FLOAT && s->columns <= 64 &&
-                   attention_tasks(s, 2 * MANY_WARPS * ROWS) >= device->multiProcessorCount
-               ? 2
-               : 1;
 }
 
 cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype)
@@ -394,7 +361,7 @@ cudaError_t attention_flash(const attention_shape *s, const attention_data *d, g
 {
     size_t bytes;
     void *kernel = cuda_attention_flash_kernel_for(s, dtype, s->few, !attention_scales_only(s, d), &bytes);
-    uint32_t tasks = (uint32_t)attention_tasks(s, s->few ? (int)ROWS : s->row_tiles * MANY_WARPS * ROWS);
+    uint32_t tasks = (uint32_t)attention_tasks(s, s->few ? (int)ROWS : MANY_WARPS * ROWS);
     void *arguments[] = {(void *)s, (void *)d, &tasks};
     cudaLaunchAttribute early;
     const cudaLaunchConfig_t config =

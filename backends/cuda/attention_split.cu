@@ -86,7 +86,6 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
         s->kernel = ATTENTION_WARPGROUP;
         return;
     }
-    s->row_tiles = attention_flash_row_tiles(s, dtype, device);
     if (s->kernel == ATTENTION_FLASH && !s->few)
         return;
     const int64_t tasks = attention_tasks(s, 16); /* rows per block of either kernel with few rows */
