@@ -333,6 +333,7 @@ cuda_files += backends/cuda/conv_products.h backends/cuda/conv_products.cu
 cuda_files += backends/cuda/conv_shape.h backends/cuda/conv_own.cu backends/cuda/conv_library.cu
 cuda_files += backends/cuda/depthwise_volume.h backends/cuda/depthwise_volume.cu
 cuda_files += backends/cuda/fourier.h backends/cuda/fourier.cu
+cuda_files += backends/cuda/shared_limit.h backends/cuda/shared_limit.c
 # Files with wgmma, which sm_90a alone has; their kernels are chosen on such devices only.
 cuda_warpgroup_files = backends/cuda/warpgroup.cuh
 cuda_warpgroup_files += backends/cuda/bulk_copy.cuh backends/cuda/bulk_map.cuh

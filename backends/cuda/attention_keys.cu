@@ -15,6 +15,7 @@
 #include "backends/cuda/attention_keys_join.cuh"
 #include "backends/cuda/attention_keys_lane.cuh"
 #include "backends/cuda/overlap.cuh"
+#include "backends/cuda/shared_limit.h"
 
 namespace
 {
@@ -201,9 +202,7 @@ cudaError_t attention_keys_prepare(const attention_shape *s, grt_dtype dtype)
     for (int general = 0; general < 2 && error == cudaSuccess; general++)
         keys_with_form(s, dtype, general, [&](auto form) {
             using F = decltype(form);
-            error =
-                cudaFuncSetAttribute(keys_kernel<F>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     keys_bytes<F>(MOST_WARPS, s->clustered ? MOST_PARTS : 0, F::EIGHTS * 8));
+            error = cuda_allow_shared((const void *)keys_kernel<F>); /* clustered or not */
         });
     return error;
 }

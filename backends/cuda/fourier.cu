@@ -5,6 +5,7 @@
 #include "backends/cuda/fourier.h"
 
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/shared_limit.h"
 
 namespace
 {
@@ -227,20 +228,24 @@ __global__ void __launch_bounds__(FOURIER_THREADS)
     }
 }
 
-size_t fourier_bytes(const cuda_fourier *f)
+} // namespace
+
+size_t cuda_fourier_bytes(const cuda_fourier *f)
 {
     return (size_t)f->n * (size_t)(2 * f->together + 1) * sizeof(float2);
 }
+
+namespace
+{
 
 template <typename S>
 grt_status fourier_launch(const cuda_fourier *f, const void *x, const void *window, void *y,
                           cudaStream_t stream)
 {
-    const size_t bytes = fourier_bytes(f);
+    const size_t bytes = cuda_fourier_bytes(f);
     const int64_t blocks = (f->lines + f->together - 1) / f->together;
     if (bytes > 48 << 10)
-        CUDA_TRY(cudaFuncSetAttribute((const void *)fourier_kernel<S>,
-                                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+        CUDA_TRY(cuda_allow_shared((const void *)fourier_kernel<S>));
     fourier_kernel<S>
         <<<(unsigned)blocks, FOURIER_THREADS, bytes, stream>>>(*f, (const S *)x, (const S *)window, (S *)y);
     CUDA_LAUNCHED();
@@ -251,12 +256,11 @@ template <typename S, typename K>
 grt_status spectral_launch(const cuda_spectral *s, const void *x, const void *w, void *y, cudaStream_t stream)
 {
     enum { BLOCKS_EACH = 5 };
-    const size_t bytes = fourier_bytes(&s->pairs);
+    const size_t bytes = cuda_fourier_bytes(&s->pairs);
     const int64_t blocks = (s->pairs.lines + s->pairs.together - 1) / s->pairs.together,
                   most = (int64_t)s->multiprocessors * BLOCKS_EACH;
     if (bytes > 48 << 10)
-        CUDA_TRY(cudaFuncSetAttribute((const void *)spectral_kernel<S, K>,
-                                      cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+        CUDA_TRY(cuda_allow_shared((const void *)spectral_kernel<S, K>));
     spectral_kernel<S, K><<<(unsigned)(blocks < most ? blocks : most), FOURIER_THREADS, bytes, stream>>>(
         *s, (const S *)x, (const K *)w, (S *)y);
     CUDA_LAUNCHED();

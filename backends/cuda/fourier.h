@@ -30,6 +30,8 @@ typedef struct cuda_fourier {
 
 /* False: such transforms are not for this kernel. FLOAT, FLOAT16, BFLOAT16; sums are float32. */
 bool cuda_fourier_plan(cuda_fourier *f, grt_dtype dtype);
+/* Of shared memory, that a block takes: up to 192 KiB, more than some devices have. */
+size_t cuda_fourier_bytes(const cuda_fourier *f);
 /* window: n numbers of the same type that inputs are multiplied with, or NULL. */
 grt_status cuda_fourier_run(const cuda_fourier *f, grt_dtype dtype, const void *x, const void *window,
                             void *y, cudaStream_t stream);

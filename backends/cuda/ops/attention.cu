@@ -4,6 +4,7 @@
  * causality, window or padding exclude are skipped. Arithmetic is float32, or double for double. */
 #include "backends/cuda/attention_levels.cuh"
 #include "backends/cuda/overlap.cuh"
+#include "backends/cuda/shared_limit.h"
 
 #include <math_constants.h>
 #include <stdlib.h>
@@ -315,18 +316,6 @@ static size_t attention_result_at(const attention_shape *s)
     return (attention_partial_bytes(s) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* The maximum, not what this shape needs: the limit belongs to the function and is shared by all shapes of
- * the process. */
-static cudaError_t cuda_attention_allow_shared(const void *kernel, const struct cudaDeviceProp *prop)
-{
-    struct cudaFuncAttributes has;
-    const cudaError_t error = cudaFuncGetAttributes(&has, kernel);
-    return error != cudaSuccess
-               ? error
-               : cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      (int)(prop->sharedMemPerBlockOptin - has.sharedSizeBytes));
-}
-
 static grt_status cuda_attention_reshape(grt_reshape *r)
 {
     const cuda_device *device = (const cuda_device *)r->device;
@@ -354,7 +343,7 @@ static grt_status cuda_attention_reshape(grt_reshape *r)
     if (status == GRT_OK && s->shared_bytes > 48 * 1024)
         CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T,
                         cuda_attention_with_kernel<T>(s->v_size, [&](auto kernel) {
-                            error = cuda_attention_allow_shared((const void *)kernel, &device->prop);
+                            error = cuda_allow_shared((const void *)kernel);
                         }));
     if (status == GRT_OK && error == cudaSuccess) {
         attention_choose(s, r->in[ATTENTION_Q]->dtype, ((const attention_state *)r->state)->tf32,

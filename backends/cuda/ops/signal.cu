@@ -17,7 +17,13 @@ struct transform {
     cuda_fourier fast;
 };
 
-bool plan_dft(transform *t, const grt_tensor *x, int64_t outer)
+/* Has the device shared memory for it? */
+bool has_room(const cuda_fourier *f, const grt_device *device)
+{
+    return cuda_fourier_bytes(f) <= ((const cuda_device *)device)->prop.sharedMemPerBlockOptin;
+}
+
+bool plan_dft(transform *t, const grt_tensor *x, int64_t outer, const grt_device *device)
 {
     t->fast = {t->n,
                outer * t->inner,
@@ -26,7 +32,7 @@ bool plan_dft(transform *t, const grt_tensor *x, int64_t outer)
                {t->out_size * t->inner, 1, t->inner, t->out_size, (int32_t)t->out_components},
                t->inverse,
                t->mirrored};
-    return cuda_fourier_plan(&t->fast, x->dtype);
+    return cuda_fourier_plan(&t->fast, x->dtype) && has_room(&t->fast, device);
 }
 
 grt_status reshape_dft(grt_reshape *r)
@@ -57,7 +63,7 @@ grt_status reshape_dft(grt_reshape *r)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "a transform of length %lld does not fit the output's %lld", (long long)t.n,
                            (long long)t.out_size);
-    t.is_fast = plan_dft(&t, x, grt_dims_product(x->dims, 0, (int32_t)axis));
+    t.is_fast = plan_dft(&t, x, grt_dims_product(x->dims, 0, (int32_t)axis), r->device);
     transform *kept;
     GRT_TRY(cuda_state(&kept));
     *kept = t;
@@ -100,14 +106,15 @@ struct frames {
     cuda_fourier fast;
 };
 
-bool plan_stft(frames *f, const grt_tensor *x, const grt_tensor *window)
+bool plan_stft(frames *f, const grt_tensor *x, const grt_tensor *window, const grt_device *device)
 {
     f->fast = {f->n,
                x->dims[0] * f->count,
                f->count,
                {f->length, f->step, 1, f->n, (int32_t)f->components},
                {f->count * f->bins, f->bins, 1, f->bins, 2}};
-    return (!window || window->dtype == x->dtype) && cuda_fourier_plan(&f->fast, x->dtype);
+    return (!window || window->dtype == x->dtype) && cuda_fourier_plan(&f->fast, x->dtype) &&
+           has_room(&f->fast, device);
 }
 
 grt_status reshape_stft(grt_reshape *r)
@@ -134,7 +141,7 @@ grt_status reshape_stft(grt_reshape *r)
     frames *f;
     GRT_TRY(cuda_state(&f));
     *f = {n, step, x->dims[1], x->rank == 3 ? x->dims[2] : 1, y->dims[1], bins};
-    f->is_fast = plan_stft(f, x, window);
+    f->is_fast = plan_stft(f, x, window, r->device);
     r->workspace_bytes = f->is_fast ? 0 : 2 * (size_t)n * sizeof(double);
     r->shape = f;
     return GRT_OK;
@@ -191,13 +198,17 @@ grt_status reshape_spectral(grt_reshape *r)
     GRT_TRY(cuda_state(&s));
     *s = {x->dims[x->rank - 2], lines, filters, {grt_attr_int(r->desc, "length", 0)}};
     s->multiprocessors = ((const cuda_device *)r->device)->prop.multiProcessorCount;
-    const bool fit = lines == 0 || cuda_spectral_plan(s, x->dtype);
+    const bool fit = lines == 0 || (cuda_spectral_plan(s, x->dtype) && has_room(&s->pairs, r->device));
     r->shape = s;
     char found[GRT_TYPE_TEXT_SIZE];
     return fit ? GRT_OK
-               : grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
-                             "the lines are %s; the CUDA backend supports fewer than 2^31 of them",
-                             grt_tensor_text(x, found));
+               : grt_fail_op(
+                     r->desc, GRT_STATUS_UNSUPPORTED,
+                     "the lines are %s, transforms of %lld numbers take %zu bytes of shared memory; the "
+                     "CUDA backend supports fewer than 2^31 lines, and this GPU has %zu bytes: compile the "
+                     "model with --disable-pass spectra",
+                     grt_tensor_text(x, found), (long long)s->pairs.n, cuda_fourier_bytes(&s->pairs),
+                     ((const cuda_device *)r->device)->prop.sharedMemPerBlockOptin);
 }
 
 grt_status run_spectral(const grt_run *r)
