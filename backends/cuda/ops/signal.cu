@@ -18,7 +18,7 @@ struct transform {
 };
 
 /* Has the device shared memory for it? */
-bool has_room(const cuda_fourier *f, const grt_device *device)
+bool signal_fits_device(const cuda_fourier *f, const grt_device *device)
 {
     return cuda_fourier_bytes(f) <= ((const cuda_device *)device)->prop.sharedMemPerBlockOptin;
 }
@@ -32,7 +32,7 @@ bool plan_dft(transform *t, const grt_tensor *x, int64_t outer, const grt_device
                {t->out_size * t->inner, 1, t->inner, t->out_size, (int32_t)t->out_components},
                t->inverse,
                t->mirrored};
-    return cuda_fourier_plan(&t->fast, x->dtype) && has_room(&t->fast, device);
+    return cuda_fourier_plan(&t->fast, x->dtype) && signal_fits_device(&t->fast, device);
 }
 
 grt_status reshape_dft(grt_reshape *r)
@@ -114,7 +114,7 @@ bool plan_stft(frames *f, const grt_tensor *x, const grt_tensor *window, const g
                {f->length, f->step, 1, f->n, (int32_t)f->components},
                {f->count * f->bins, f->bins, 1, f->bins, 2}};
     return (!window || window->dtype == x->dtype) && cuda_fourier_plan(&f->fast, x->dtype) &&
-           has_room(&f->fast, device);
+           signal_fits_device(&f->fast, device);
 }
 
 grt_status reshape_stft(grt_reshape *r)
@@ -198,7 +198,8 @@ grt_status reshape_spectral(grt_reshape *r)
     GRT_TRY(cuda_state(&s));
     *s = {x->dims[x->rank - 2], lines, filters, {grt_attr_int(r->desc, "length", 0)}};
     s->multiprocessors = ((const cuda_device *)r->device)->prop.multiProcessorCount;
-    const bool fit = lines == 0 || (cuda_spectral_plan(s, x->dtype) && has_room(&s->pairs, r->device));
+    const bool fit =
+        lines == 0 || (cuda_spectral_plan(s, x->dtype) && signal_fits_device(&s->pairs, r->device));
     r->shape = s;
     char found[GRT_TYPE_TEXT_SIZE];
     return fit ? GRT_OK
