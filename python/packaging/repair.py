@@ -40,6 +40,7 @@ def repaired(wheel, directory, *, strip, exclude=()):
         # Stripped first: what has been patched cannot be stripped any more.
         whole = _auditwheel(wheel, stages[0], "--no-update-tags", *options, *(["--strip"] if strip else []))
         older = _older(whole, stages[1] / whole.name)
-        tagged = _auditwheel(older, stages[2], *options)
+        # A wheel is made once and downloaded often: the last stage takes its time.
+        tagged = _auditwheel(older, stages[2], "--zip-compression-level=9", *options)
         shutil.move(tagged, Path(directory) / tagged.name)
         return tagged.name
