@@ -39,6 +39,15 @@ static void find_product_of_rows(pass_context *context, ir_node *node)
     recognise_put(context, node, made);
 }
 
+/* Scale and bias are the same for all rows, not by head or token. */
+static bool scales_columns(const ir_node *norm)
+{
+    for (int32_t i = 1; i < norm->n_in; i++)
+        if (ir_in(norm, i) && ir_in(norm, i)->type.rank != 1)
+            return false;
+    return true;
+}
+
 /* A norm of each head, behind the transpose that puts heads in front of tokens, goes in front of it: passes
  * look for heads in rows. */
 static void find_norm_of_heads(pass_context *context, ir_node *node)
@@ -53,7 +62,8 @@ static void find_norm_of_heads(pass_context *context, ir_node *node)
     const int64_t *perm = transpose ? grt_attr_ints(&transpose->desc, "perm", &n) : NULL;
     if (!perm || node->n_out != 1 || node->n_in > MOST_INPUTS || n != RANK ||
         memcmp(perm, heads_first, sizeof heads_first) || x->type.rank != RANK || !x->producer ||
-        !rewrite_is_reshape(x->producer) || grt_axis(grt_attr_int(&node->desc, "axis", -1), RANK) != RANK - 1)
+        !rewrite_is_reshape(x->producer) ||
+        grt_axis(grt_attr_int(&node->desc, "axis", -1), RANK) != RANK - 1 || !scales_columns(node))
         return;
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = i ? ir_in(node, i) : x;

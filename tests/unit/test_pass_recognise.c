@@ -132,7 +132,8 @@ START_TEST(layer_norm)
 }
 END_TEST
 
-/* A norm of heads is put where they are in rows; one over tokens stays. */
+/* A norm of heads is put where they are in rows; one over tokens stays, and one that scales heads by
+ * themselves. */
 START_TEST(norm_of_heads)
 {
     static const char form[] = "in x f32 2,3,8\n"
@@ -147,6 +148,14 @@ START_TEST(norm_of_heads)
     ir_text_check(text, "recognise", "Reshape Transpose RMSNormalization Transpose");
     snprintf(text, sizeof text, form, "1,2,0,3");
     ir_text_check(text, "recognise", "Reshape Transpose RMSNormalization");
+    ir_text_check("in x f32 2,2,8\n"
+                  "const f i64 4 2 2 2 4\n"
+                  "const w f32 2,1,4\n" /* a scale for each head, and as many heads as tokens */
+                  "r = Reshape x f\n"
+                  "t = Transpose r perm=0,2,1,3\n"
+                  "y = LayerNormalization t w\n"
+                  "out y\n",
+                  "recognise", "Reshape Transpose LayerNormalization");
 }
 END_TEST
 
