@@ -191,7 +191,12 @@ Suite *suite_test_service_disturbed(void)
     TCase *t = tcase_create("test_service_disturbed");
     tcase_add_checked_fixture(t, runtime_open, runtime_close);
     tcase_set_timeout(t, 120);
+#ifndef __SANITIZE_ADDRESS__ /* which takes the stack of a thread that is cancelled for in use when it ends \
+                              */
     tcase_add_loop_test(t, threads_are_cancelled, 0, N_DEVICES);
+#else
+    (void)threads_are_cancelled;
+#endif
     tcase_add_loop_test(t, signals_come_all_the_time, 0, N_DEVICES);
     tcase_add_loop_test(t, a_descriptor_is_closed, 0, N_DEVICES);
     suite_add_tcase(s, t);
