@@ -51,22 +51,18 @@ static grt_status description_number(const grt_device_description *d, const char
         d->name, name, (long long)most);
 }
 
-/* Of a multiprocessor, a block can ask for all but what the system keeps for itself. */
+/* What kernels choose their forms by. Of a multiprocessor, a block can ask for all but what the system keeps.
+ */
 static grt_status description_properties(const grt_device_description *d, struct cudaDeviceProp *out)
 {
     enum { MOST_BYTES = 1 << 30, MOST_COUNT = 1 << 20 };
-    int64_t multiprocessors, shared, block_shared, reserved, cache;
+    int64_t multiprocessors, shared, reserved;
     GRT_TRY(description_number(d, "multiProcessorCount", MOST_COUNT, &multiprocessors));
-    GRT_TRY(description_number(d, "maxSharedMemoryPerBlock", MOST_BYTES, &shared));
-    GRT_TRY(description_number(d, "maxSharedMemoryPerBlockOptin", MOST_BYTES, &block_shared));
+    GRT_TRY(description_number(d, "maxSharedMemoryPerBlockOptin", MOST_BYTES, &shared));
     GRT_TRY(description_number(d, "reservedSharedMemoryPerBlock", MOST_BYTES, &reserved));
-    GRT_TRY(description_number(d, "l2CacheSize", MOST_BYTES, &cache));
     out->multiProcessorCount = (int)multiprocessors;
-    out->sharedMemPerBlock = (size_t)shared;
-    out->sharedMemPerBlockOptin = (size_t)block_shared;
-    out->reservedSharedMemPerBlock = (size_t)reserved;
-    out->sharedMemPerMultiprocessor = (size_t)(block_shared + reserved);
-    out->l2CacheSize = (int)cache;
+    out->sharedMemPerBlockOptin = (size_t)shared;
+    out->sharedMemPerMultiprocessor = (size_t)(shared + reserved);
     return GRT_OK;
 }
 

@@ -175,18 +175,26 @@ grt_status run_stft(const grt_run *r)
     });
 }
 
-/* Lengths and types that fourier.h takes. */
+/* Lengths and types that fourier.h takes, and that the device, where it is known, has shared memory for. */
 bool spectral_supports(const grt_kernel_node *node, grt_text *why)
 {
     const grt_dtype dtype = node->in[0].dtype, w_dtype = node->in[1].dtype;
     cuda_spectral s = {1, 1, 1, {grt_attr_int(node->desc, "length", 0)}};
     const bool fit = (w_dtype == dtype || w_dtype == GRT_DTYPE_FLOAT) && cuda_spectral_plan(&s, dtype);
+    const bool has_room = fit && (!node->device || signal_fits_device(&s.pairs, node->device));
     if (!fit && why)
         grt_text_add(why,
                      "lines of %s, spectra of %s and a length of %lld; supported are float32 and narrower, "
                      "spectra of the same type or float32, and lengths of 32 to 8,192 with small factors",
                      grt_dtype_name(dtype), grt_dtype_name(w_dtype), (long long)s.pairs.n);
-    return fit;
+    else if (!has_room && why)
+        grt_text_add(
+            why,
+            "transforms of length %lld take %zu bytes of shared memory, and this GPU has %zu; compile "
+            "the model with --disable-pass spectra",
+            (long long)s.pairs.n, cuda_fourier_bytes(&s.pairs),
+            ((const cuda_device *)node->device)->prop.sharedMemPerBlockOptin);
+    return has_room;
 }
 
 grt_status reshape_spectral(grt_reshape *r)
@@ -198,18 +206,13 @@ grt_status reshape_spectral(grt_reshape *r)
     GRT_TRY(cuda_state(&s));
     *s = {x->dims[x->rank - 2], lines, filters, {grt_attr_int(r->desc, "length", 0)}};
     s->multiprocessors = ((const cuda_device *)r->device)->prop.multiProcessorCount;
-    const bool fit =
-        lines == 0 || (cuda_spectral_plan(s, x->dtype) && signal_fits_device(&s->pairs, r->device));
+    const bool fit = lines == 0 || cuda_spectral_plan(s, x->dtype);
     r->shape = s;
     char found[GRT_TYPE_TEXT_SIZE];
     return fit ? GRT_OK
-               : grt_fail_op(
-                     r->desc, GRT_STATUS_UNSUPPORTED,
-                     "the lines are %s, transforms of %lld numbers take %zu bytes of shared memory; the "
-                     "CUDA backend supports fewer than 2^31 lines, and this GPU has %zu bytes: compile the "
-                     "model with --disable-pass spectra",
-                     grt_tensor_text(x, found), (long long)s->pairs.n, cuda_fourier_bytes(&s->pairs),
-                     ((const cuda_device *)r->device)->prop.sharedMemPerBlockOptin);
+               : grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                             "the lines are %s; the CUDA backend supports fewer than 2^31 of them",
+                             grt_tensor_text(x, found));
 }
 
 grt_status run_spectral(const grt_run *r)
