@@ -359,6 +359,10 @@ echo '{"format": 1}' >"$scratch/devices/broken.json"
 check "a broken description is named" says "broken.json: not a description" ./graphc devices
 unset GRAPHRT_DEVICE_PATH
 if [ -e libgraphrt-cuda.so ] && status=$(./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt" 2>&1); then
+    mkdir -p "$scratch/lacking"
+    sed -e 's/"multiProcessorCount": [0-9]*,//; s/"name": "[^"]*"/"name": "Lacking"/' "$srcdir/share/devices/h200.json" >"$scratch/lacking/lacking.json"
+    check "a GPU's description without its numbers is refused by their names" says "'Lacking' must have a number \"multiProcessorCount\"" \
+        env GRAPHRT_DEVICE_PATH="$scratch/lacking" ./graphc optimize "$model" --target lacking -o "$scratch/lacking.grt"
     check "check --plan of a GPU, on the CPU" ./graphrun check --plan h200 "$srcdir/tests/data/cases/pointwise"
     check "optimize --target h200" says "NVIDIA H200, sm_90: [1-9].* algorithms chosen" ./graphc inspect "$scratch/gpu.grt"
     check "the same bytes again, for h200" sh -c "./graphc optimize '$model' --target h200 -o '$scratch/gpu.2' &&
