@@ -152,6 +152,64 @@ START_TEST(grows)
 }
 END_TEST
 
+/* next = cache with room for `total` rows, of which x becomes row `at`: a decoder's cache. */
+static onnx_model caching(void)
+{
+    const int64_t none[4] = {0};
+    onnx_model m = onnx_create();
+    onnx_opset(&m, "", 24);
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "1,2");
+    onnx_input(&m, m.graph, "cache", GRT_DTYPE_FLOAT, "1,rows,2");
+    onnx_input(&m, m.graph, "mask", GRT_DTYPE_FLOAT, "total");
+    onnx_input(&m, m.graph, "at", GRT_DTYPE_INT64, "1");
+    onnx_initializer(&m, m.graph, onnx_raw(&m, "one", GRT_DTYPE_INT64, "1", &(int64_t){1}, sizeof(int64_t)));
+    onnx_initializer(&m, m.graph, onnx_raw(&m, "none", GRT_DTYPE_INT64, "1", none, sizeof(int64_t)));
+    onnx_initializer(&m, m.graph, onnx_raw(&m, "front", GRT_DTYPE_INT64, "4", none, sizeof none));
+    onnx_node(&m, m.graph, "Shape", "mask", "total_rows");
+    onnx_node(&m, m.graph, "Shape", "cache", "cache_dims");
+    onnx_node(&m, m.graph, "Gather", "cache_dims,one", "rows");
+    onnx_node(&m, m.graph, "Sub", "total_rows,rows", "more");
+    onnx_node(&m, m.graph, "Max", "more,none", "missing");
+    onnx_attr_int(&m, onnx_node(&m, m.graph, "Concat", "front,missing,none", "pads"), "axis", 0);
+    onnx_node(&m, m.graph, "Unsqueeze", "x,none", "update");
+    onnx_node(&m, m.graph, "Pad", "cache,pads", "room");
+    onnx_attr_int(&m, onnx_node(&m, m.graph, "TensorScatter", "room,update,at", "next"), "axis", 1);
+    onnx_output(&m, m.graph, "next");
+    return m;
+}
+
+/* A cache that has room already is written in place; one that has not grows. */
+START_TEST(caches)
+{
+    onnx_model m = caching();
+    open_on(&m, NULL, devices[_i], NULL);
+    const float mask[5] = {0};
+    int64_t at = 0;
+    const grt_tensor begin = {.dtype = GRT_DTYPE_FLOAT, .rank = 3, .dims = {1, 4, 2}},
+                     index = {.dtype = GRT_DTYPE_INT64, .rank = 1, .dims = {1}, .data = &at};
+    grt_tensor total = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {4}, .data = (void *)mask};
+    const grt_state_pair pair = {.output = "next", .input = "cache", .initial = &begin, .in_place = true};
+    OK(grt_state_create(session, &pair, 1, &state));
+    OK(grt_context_set_state(context, state));
+    bind_x(2);
+    OK(grt_context_set_input(context, 2, &total));
+    OK(grt_context_set_input(context, 3, &index));
+    for (at = 3; at >= 0; at--) {
+        add(1, 2 + (float)at);
+        ck_assert(info_of(state).in_place);
+    }
+    expect(state, 1, 2);
+    total.dims[0] = 5;
+    at = 4;
+    OK(grt_context_set_input(context, 2, &total));
+    add(7, 8);
+    ck_assert_int_eq(info_of(state).tensor.dims[1], 5);
+    ck_assert(!info_of(state).in_place);
+    expect(state, 1, 2);
+    close_with_state();
+}
+END_TEST
+
 /* next = the values of cache and x that are not 0: only the run knows how many. */
 START_TEST(of_unknown_size)
 {
@@ -411,6 +469,7 @@ Suite *suite_test_state(void)
     tcase_add_checked_fixture(t, runtime_open, teardown);
     tcase_add_loop_test(t, carries_on, 0, 2 * N_DEVICES);
     tcase_add_loop_test(t, grows, 0, N_DEVICES);
+    tcase_add_loop_test(t, caches, 0, N_DEVICES);
     tcase_add_loop_test(t, of_unknown_size, 0, N_DEVICES);
     tcase_add_loop_test(t, trades_places, 0, N_DEVICES);
     tcase_add_loop_test(t, many_streams, 0, N_DEVICES);
