@@ -19,7 +19,7 @@ typedef enum attention_kernel {
     ATTENTION_FLASH,     /* attention_flash.cu: 16-bit floats, and float32 as TF32, on tensor cores */
     ATTENTION_FLOAT,     /* attention_float.cu: float32 as it is */
     ATTENTION_WARPGROUP, /* attention_warpgroup.cu: 16-bit floats on Hopper, many rows */
-    ATTENTION_KEYS,      /* attention_keys.cu: 16-bit floats, up to 16 rows that share keys */
+    ATTENTION_KEYS,      /* attention_keys.cu: 16-bit floats, few rows that share keys */
 } attention_kernel;
 
 /* calloc'ed, and an argument of kernels: keep it a plain struct. */
@@ -94,6 +94,10 @@ cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *
 
 /* attention_keys.cu, likewise; `spread` says how many splits. */
 bool attention_keys_takes(const attention_shape *s, grt_dtype dtype);
+/* True if several blocks take a head's rows sooner than attention_flash.cu does: all run at once, and have
+ * few keys. */
+bool attention_keys_takes_many(const attention_shape *s, grt_dtype dtype,
+                               const struct cudaDeviceProp *device);
 void attention_keys_spread(attention_shape *s, const struct cudaDeviceProp *device);
 cudaError_t attention_keys_prepare(const attention_shape *s, grt_dtype dtype);
 cudaError_t attention_keys(const attention_shape *s, const attention_data *d, grt_dtype dtype, bool overlaps,

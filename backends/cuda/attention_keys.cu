@@ -28,32 +28,38 @@ __global__ void __launch_bounds__(MOST_WARPS * 32, 1)
     using T = typename F::T;
     extern __shared__ __align__(16) float parts[]; /* of the warps, then of the cluster's blocks */
     __shared__ uint64_t arrived;
-    const int warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32, part = task.rows * F::ROW;
+    const keys_rows rows = keys_rows_of<F>(task);
+    const int warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32, part = rows.rows * F::ROW;
     overlap_let_next_begin();
-    keys_expect_parts(task, &arrived);
-    const keys_source<F> keys = keys_source_of<F>(task, task.k, task.k_batch, task.k_head, task.k_row,
-                                                  task.past_key, task.size),
-                         values = keys_source_of<F>(task, task.v, task.v_batch, task.v_head, task.v_row,
-                                                    task.past_value, task.v_size);
+    keys_expect_parts(task, rows.rows, &arrived);
+    const keys_source<F> keys = keys_source_of<F>(task, rows.batch, task.k, task.k_batch, task.k_head,
+                                                  task.k_row, task.past_key, task.size),
+                         values = keys_source_of<F>(task, rows.batch, task.v, task.v_batch, task.v_head,
+                                                    task.v_row, task.past_value, task.v_size);
     keys_range range = {task.low, task.high, task.end};
-    keys_share share = keys_share_of(task, range);
+    keys_share share = keys_share_of<F>(task, range, rows);
     if (!F::GENERAL || !task.nonpad) {
         keys.expect(share);
         values.expect(share);
     }
     keys_lane<F> lane;
-    lane.begin(task);
+    lane.begin(task, rows);
     lane.limit(task, range);
     overlap_wait();
     if (F::GENERAL && task.nonpad) { /* which the kernel in front may have written */
-        range = keys_range_of(task, task.nonpad[blockIdx.z]);
-        share = keys_share_of(task, range);
+        range = keys_range_of(task, task.nonpad[rows.batch]);
+        share = keys_share_of<F>(task, range, rows);
         lane.limit(task, range);
     }
     const int step = warps * KEYS;
+    const bool of_bool = F::GENERAL && s.mask_dtype == GRT_DTYPE_BOOL;
+    const uint8_t *const bools = of_bool ? (const uint8_t *)mask : NULL;
+    const void *const numbers = of_bool ? NULL : mask;
     int at = share.from + warp * KEYS;
     lane.load_queries(task);
     lane.load_keys(keys, at, step, share.to);
+    if (F::GENERAL)
+        lane.load_mask(task, s, bools, at, step, share.to);
     lane.load_values(values, at, step, share.to);
     while (at < share.to) {
         const int next = at + F::GROUPS * step;
@@ -61,18 +67,20 @@ __global__ void __launch_bounds__(MOST_WARPS * 32, 1)
         lane.multiply_keys(score);
         if (next < share.to)
             lane.load_keys(keys, next, step, share.to);
-        lane.weigh(task, s, mask, score, at, step, share.to);
+        lane.weigh(task, s, numbers, score, at, step, share.to);
+        if (F::GENERAL && next < share.to)
+            lane.load_mask(task, s, bools, next, step, share.to);
         lane.add_values(score);
         if (next < share.to)
             lane.load_values(values, next, step, share.to);
         at = next;
     }
-    lane.leave(parts + warp * part, task.rows);
+    lane.leave(parts + warp * part);
     if (task.clustered)
         cluster_wait(); /* the first block is ready for parts */
     __syncthreads();
     float *const joined = parts + warps * part;
-    for (int i = (int)threadIdx.x; i < task.rows * (F::SIZE / 2); i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i < rows.rows * (F::SIZE / 2); i += (int)blockDim.x) {
         const int row = i / (F::SIZE / 2), column = i % (F::SIZE / 2) * 2;
         if (!F::WHOLE && column >= task.v_size)
             continue;
@@ -83,23 +91,23 @@ __global__ void __launch_bounds__(MOST_WARPS * 32, 1)
             if (column == 0)
                 cluster_send(to + F::SIZE, all.ends, &arrived);
         } else if (gridDim.x > 1) {
-            float *const to =
-                attention_partial_at(s, partial, blockIdx.z, keys_row(task, row), (int)blockIdx.x);
+            float *const to = attention_partial_at(s, partial, rows.batch, keys_row(task, rows.first + row),
+                                                   (int)blockIdx.x);
             *(float2 *)(to + column) = all.values;
             if (column == 0)
                 *(float2 *)(to + task.v_size) = all.ends;
         } else {
-            keys_store<T>(task, keys_row(task, row), column, all);
+            keys_store<T>(task, rows.batch, keys_row(task, rows.first + row), column, all);
         }
     }
     if (!task.clustered || blockIdx.x != 0)
         return;
     cluster_receive(&arrived);
-    for (int i = (int)threadIdx.x; i < task.rows * (F::SIZE / 2); i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i < rows.rows * (F::SIZE / 2); i += (int)blockDim.x) {
         const int row = i / (F::SIZE / 2), column = i % (F::SIZE / 2) * 2;
         if (F::WHOLE || column < task.v_size)
             keys_store<T>(
-                task, keys_row(task, row), column,
+                task, rows.batch, keys_row(task, rows.first + row), column,
                 keys_join<MOST_PARTS>(joined + row * F::ROW, (int)gridDim.x, part, column, F::SIZE));
     }
 }
@@ -150,17 +158,30 @@ template <class U> void keys_with_form(const attention_shape *s, grt_dtype dtype
 } // namespace
 
 /* Positions and their limits are less than 2^29, so that sums of them fit 31 bits. */
-bool attention_keys_takes(const attention_shape *s, grt_dtype dtype)
+static bool keys_fit(const attention_shape *s, grt_dtype dtype)
 {
-    const int64_t rows = s->fold * s->q_len, most_rows = s->columns <= 128 ? MOST_ROWS : 8, grid = 65535,
-                  most = (1 << 29) - 1;
+    const int64_t grid = 65535, most = (1 << 29) - 1;
     const attention_view *const views[] = {&s->q, &s->k, &s->v, &s->y};
-    bool fits = (dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16) && s->fold == s->group &&
-                rows <= most_rows && s->batch <= grid && s->kv_heads <= grid && s->total <= most &&
-                s->size >= 32 && s->v_size >= 32;
+    bool fits = (dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16) && s->batch <= grid &&
+                s->kv_heads <= grid && s->total <= most && s->size >= 32 && s->v_size >= 32;
     for (const attention_view *view : views)
         fits = fits && view->head <= INT32_MAX && view->row <= INT32_MAX;
     return fits;
+}
+
+bool attention_keys_takes(const attention_shape *s, grt_dtype dtype)
+{
+    return keys_fit(s, dtype) && s->fold == s->group &&
+           s->fold * s->q_len <= (s->columns <= 128 ? (int)MOST_ROWS : 8);
+}
+
+bool attention_keys_takes_many(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
+{
+    enum { MOST_KEYS = 512 };
+    const int64_t processors = device->multiProcessorCount;
+    return device->major >= 9 && keys_fit(s, dtype) && attention_is_whole(s) && s->columns <= 128 &&
+           s->total <= MOST_KEYS && s->q_len <= MOST_KEYS && s->batch * s->kv_heads <= processors &&
+           s->batch * s->kv_heads * keys_row_blocks(s) <= processors;
 }
 
 /* Keys that any row may look at, without lengths. */
@@ -181,7 +202,8 @@ void attention_keys_spread(attention_shape *s, const struct cudaDeviceProp *devi
     enum { LEAST_GROUPS = 16, GROUPS_OF_BLOCK = 8, MANY_GROUPS = 512, MOST_SPLITS = 128 };
     enum { LEAST_SPLITS = 4 /* for the second kernel to pay */ };
     const bool clusters = device->major >= 9;
-    const int64_t groups = (keys_seen(s) + KEYS - 1) / KEYS, heads = s->batch * s->kv_heads,
+    const int64_t groups = (keys_seen(s) + KEYS - 1) / KEYS,
+                  heads = s->batch * s->kv_heads * keys_row_blocks(s),
                   processors = device->multiProcessorCount, useful = groups / GROUPS_OF_BLOCK;
     int64_t wanted = (clusters ? processors * 3 / 4 : processors) / heads;
     s->clustered = clusters && (wanted <= 2 * MOST_PARTS || groups < MANY_GROUPS);
@@ -216,9 +238,12 @@ cudaError_t attention_keys(const attention_shape *s, const attention_data *d, gr
         const keys_task task = keys_task_of(s, d);
         cudaLaunchAttribute attributes[2];
         cudaLaunchConfig_t config = overlap_config(
-            overlaps, dim3((unsigned)s->splits, (unsigned)s->kv_heads, (unsigned)s->batch),
+            overlaps,
+            dim3((unsigned)s->splits, (unsigned)s->kv_heads, (unsigned)(s->batch * task.row_blocks)),
             dim3((unsigned)s->warps * 32),
-            (size_t)keys_bytes<F>(s->warps, s->clustered ? s->splits : 0, task.rows), stream, attributes);
+            (size_t)keys_bytes<F>(s->warps, s->clustered ? s->splits : 0,
+                                  task.rows < MOST_ROWS ? task.rows : (int)MOST_ROWS),
+            stream, attributes);
         if (s->clustered) {
             cudaLaunchAttribute *const cluster = &attributes[config.numAttrs++];
             *cluster = {};

@@ -45,18 +45,18 @@ __device__ __forceinline__ keys_sums keys_join(const float *part, int n, int ste
 }
 
 template <class T>
-__device__ __forceinline__ void keys_store(const keys_task &task, const attention_row &of, int column,
-                                           const keys_sums &all)
+__device__ __forceinline__ void keys_store(const keys_task &task, int batch, const attention_row &of,
+                                           int column, const keys_sums &all)
 {
     const float inverse = all.ends.y > 0    ? __fdividef(1, all.ends.y)
                           : all.ends.y == 0 ? 0.0f
                                             : all.ends.y; /* NaN stays */
-    T *const y = (T *)task.y + blockIdx.z * task.y_batch + of.head * task.y_head + of.query * task.y_row;
+    T *const y = (T *)task.y + batch * task.y_batch + of.head * task.y_head + of.query * task.y_row;
     tensor_core<T>::store(y + column, all.values.x * inverse, all.values.y * inverse);
 }
 
 /* A cluster's parts arrive in the first block's shared memory. */
-__device__ __forceinline__ void keys_expect_parts(const keys_task &task, uint64_t *arrived)
+__device__ __forceinline__ void keys_expect_parts(const keys_task &task, int rows, uint64_t *arrived)
 {
 #if __CUDA_ARCH__ >= 900
     if (!task.clustered)
@@ -64,7 +64,7 @@ __device__ __forceinline__ void keys_expect_parts(const keys_task &task, uint64_
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         barrier_init(arrived, 1);
         barrier_init_done();
-        barrier_expect(arrived, gridDim.x * (unsigned)(task.rows * (task.v_size + 2)) * sizeof(float));
+        barrier_expect(arrived, gridDim.x * (unsigned)(rows * (task.v_size + 2)) * sizeof(float));
     }
     __syncwarp();
     cluster_arrive_only();

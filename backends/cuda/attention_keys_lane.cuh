@@ -74,15 +74,15 @@ template <class F> struct keys_source {
 };
 
 template <class F>
-__device__ __forceinline__ keys_source<F> keys_source_of(const keys_task &task, const void *now,
+__device__ __forceinline__ keys_source<F> keys_source_of(const keys_task &task, int of, const void *now,
                                                          int64_t batch, int head, int row, const void *past,
                                                          int size)
 {
     using T = typename F::T;
-    const int64_t line = (int64_t)(blockIdx.z * (unsigned)task.kv_heads + blockIdx.y) * task.past;
+    const int64_t line = (int64_t)((unsigned)of * (unsigned)task.kv_heads + blockIdx.y) * task.past;
     return {(const T *)past + line * (F::WHOLE ? (int)F::SIZE : size),
-            (const T *)now + blockIdx.z * batch + (int64_t)blockIdx.y * head - (int64_t)task.past * row,
-            task.past, row, size};
+            (const T *)now + of * batch + (int64_t)blockIdx.y * head - (int64_t)task.past * row, task.past,
+            row, size};
 }
 
 /* What a lane has. As left operands are laid out, of 16 keys it has numbers g and g + 8, and of values those
@@ -90,23 +90,25 @@ __device__ __forceinline__ keys_source<F> keys_source_of(const keys_task &task, 
 template <class F> struct keys_lane {
     using T = typename F::T;
     int g, t;
+    keys_rows rows;
     uint32_t q[F::EIGHTS][F::CHUNKS][4];
     uint32_t k[F::GROUPS][2][F::CHUNKS][4];
     uint32_t wide[F::GROUPS][4][F::WIDE ? F::WIDE : 1][4], narrow[F::GROUPS][4][2];
     const T *queries[F::EIGHTS];
     int2 limits[F::EIGHTS][2];
+    uint32_t shown[F::GROUPS][F::EIGHTS][4]; /* of masks of bool; 0: hidden */
     float top[F::EIGHTS][2], sum[F::EIGHTS][2], result[F::EIGHTS][F::TILES][4];
 
-    /* Before the first key. Rows beyond the last are like the first. */
-    __device__ __forceinline__ void begin(const keys_task &task)
+    /* Before the first key. */
+    __device__ __forceinline__ void begin(const keys_task &task, const keys_rows &of_block)
     {
+        rows = of_block;
         g = (int)threadIdx.x % 32 / 4;
         t = (int)threadIdx.x % 4;
 #pragma unroll
         for (int e = 0; e < F::EIGHTS; e++) {
-            const int row = e * 8 + g;
-            const attention_row of = keys_row(task, row < task.rows ? row : 0);
-            queries[e] = (const T *)task.q + blockIdx.z * task.q_batch + of.head * task.q_head +
+            const attention_row of = at(task, e * 8 + g);
+            queries[e] = (const T *)task.q + rows.batch * task.q_batch + of.head * task.q_head +
                          of.query * task.q_row + t * 8;
             keys_hold(queries[e]);
 #pragma unroll
@@ -124,6 +126,11 @@ template <class F> struct keys_lane {
     {
         return e * 8 + 2 * t + i;
     }
+    /* Of the block's rows; those beyond the last are like the first. */
+    __device__ __forceinline__ attention_row at(const keys_task &task, int row) const
+    {
+        return keys_row(task, rows.first + (row < rows.rows ? row : 0));
+    }
 
     __device__ __forceinline__ void limit(const keys_task &task, const keys_range &range)
     {
@@ -131,7 +138,7 @@ template <class F> struct keys_lane {
         for (int e = 0; e < F::EIGHTS; e++)
 #pragma unroll
             for (int i = 0; i < 2; i++)
-                limits[e][i] = range.of((int)keys_row(task, row(e, i) < task.rows ? row(e, i) : 0).query);
+                limits[e][i] = range.of((int)at(task, row(e, i)).query);
     }
 
     __device__ __forceinline__ void load_queries(const keys_task &task)
@@ -141,7 +148,7 @@ template <class F> struct keys_lane {
 #pragma unroll
             for (int c = 0; c < F::CHUNKS; c++)
                 keys_load(q[e][c], queries[e] + c * 32,
-                          e * 8 + g < task.rows && (F::WHOLE || c * 32 + t * 8 < task.size));
+                          e * 8 + g < rows.rows && (F::WHOLE || c * 32 + t * 8 < task.size));
     }
 
     /* Those of 16 keys from number `first` on, zeros from `to` on. */
@@ -209,6 +216,29 @@ template <class F> struct keys_lane {
             load_group_values(from, n, first + n * step, to);
     }
 
+    /* Masks of bool are asked for with the keys: where they are looked at, one load would wait for another.
+     */
+    __device__ __forceinline__ void load_mask(const keys_task &task, const attention_shape &s,
+                                              const uint8_t *mask, int first, int step, int to)
+    {
+#pragma unroll
+        for (int e = 0; e < F::EIGHTS; e++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const int64_t from = mask ? attention_mask_at(s, rows.batch, at(task, row(e, i))) : 0;
+                const int lo = limits[e][i].x, hi = mask ? min(limits[e][i].y, to) : 0;
+#pragma unroll
+                for (int n = 0; n < F::GROUPS; n++)
+#pragma unroll
+                    for (int h = 0; h < 2; h++) {
+                        const int j = first + n * step + g + 8 * h;
+                        shown[n][e][2 * h + i] = 1;
+                        if (j >= lo && j < hi)
+                            shown[n][e][2 * h + i] = mask[from + j * s.mask_strides[3]];
+                    }
+            }
+    }
+
     __device__ __forceinline__ void multiply_keys(float (&score)[F::GROUPS][F::EIGHTS][4])
     {
 #pragma unroll
@@ -227,14 +257,14 @@ template <class F> struct keys_lane {
             }
     }
 
-    /* A score of key j, times log2(e) if it is more than scaled. */
+    /* A score of key j, times log2(e) if it is more than scaled. mask: of numbers. */
     __device__ __forceinline__ float seen(const keys_task &task, const attention_shape &s, const void *mask,
                                           float x, int j, int to, int e, int i)
     {
         const int hi = min(limits[e][i].y, to);
         if constexpr (F::GENERAL) {
-            const attention_row of = keys_row(task, row(e, i) < task.rows ? row(e, i) : 0);
-            return attention_score(s, mask, attention_mask_at(s, blockIdx.z, of), x, j, limits[e][i].x, hi);
+            return attention_score(s, mask, attention_mask_at(s, rows.batch, at(task, row(e, i))), x, j,
+                                   limits[e][i].x, hi);
         }
         return j >= limits[e][i].x && j < hi ? x : -CUDART_INF_F;
     }
@@ -258,6 +288,8 @@ template <class F> struct keys_lane {
                     for (int h = 0; h < 2; h++) {
                         float &x = score[n][e][2 * h + i];
                         x = seen(task, s, mask, x, first + n * step + g + 8 * h, to, e, i);
+                        if (F::GENERAL && !shown[n][e][2 * h + i])
+                            x = -CUDART_INF_F;
                         highest[e][i] = fmaxf(highest[e][i], x);
                     }
             }
@@ -327,7 +359,7 @@ template <class F> struct keys_lane {
     }
 
     /* To a warp's part in shared memory. */
-    __device__ __forceinline__ void leave(float *part, int rows)
+    __device__ __forceinline__ void leave(float *part)
     {
 #pragma unroll
         for (int e = 0; e < F::EIGHTS; e++)
@@ -337,7 +369,7 @@ template <class F> struct keys_lane {
 #pragma unroll
                 for (int lanes = 4; lanes < 32; lanes *= 2)
                     all += __shfl_xor_sync(0xffffffffu, all, lanes);
-                if (row(e, i) >= rows)
+                if (row(e, i) >= rows.rows)
                     continue;
                 float *const to = part + row(e, i) * F::ROW;
 #pragma unroll

@@ -44,7 +44,7 @@ struct keys_task {
     void *y;
     int64_t q_batch, k_batch, v_batch, y_batch;
     int q_head, q_row, k_head, k_row, v_head, v_row, y_head, y_row;
-    int q_len, fold, rows, kv_heads, past, total, low, high, end, size, v_size;
+    int q_len, fold, rows, row_blocks, kv_heads, past, total, low, high, end, size, v_size;
     float factor; /* of scores that are only scaled */
     bool clustered;
 };
@@ -53,6 +53,20 @@ __device__ __forceinline__ attention_row keys_row(const keys_task &task, int row
 {
     const unsigned q_len = (unsigned)task.q_len, head = (unsigned)row / q_len;
     return {(int64_t)blockIdx.y * task.fold + head, (int64_t)((unsigned)row - head * q_len)};
+}
+
+/* What a block has of a key head's query rows: [first, first + rows). Up to 8 rows are one block's. */
+struct keys_rows {
+    int batch, first, rows;
+};
+
+template <class F> __device__ __forceinline__ keys_rows keys_rows_of(const keys_task &task)
+{
+    if (F::EIGHTS == 1)
+        return {(int)blockIdx.z, 0, task.rows};
+    const unsigned batch = blockIdx.z / (unsigned)task.row_blocks;
+    const int first = (int)(blockIdx.z - batch * (unsigned)task.row_blocks) * MOST_ROWS;
+    return {(int)batch, first, min((int)MOST_ROWS, task.rows - first)};
 }
 
 /* A batch element's lengths move all limits. */
@@ -81,13 +95,28 @@ struct keys_share {
     int from, to;
 };
 
-__device__ __forceinline__ keys_share keys_share_of(const keys_task &task, const keys_range &range)
+template <class F>
+__device__ __forceinline__ keys_share keys_share_of(const keys_task &task, const keys_range &range,
+                                                    const keys_rows &rows)
 {
-    const int from = range.of(0).x, to = range.of(task.q_len - 1).y; /* both grow with the query */
+    int lowest = 0, highest = task.q_len - 1;
+    if (F::EIGHTS > 1 && task.row_blocks > 1) {
+        const attention_row begin = keys_row(task, rows.first),
+                            last = keys_row(task, rows.first + rows.rows - 1);
+        lowest = begin.head == last.head ? (int)begin.query : lowest;
+        highest = begin.head == last.head ? (int)last.query : highest;
+    }
+    const int from = range.of(lowest).x, to = range.of(highest).y; /* both grow with the query */
     const unsigned parts = gridDim.x, groups = (unsigned)(to - from + KEYS - 1) / KEYS,
                    each = (groups + parts - 1) / parts * KEYS;
     const int first = min(from + (int)(blockIdx.x * each), to);
     return {first, min(first + (int)each, to)};
+}
+
+/* Blocks that share the query rows of a key head. */
+static inline int64_t keys_row_blocks(const attention_shape *s)
+{
+    return (s->group * s->q_len - 1) / MOST_ROWS + 1;
 }
 
 /* Limits are far away where there are none, and stay so when lengths move them. */
@@ -118,6 +147,7 @@ keys_task keys_task_of(const attention_shape *s, const attention_data *d)
             .q_len = (int)s->q_len,
             .fold = (int)s->fold,
             .rows = (int)(s->fold * s->q_len),
+            .row_blocks = (int)keys_row_blocks(s),
             .kv_heads = (int)s->kv_heads,
             .past = (int)s->past,
             .total = (int)s->total,

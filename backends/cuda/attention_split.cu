@@ -51,6 +51,16 @@ bool attention_tiles_aligned(const attention_data *d)
     return !d->qk && all % 16 == 0;
 }
 
+/* What attention_warpgroup.cu takes, it computes sooner, but for more than some keys with a mask of bool. */
+static bool attention_by_keys_is_sooner(const attention_shape *s, grt_dtype dtype,
+                                        const struct cudaDeviceProp *device)
+{
+    enum { MASKED_KEYS = 128 };
+    return attention_keys_takes_many(s, dtype, device) &&
+           (!attention_warpgroup_takes(s, dtype, device) ||
+            (s->mask_dtype == GRT_DTYPE_BOOL && s->total > MASKED_KEYS));
+}
+
 void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const struct cudaDeviceProp *device)
 {
     s->kernel = ATTENTION_PLAIN;
@@ -68,8 +78,10 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     if (s->q_len <= FOLD_QUERIES)
         s->fold = s->group;
     s->heads = s->q_heads / s->fold;
-    if (attention_keys_takes(s, dtype)) {
+    if (attention_keys_takes(s, dtype) || attention_by_keys_is_sooner(s, dtype, device)) {
         s->kernel = ATTENTION_KEYS;
+        s->fold = s->group;
+        s->heads = s->kv_heads;
         attention_keys_spread(s, device);
         return;
     }

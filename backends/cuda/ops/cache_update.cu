@@ -31,6 +31,17 @@ __device__ __forceinline__ int64_t cache_start(const cache_task &s, const cuda_i
     return s.circular ? start % s.length : start;
 }
 
+/* What was there comes to the L2 cache before the kernel in front has ended, which is right whoever writes
+ * it.
+ */
+template <class V> __device__ __forceinline__ void cache_expect(const cache_task &s, const V *past)
+{
+    enum { LINE = 128 / sizeof(V) };
+    const int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * LINE;
+    if (!s.in_place && i < s.lines * s.past * s.entry)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(past + i));
+}
+
 /* In place, only what is new is moved. */
 template <class V>
 __global__ void __launch_bounds__(CUDA_BLOCK)
@@ -39,6 +50,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
 {
     const int64_t moved = s.in_place ? s.fresh : s.length;
     overlap_let_next_begin();
+    cache_expect(s, past);
     overlap_wait();
     CUDA_ITEMS (i, s.lines * moved * s.entry) {
         const cuda_divided column = cuda_divide(i, s.entry), row = cuda_divide(column.q, moved);
