@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention of float32 as TF32 by wgmma, on Hopper. As attention_warpgroup.cu, but tensor cores would drop
+ * bits of float32 numbers and cannot read values across the sum. So a warpgroup rounds keys and values to
+ * nearest in registers and writes them to shared memory, values transposed; the others have 64 rows each. */
+#include "backends/cuda/attention_blocks.cuh"
+#include "backends/cuda/attention_rows.cuh"
+#include "backends/cuda/bulk_copy.cuh"
+#include "backends/cuda/lane_exchange.cuh"
+#include "backends/cuda/overlap.cuh"
+#include "backends/cuda/warpgroup_tf32.cuh"
+
+namespace
+{
+
+enum { ROWS = 64, FETCHERS = 128, MOST_GROUPS = 2, ROW_NUMBERS = PANEL_ROW / 4, CHUNK = 4 };
+
+/* Heads above 128 leave no registers for queries, which then lie in shared memory, and little room there. */
+template <int SIZE> constexpr bool shares_queries = SIZE > 128;
+template <int SIZE> constexpr int tile_keys = SIZE > 128 ? 32 : 64;
+template <int SIZE> constexpr int key_slots = SIZE > 192 ? 2 : 3;
+template <int SIZE> constexpr int value_slots = SIZE > 192 ? 1 : 3;
+/* Registers of threads with rows, and of those that fetch: in all what is launched. */
+template <int SIZE> constexpr int row_registers = SIZE > 96 ? 192 : 184;
+template <int SIZE> constexpr int fetch_registers = SIZE > 96 ? 64 : 72;
+/* Panels of 32 columns. */
+template <int SIZE> constexpr int panels = (SIZE + ROW_NUMBERS - 1) / ROW_NUMBERS;
+
+/* Rings of slots with a tile each. Keys: panels of 32 columns and a row a key. Values: panels of 32 keys and
+ * a row a column. Behind them the queries of all groups, where they are shared. */
+template <int SIZE> struct block_memory {
+    enum {
+        KEYS = tile_keys<SIZE>,
+        PANEL = KEYS * PANEL_ROW,
+        VALUE_PANEL = SIZE * PANEL_ROW,
+        QUERY_PANEL = ROWS * PANEL_ROW,
+        QUERIES = shares_queries<SIZE> ? panels<SIZE> * QUERY_PANEL : 0
+    };
+    char keys[key_slots<SIZE>][panels<SIZE> * PANEL];
+    char values[value_slots<SIZE>][KEYS / ROW_NUMBERS * VALUE_PANEL];
+    union {
+        struct {
+            uint64_t key_full[key_slots<SIZE>], key_empty[key_slots<SIZE>];
+            uint64_t value_full[value_slots<SIZE>], value_empty[value_slots<SIZE>];
+        };
+        char whole[PANEL_ALIGNMENT];
+    };
+};
+
+__device__ __forceinline__ uint32_t shared_at(const void *at)
+{
+    return (uint32_t)__cvta_generic_to_shared(at);
+}
+
+__device__ __forceinline__ float4 load_chunk(const float *from, bool there)
+{
+    return there ? __ldg((const float4 *)from) : make_float4(0, 0, 0, 0);
+}
+
+/* To nearest, of which tensor cores drop the rest. A NaN stays one. */
+__device__ __forceinline__ uint32_t half_added(float x)
+{
+    return x == x ? __float_as_uint(x) + 0x1000 : __float_as_uint(x);
+}
+
+__device__ __forceinline__ void store_chunk(uint32_t to, float a, float b, float c, float d)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(half_added(a)), "r"(half_added(b)),
+                 "r"(half_added(c)), "r"(half_added(d))
+                 : "memory");
+}
+
+/* COUNT rows from `from` on, `left` of which are there, to panels with a row each. `ready` waits for them. */
+template <int SIZE, int COUNT, class Ready>
+__device__ __forceinline__ void fetch_rows(const float *from, int64_t step, int columns, int left, uint32_t to,
+                                           int thread, Ready ready)
+{
+    enum {
+        STEP = FETCHERS / 8,
+        PANELS = panels<SIZE>,
+        EACH = PANELS * COUNT / STEP,
+        BATCH = EACH <= 8 ? EACH : PANELS > 4 ? PANELS : 2 * PANELS
+    };
+    static_assert(EACH % BATCH == 0, "batches are whole");
+    const int row = thread / 8, chunk = thread % 8;
+    from += row * step + chunk * CHUNK;
+    left -= row;
+    columns -= chunk * CHUNK;
+    to += row * PANEL_ROW + ((chunk ^ (row & 7)) << 4);
+#pragma unroll
+    for (int begin = 0; begin < EACH; begin += BATCH) {
+        float4 v[BATCH];
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const int down = (begin + i) / PANELS * STEP, panel = (begin + i) % PANELS;
+            v[i] = load_chunk(from + down * step + panel * ROW_NUMBERS,
+                              down < left && panel * ROW_NUMBERS < columns);
+        }
+        if (begin == 0)
+            ready();
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const int down = (begin + i) / PANELS * STEP, panel = (begin + i) % PANELS;
+            store_chunk(to + panel * COUNT * PANEL_ROW + down * PANEL_ROW, v[i].x, v[i].y, v[i].z, v[i].w);
+        }
+    }
+}
+
+/* A tile's values, transposed in squares of 4 x 4. A sum has no order: keys 2 i and 2 i + 1 of eight take the
+ * places i and i + 4, which is where a lane has their weights. */
+template <int SIZE, class Ready>
+__device__ __forceinline__ void fetch_values(const float *from, int64_t step, int columns, int left,
+                                             uint32_t to, int thread, Ready ready)
+{
+    enum {
+        ALL_KEYS = tile_keys<SIZE> == 2 * ROW_NUMBERS, /* half of the threads have the second panel of keys */
+        STEP = ALL_KEYS ? ROW_NUMBERS : 2 * ROW_NUMBERS,
+        EACH = (SIZE + STEP - 1) / STEP,
+        BATCH = EACH < 2 ? EACH : 2
+    };
+    const int place = thread & 7, half = thread >> 6,
+              column = (thread >> 3 & 7) * CHUNK + (ALL_KEYS ? 0 : half * ROW_NUMBERS),
+              key = (place >> 1) * 8 + (place & 1) + (ALL_KEYS ? half * ROW_NUMBERS : 0);
+    from += key * step + column;
+    left -= key;
+    columns -= column;
+    to += (ALL_KEYS ? half * SIZE * PANEL_ROW : 0) + column * PANEL_ROW;
+    const int swizzled = place ^ (column & 4);
+#pragma unroll
+    for (int begin = 0; begin < EACH; begin += BATCH) {
+        float4 v[BATCH][4];
+#pragma unroll
+        for (int i = 0; i < BATCH; i++)
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                v[i][j] = load_chunk(from + 2 * j * step + (begin + i) * STEP,
+                                     2 * j < left && (begin + i) * STEP < columns);
+        if (begin == 0)
+            ready();
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            if ((begin + i) * STEP >= SIZE || (SIZE % STEP && (begin + i) * STEP + column >= SIZE))
+                continue;
+            const uint32_t row = to + (begin + i) * STEP * PANEL_ROW;
+            store_chunk(row + (swizzled << 4), v[i][0].x, v[i][1].x, v[i][2].x, v[i][3].x);
+            store_chunk(row + PANEL_ROW + ((swizzled ^ 1) << 4), v[i][0].y, v[i][1].y, v[i][2].y, v[i][3].y);
+            store_chunk(row + 2 * PANEL_ROW + ((swizzled ^ 2) << 4), v[i][0].z, v[i][1].z, v[i][2].z,
+                        v[i][3].z);
+            store_chunk(row + 3 * PANEL_ROW + ((swizzled ^ 3) << 4), v[i][0].w, v[i][1].w, v[i][2].w,
+                        v[i][3].w);
+        }
+    }
+}
+
+/* One warpgroup fetches all tasks' keys, another one their values. */
+template <int SIZE, bool VALUES>
+__device__ __forceinline__ void fetch_tasks(const attention_shape &s, const attention_data &d, uint32_t tasks,
+                                            int block_rows, block_memory<SIZE> &m, int thread)
+{
+    using memory = block_memory<SIZE>;
+    enum {
+        SLOTS = VALUES ? value_slots<SIZE> : key_slots<SIZE>,
+        MATRIX = VALUES ? sizeof m.values[0] : sizeof m.keys[0]
+    };
+    uint64_t *full = VALUES ? m.value_full : m.key_full, *empty = VALUES ? m.value_empty : m.key_empty;
+    const uint32_t slots = shared_at(VALUES ? m.values[0] : m.keys[0]);
+    const attention_view &view = VALUES ? s.v : s.k;
+    ring place = {0, 0};
+    const auto ready = [&] { barrier_wait(&empty[place.at], place.phase ^ 1); };
+    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+        const attention_block_task t = attention_block_task_at(s, d.nonpad, task, block_rows, memory::KEYS);
+        const float *from = (const float *)(VALUES ? d.v : d.k) + t.batch * view.batch + t.kv_head * view.head +
+                            t.from * view.row;
+        for (int tile = t.from; tile < t.to; tile += memory::KEYS, from += memory::KEYS * view.row) {
+            if constexpr (VALUES)
+                fetch_values<SIZE>(from, view.row, (int)s.v_size, t.to - tile, slots + place.at * MATRIX,
+                                   thread, ready);
+            else
+                fetch_rows<SIZE, memory::KEYS>(from, view.row, (int)s.size, t.to - tile,
+                                               slots + place.at * MATRIX, thread, ready);
+            publish_shared();
+            __syncwarp();
+            if (thread % 32 == 0)
+                barrier_arrive(&full[place.at]);
+            place.next(SLOTS);
+        }
+    }
+}
+
+struct rings {
+    ring keys, values;
+};
+
+template <int SIZE> struct group_rows : attention_rows<SIZE, true> {
+    using memory = block_memory<SIZE>;
+    enum { STEPS = SIZE / 8, PARTS = SIZE > 128 ? 2 : 1 };
+    uint32_t q[shares_queries<SIZE> ? 1 : STEPS][4];
+
+    template <bool GENERAL>
+    __device__ __forceinline__ void begin(const attention_shape &s, const attention_data &d,
+                                          const attention_block_task &t, int first, int lane)
+    {
+        const int last = (int)s.q_len - 1;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int row = first + (lane >> 2) + 8 * r;
+            attention_rows<SIZE, true>::template begin<GENERAL>(s, d, t.batch, {t.head, row}, row <= last, r);
+        }
+        if constexpr (!shares_queries<SIZE>)
+            take_queries(s, d, t, min(first + (lane >> 2), last), min(first + (lane >> 2) + 8, last),
+                         lane & 3);
+    }
+
+    /* Of two rows, which are there. Four lanes read a row together, 16 bytes each, and exchange them. */
+    __device__ __forceinline__ void take_queries(const attention_shape &s, const attention_data &d,
+                                                 const attention_block_task &t, int low, int high, int quad)
+    {
+        const int64_t rows[2] = {low, high};
+        float4 v[2][SIZE / 16];
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float *at =
+                (const float *)d.q + attention_at(s.q, t.batch, {t.head, rows[r]}) + quad * CHUNK;
+#pragma unroll
+            for (int i = 0; i < SIZE / 16; i++)
+                v[r][i] = load_chunk(at + i * 16, i * 16 + quad * CHUNK < s.size);
+        }
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+#pragma unroll
+            for (int i = 0; i < SIZE / 16; i++) {
+                uint32_t word[4] = {half_added(v[r][i].x), half_added(v[r][i].y), half_added(v[r][i].z),
+                                    half_added(v[r][i].w)};
+                exchange(word, quad);
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    q[2 * i + k / 2][k % 2 * 2 + r] = word[k];
+            }
+    }
+
+    /* Products of the queries, in registers or at shared address `queries`, with N keys. */
+    template <int N>
+    __device__ __forceinline__ void take_scores(float (*score)[4], uint32_t queries, uint32_t keys)
+    {
+        const uint64_t b = panel_descriptor(keys), a = panel_descriptor(queries);
+        warpgroup_begin();
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) {
+            const uint64_t b_at = b + (step / 4 * memory::PANEL + step % 4 * 32) / 16;
+            if constexpr (shares_queries<SIZE>)
+                warpgroup_tf32<N>::multiply(score, a + (step / 4 * memory::QUERY_PANEL + step % 4 * 32) / 16,
+                                            b_at, step > 0);
+            else
+                warpgroup_tf32<N>::multiply(score, q[step], b_at, step > 0);
+        }
+        warpgroup_commit();
+        warpgroup_wait<0>();
+        warpgroup_hold<N>(score);
+    }
+
+    template <int N> __device__ __forceinline__ void add_values(const float (*weight)[4], uint32_t values)
+    {
+        uint32_t a[N / 8][4];
+#pragma unroll
+        for (int k = 0; k < N / 8; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                /* A NaN is in the sum of the weights too. */
+                a[k][i] = __float_as_uint(weight[k][i % 2 * 2 + i / 2]) + 0x1000;
+                asm volatile("" : "+r"(a[k][i])::"memory");
+            }
+        const uint64_t b = panel_descriptor(values);
+        warpgroup_hold<SIZE>(this->result);
+        warpgroup_begin();
+#pragma unroll
+        for (int k = 0; k < N / 8; k++)
+#pragma unroll
+            for (int part = 0; part < PARTS; part++)
+                warpgroup_tf32<SIZE / PARTS>::multiply(
+                    this->result + part * (SIZE / PARTS / 8), a[k],
+                    b + (k / 4 * memory::VALUE_PANEL + part * (SIZE / PARTS) * PANEL_ROW + k % 4 * 32) / 16, 1);
+        warpgroup_commit();
+        warpgroup_wait<0>();
+        warpgroup_hold<SIZE>(this->result);
+    }
+
+    /* N keys from number `tile` on. A warp without rows only takes part in what the group does together. */
+    template <int N, bool GENERAL>
+    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, uint32_t queries,
+                                         memory &m, const rings &at, int tile, bool idle, int lane)
+    {
+        float score[N / 8][4];
+        barrier_wait(&m.key_full[at.keys.at], at.keys.phase);
+        take_scores<N>(score, queries, shared_at(m.keys[at.keys.at]));
+        if (lane == 0)
+            barrier_arrive(&m.key_empty[at.keys.at]);
+        if (!idle)
+            this->template weigh<N, GENERAL>(s, mask, score, tile, lane);
+        barrier_wait(&m.value_full[at.values.at], at.values.phase);
+        add_values<N>(score, shared_at(m.values[at.values.at]));
+        if (lane == 0)
+            barrier_arrive(&m.value_empty[at.values.at]);
+    }
+
+    static __device__ __forceinline__ void skip(memory &m, const rings &at, int lane)
+    {
+        barrier_wait(&m.key_full[at.keys.at], at.keys.phase);
+        barrier_wait(&m.value_full[at.values.at], at.values.phase);
+        if (lane == 0) {
+            barrier_arrive(&m.key_empty[at.keys.at]);
+            barrier_arrive(&m.value_empty[at.values.at]);
+        }
+    }
+
+    /* The warp's rows, `left` of them at most, from `y` on, `size` columns of each. */
+    __device__ __forceinline__ void store(float *y, int64_t stride, int left, int size, int lane)
+    {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int row = (lane >> 2) + 8 * r;
+            const float inverse = this->inverse(r);
+            float *to = y + row * stride + 2 * (lane & 3);
+            if (row < left)
+#pragma unroll
+                for (int c = 0; c < SIZE / 8; c++)
+                    if (c * 8 + 2 * (lane & 3) < size)
+                        tensor_core<float>::store(to + c * 8, this->result[c][2 * r] * inverse,
+                                                  this->result[c][2 * r + 1] * inverse);
+        }
+    }
+};
+
+/* The threads of one group wait for each other. */
+__device__ __forceinline__ void group_wait(int group)
+{
+    asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+}
+
+template <int SIZE, bool GENERAL>
+__device__ __forceinline__ void attend_tasks(const attention_shape &s, const attention_data &d, uint32_t tasks,
+                                             int block_rows, block_memory<SIZE> &m, int group)
+{
+    using memory = block_memory<SIZE>;
+    const int thread = threadIdx.x & 127, lane = threadIdx.x & 31,
+              warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5 & 3, 0);
+    rings at = {};
+    char *memory_end = (char *)(&m + 1);
+    const uint32_t queries = shared_at(memory_end) + group * memory::QUERIES;
+    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+        const attention_block_task t = attention_block_task_at(s, d.nonpad, task, block_rows, memory::KEYS);
+        const int first = t.first + group * ROWS, mine = first + warp * WARP_ROWS, rows = (int)s.q_len;
+        if constexpr (shares_queries<SIZE>) {
+            group_wait(group); /* the previous task's products are done in all warps */
+            fetch_rows<SIZE, ROWS>((const float *)d.q + attention_at(s.q, t.batch, {t.head, first}), s.q.row,
+                                   (int)s.size, rows - first, queries, thread, [] {});
+            publish_shared();
+            group_wait(group);
+        }
+        group_rows<SIZE> w;
+        w.template begin<GENERAL>(s, d, t, mine, lane);
+        const int2 keys = attention_group_limits(s, d.nonpad, t.batch, first, ROWS);
+        for (int tile = t.from; tile < t.to; tile += memory::KEYS) {
+            if (tile >= keys.y || tile + memory::KEYS <= keys.x)
+                w.skip(m, at, lane);
+            else if (t.to - tile > SHORT_TILE)
+                w.template take<memory::KEYS, GENERAL>(s, d.mask, queries, m, at, tile, mine >= rows, lane);
+            else
+                w.template take<SHORT_TILE, GENERAL>(s, d.mask, queries, m, at, tile, mine >= rows, lane);
+            at.keys.next(key_slots<SIZE>);
+            at.values.next(value_slots<SIZE>);
+        }
+        w.store((float *)d.y + attention_at(s.y, t.batch, {t.head, mine}), s.y.row, rows - mine,
+                (int)s.v_size, lane);
+    }
+}
+
+template <int SIZE, bool GENERAL>
+__global__ void __launch_bounds__(MOST_GROUPS * 128 + 2 * FETCHERS, 1)
+    cuda_attention_tf32_attend(const __grid_constant__ attention_shape s,
+                               const __grid_constant__ attention_data d, uint32_t tasks)
+{
+    extern __shared__ char raw[];
+    block_memory<SIZE> &m = *(block_memory<SIZE> *)(raw + (-shared_at(raw) & (PANEL_ALIGNMENT - 1)));
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0), groups = (int)blockDim.x / 128 - 2,
+              thread = threadIdx.x & 127;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < key_slots<SIZE>; i++) {
+            barrier_init(&m.key_full[i], FETCHERS / 32);
+            barrier_init(&m.key_empty[i], groups * 4);
+        }
+        for (int i = 0; i < value_slots<SIZE>; i++) {
+            barrier_init(&m.value_full[i], FETCHERS / 32);
+            barrier_init(&m.value_empty[i], groups * 4);
+        }
+        barrier_init_done();
+    }
+    __syncthreads();
+    overlap_wait();
+    overlap_let_next_begin();
+    if (group < groups) {
+        warpgroup_take_registers<row_registers<SIZE>>();
+        attend_tasks<SIZE, GENERAL>(s, d, tasks, groups * ROWS, m, group);
+    } else {
+        warpgroup_leave_registers<fetch_registers<SIZE>>();
+        if (group == groups)
+            fetch_tasks<SIZE, false>(s, d, tasks, groups * ROWS, m, thread);
+        else
+            fetch_tasks<SIZE, true>(s, d, tasks, groups * ROWS, m, thread);
+    }
+}
+
+struct choice {
+    void *kernel;
+    size_t bytes, bytes_per_group;
+};
+
+template <int SIZE> choice choose_mask(bool general)
+{
+    return {general ? (void *)cuda_attention_tf32_attend<SIZE, true>
+                    : (void *)cuda_attention_tf32_attend<SIZE, false>,
+            sizeof(block_memory<SIZE>) + PANEL_ALIGNMENT, block_memory<SIZE>::QUERIES};
+}
+
+choice cuda_attention_tf32_choose(const attention_shape *s, bool general)
+{
+    const int64_t size = s->size > s->v_size ? s->size : s->v_size;
+    return size <= 32    ? choose_mask<32>(general)
+           : size <= 64  ? choose_mask<64>(general)
+           : size <= 80  ? choose_mask<80>(general)
+           : size <= 96  ? choose_mask<96>(general)
+           : size <= 128 ? choose_mask<128>(general)
+           : size <= 160 ? choose_mask<160>(general)
+           : size <= 192 ? choose_mask<192>(general)
+                         : choose_mask<256>(general);
+}
+
+/* As few as let all tasks run at once, for more blocks. */
+int groups_for(const attention_shape *s, int multiprocessors)
+{
+    return attention_tasks(s, ROWS) <= multiprocessors ? 1 : (int)MOST_GROUPS;
+}
+
+} // namespace
+
+/* No past (a second tensor) and no folded heads. */
+bool attention_tf32_takes(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
+{
+    return device->major == 9 && device->minor == 0 && dtype == GRT_DTYPE_FLOAT && s->past == 0 &&
+           s->kv_len > 0 && s->kv_len <= INT32_MAX - ROWS && s->fold == 1 && s->splits == 1;
+}
+
+cudaError_t attention_tf32_prepare(const attention_shape *s)
+{
+    cudaError_t error = cudaSuccess;
+    for (int general = 0; general < 2 && error == cudaSuccess; general++) {
+        const choice c = cuda_attention_tf32_choose(s, general);
+        error = cudaFuncSetAttribute(c.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     (int)(c.bytes + MOST_GROUPS * c.bytes_per_group));
+    }
+    return error;
+}
+
+cudaError_t attention_tf32(const attention_shape *s, const attention_data *d, int multiprocessors,
+                           cudaStream_t stream)
+{
+    const choice c = cuda_attention_tf32_choose(s, !attention_scales_only(s, d));
+    const int groups = groups_for(s, multiprocessors);
+    uint32_t tasks = (uint32_t)attention_tasks(s, groups * ROWS);
+    void *arguments[] = {(void *)s, (void *)d, &tasks};
+    const bool is_short = tasks <= (uint32_t)multiprocessors;
+    cudaLaunchAttribute early;
+    const cudaLaunchConfig_t config =
+        overlap_config(is_short, dim3(is_short ? tasks : (unsigned)multiprocessors),
+                       dim3(128 * groups + 2 * FETCHERS), c.bytes + groups * c.bytes_per_group, stream, &early);
+    return cudaLaunchKernelExC(&config, c.kernel, arguments);
+}
