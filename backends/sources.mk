@@ -328,6 +328,7 @@ cuda_files += backends/cuda/attention_keys_task.cuh
 cuda_files += backends/cuda/attention_keys_lane.cuh
 cuda_files += backends/cuda/attention_keys_join.cuh
 cuda_files += backends/cuda/attention_keys.cu
+cuda_files += backends/cuda/attention_plan.h backends/cuda/attention_plan.c
 cuda_files += backends/cuda/cluster.cuh
 cuda_files += backends/cuda/conv_products.h backends/cuda/conv_products.cu
 cuda_files += backends/cuda/conv_shape.h backends/cuda/conv_own.cu backends/cuda/conv_library.cu

@@ -3,22 +3,22 @@
  * bits of float32 numbers and cannot read values across the sum. So a warpgroup rounds keys and values to
  * nearest in registers and writes them to shared memory, values transposed; the others have 64 rows each. */
 #include "backends/cuda/attention_blocks.cuh"
+#include "backends/cuda/attention_plan.h"
 #include "backends/cuda/attention_rows.cuh"
 #include "backends/cuda/bulk_copy.cuh"
-#include "backends/cuda/lane_exchange.cuh"
 #include "backends/cuda/overlap.cuh"
 #include "backends/cuda/warpgroup_tf32.cuh"
 
 namespace
 {
 
-enum { ROWS = 64, FETCHERS = 128, MOST_GROUPS = 2, ROW_NUMBERS = PANEL_ROW / 4, CHUNK = 4 };
+enum { ROWS = CUDA_ATTENTION_ROWS, MOST_GROUPS = CUDA_ATTENTION_GROUPS, FETCHERS = 128, ROW_NUMBERS = PANEL_ROW / 4, CHUNK = 4 };
 
 /* Heads above 128 leave no registers for queries, which then lie in shared memory, and little room there. */
 template <int SIZE> constexpr bool shares_queries = SIZE > 128;
 template <int SIZE> constexpr int tile_keys = SIZE > 128 ? 32 : 64;
-template <int SIZE> constexpr int key_slots = SIZE > 192 ? 2 : 3;
-template <int SIZE> constexpr int value_slots = SIZE > 192 ? 1 : 3;
+template <int SIZE> constexpr int key_slots = SIZE > 160 ? 2 : 3;
+template <int SIZE> constexpr int value_slots = SIZE > 192 ? 1 : SIZE > 160 ? 2 : 3;
 /* Registers of threads with rows, and of those that fetch: in all what is launched. */
 template <int SIZE> constexpr int row_registers = SIZE > 96 ? 192 : 184;
 template <int SIZE> constexpr int fetch_registers = SIZE > 96 ? 64 : 72;
@@ -69,53 +69,79 @@ __device__ __forceinline__ void store_chunk(uint32_t to, float a, float b, float
                  : "memory");
 }
 
-/* COUNT rows from `from` on, `left` of which are there, to panels with a row each. `ready` waits for them. */
+/* 4 x 4 numbers, transposed: chunks `chunk`, with the lowest bits changed by a number's place, of panel rows
+ * that are `step` bytes apart. */
+__device__ __forceinline__ void store_square(uint32_t to, int step, int chunk, const float4 *v)
+{
+    store_chunk(to + (chunk << 4), v[0].x, v[1].x, v[2].x, v[3].x);
+    store_chunk(to + step + ((chunk ^ 1) << 4), v[0].y, v[1].y, v[2].y, v[3].y);
+    store_chunk(to + 2 * step + ((chunk ^ 2) << 4), v[0].z, v[1].z, v[2].z, v[3].z);
+    store_chunk(to + 3 * step + ((chunk ^ 3) << 4), v[0].w, v[1].w, v[2].w, v[3].w);
+}
+
+/* EACH squares of a thread, loaded by `load(i, float4 *)` and stored by `store(i, const float4 *)`. `ready`
+ * waits for the place they are stored to, when the first ones are on their way. */
+template <int EACH, class Load, class Store, class Ready>
+__device__ __forceinline__ void fetch_squares(Load load, Store store, Ready ready)
+{
+    enum { BATCH = EACH < 2 ? EACH : 2 };
+#pragma unroll
+    for (int begin = 0; begin < EACH; begin += BATCH) {
+        float4 v[BATCH][4];
+#pragma unroll
+        for (int i = 0; i < BATCH && begin + i < EACH; i++)
+            load(begin + i, v[i]);
+        if (begin == 0)
+            ready();
+#pragma unroll
+        for (int i = 0; i < BATCH && begin + i < EACH; i++)
+            store(begin + i, v[i]);
+    }
+}
+
+/* COUNT rows of queries or keys, of which `left` are there. A sum has no order: of 16 columns, 4 i and 4 i + 1
+ * take the places i and i + 4 of eight, 4 i + 2 and 4 i + 3 those of the next eight. So a lane's 16 bytes of a
+ * query are its operands. */
 template <int SIZE, int COUNT, class Ready>
 __device__ __forceinline__ void fetch_rows(const float *from, int64_t step, int columns, int left, uint32_t to,
                                            int thread, Ready ready)
 {
     enum {
-        STEP = FETCHERS / 8,
-        PANELS = panels<SIZE>,
-        EACH = PANELS * COUNT / STEP,
-        BATCH = EACH <= 8 ? EACH : PANELS > 4 ? PANELS : 2 * PANELS
+        ACROSS = SIZE % 64 == 0 || COUNT == 32 ? 4 : 2, /* 16 columns each, of the threads together */
+        DOWN = FETCHERS / ACROSS,
+        TURNS = (SIZE / 16 + ACROSS - 1) / ACROSS
     };
-    static_assert(EACH % BATCH == 0, "batches are whole");
-    const int row = thread / 8, chunk = thread % 8;
-    from += row * step + chunk * CHUNK;
+    static_assert(COUNT % DOWN == 0, "rows have equal parts");
+    const int group = (thread >> 3) % ACROSS, row = (thread & 7) + (thread >> 3) / ACROSS * 8;
+    from += row * step + group * 16;
     left -= row;
-    columns -= chunk * CHUNK;
-    to += row * PANEL_ROW + ((chunk ^ (row & 7)) << 4);
+    columns -= group * 16;
+    to += group / 2 * COUNT * PANEL_ROW + row * PANEL_ROW;
+    const int chunk = (group % 2 * 4) ^ (row & 7);
+    const auto load = [&](int i, float4 *v) {
+        const int down = i / TURNS * DOWN, across = i % TURNS * ACROSS * 16;
 #pragma unroll
-    for (int begin = 0; begin < EACH; begin += BATCH) {
-        float4 v[BATCH];
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            const int down = (begin + i) / PANELS * STEP, panel = (begin + i) % PANELS;
-            v[i] = load_chunk(from + down * step + panel * ROW_NUMBERS,
-                              down < left && panel * ROW_NUMBERS < columns);
-        }
-        if (begin == 0)
-            ready();
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            const int down = (begin + i) / PANELS * STEP, panel = (begin + i) % PANELS;
-            store_chunk(to + panel * COUNT * PANEL_ROW + down * PANEL_ROW, v[i].x, v[i].y, v[i].z, v[i].w);
-        }
-    }
+        for (int j = 0; j < 4; j++)
+            v[j] = load_chunk(from + down * step + across + j * CHUNK,
+                              down < left && across + j * CHUNK < columns);
+    };
+    const auto store = [&](int i, const float4 *v) {
+        const int down = i / TURNS * DOWN, across = i % TURNS * ACROSS;
+        if (across + ACROSS <= SIZE / 16 || across + group < SIZE / 16)
+            store_square(to + across / 2 * COUNT * PANEL_ROW + down * PANEL_ROW, 0, chunk, v);
+    };
+    fetch_squares<TURNS * COUNT / DOWN>(load, store, ready);
 }
 
-/* A tile's values, transposed in squares of 4 x 4. A sum has no order: keys 2 i and 2 i + 1 of eight take the
- * places i and i + 4, which is where a lane has their weights. */
+/* A tile's values, transposed. Keys 2 i and 2 i + 1 of eight take the places i and i + 4, which is where a lane
+ * has their weights. */
 template <int SIZE, class Ready>
 __device__ __forceinline__ void fetch_values(const float *from, int64_t step, int columns, int left,
                                              uint32_t to, int thread, Ready ready)
 {
     enum {
         ALL_KEYS = tile_keys<SIZE> == 2 * ROW_NUMBERS, /* half of the threads have the second panel of keys */
-        STEP = ALL_KEYS ? ROW_NUMBERS : 2 * ROW_NUMBERS,
-        EACH = (SIZE + STEP - 1) / STEP,
-        BATCH = EACH < 2 ? EACH : 2
+        STEP = ALL_KEYS ? ROW_NUMBERS : 2 * ROW_NUMBERS
     };
     const int place = thread & 7, half = thread >> 6,
               column = (thread >> 3 & 7) * CHUNK + (ALL_KEYS ? 0 : half * ROW_NUMBERS),
@@ -124,31 +150,17 @@ __device__ __forceinline__ void fetch_values(const float *from, int64_t step, in
     left -= key;
     columns -= column;
     to += (ALL_KEYS ? half * SIZE * PANEL_ROW : 0) + column * PANEL_ROW;
-    const int swizzled = place ^ (column & 4);
+    const int chunk = place ^ (column & 4);
+    const auto load = [&](int i, float4 *v) {
 #pragma unroll
-    for (int begin = 0; begin < EACH; begin += BATCH) {
-        float4 v[BATCH][4];
-#pragma unroll
-        for (int i = 0; i < BATCH; i++)
-#pragma unroll
-            for (int j = 0; j < 4; j++)
-                v[i][j] = load_chunk(from + 2 * j * step + (begin + i) * STEP,
-                                     2 * j < left && (begin + i) * STEP < columns);
-        if (begin == 0)
-            ready();
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            if ((begin + i) * STEP >= SIZE || (SIZE % STEP && (begin + i) * STEP + column >= SIZE))
-                continue;
-            const uint32_t row = to + (begin + i) * STEP * PANEL_ROW;
-            store_chunk(row + (swizzled << 4), v[i][0].x, v[i][1].x, v[i][2].x, v[i][3].x);
-            store_chunk(row + PANEL_ROW + ((swizzled ^ 1) << 4), v[i][0].y, v[i][1].y, v[i][2].y, v[i][3].y);
-            store_chunk(row + 2 * PANEL_ROW + ((swizzled ^ 2) << 4), v[i][0].z, v[i][1].z, v[i][2].z,
-                        v[i][3].z);
-            store_chunk(row + 3 * PANEL_ROW + ((swizzled ^ 3) << 4), v[i][0].w, v[i][1].w, v[i][2].w,
-                        v[i][3].w);
-        }
-    }
+        for (int j = 0; j < 4; j++)
+            v[j] = load_chunk(from + 2 * j * step + i * STEP, 2 * j < left && i * STEP < columns);
+    };
+    const auto store = [&](int i, const float4 *v) {
+        if ((i + 1) * STEP <= SIZE || i * STEP + column < SIZE)
+            store_square(to + i * STEP * PANEL_ROW, PANEL_ROW, chunk, v);
+    };
+    fetch_squares<(SIZE + STEP - 1) / STEP>(load, store, ready);
 }
 
 /* One warpgroup fetches all tasks' keys, another one their values. */
@@ -190,6 +202,26 @@ struct rings {
     ring keys, values;
 };
 
+/* What a lane has of its two rows' queries, as they are in memory: 16 bytes of every 16 columns. Rows beyond
+ * the last are copies of it. */
+template <int SIZE> struct group_queries {
+    float4 row[2][SIZE / 16];
+
+    __device__ __forceinline__ void load(const attention_shape &s, const attention_data &d,
+                                         const attention_block_task &t, int first, int lane)
+    {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int64_t at = min(first + (lane >> 2) + 8 * r, (int)s.q_len - 1);
+            const int column = (lane & 3) * CHUNK;
+            const float *from = (const float *)d.q + attention_at(s.q, t.batch, {t.head, at}) + column;
+#pragma unroll
+            for (int i = 0; i < SIZE / 16; i++)
+                row[r][i] = load_chunk(from + i * 16, i * 16 + column < s.size);
+        }
+    }
+};
+
 template <int SIZE> struct group_rows : attention_rows<SIZE, true> {
     using memory = block_memory<SIZE>;
     enum { STEPS = SIZE / 8, PARTS = SIZE > 128 ? 2 : 1 };
@@ -205,35 +237,18 @@ template <int SIZE> struct group_rows : attention_rows<SIZE, true> {
             const int row = first + (lane >> 2) + 8 * r;
             attention_rows<SIZE, true>::template begin<GENERAL>(s, d, t.batch, {t.head, row}, row <= last, r);
         }
-        if constexpr (!shares_queries<SIZE>)
-            take_queries(s, d, t, min(first + (lane >> 2), last), min(first + (lane >> 2) + 8, last),
-                         lane & 3);
     }
 
-    /* Of two rows, which are there. Four lanes read a row together, 16 bytes each, and exchange them. */
-    __device__ __forceinline__ void take_queries(const attention_shape &s, const attention_data &d,
-                                                 const attention_block_task &t, int low, int high, int quad)
+    __device__ __forceinline__ void set_queries(const group_queries<SIZE> &from)
     {
-        const int64_t rows[2] = {low, high};
-        float4 v[2][SIZE / 16];
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const float *at =
-                (const float *)d.q + attention_at(s.q, t.batch, {t.head, rows[r]}) + quad * CHUNK;
-#pragma unroll
-            for (int i = 0; i < SIZE / 16; i++)
-                v[r][i] = load_chunk(at + i * 16, i * 16 + quad * CHUNK < s.size);
-        }
 #pragma unroll
         for (int r = 0; r < 2; r++)
 #pragma unroll
             for (int i = 0; i < SIZE / 16; i++) {
-                uint32_t word[4] = {half_added(v[r][i].x), half_added(v[r][i].y), half_added(v[r][i].z),
-                                    half_added(v[r][i].w)};
-                exchange(word, quad);
-#pragma unroll
-                for (int k = 0; k < 4; k++)
-                    q[2 * i + k / 2][k % 2 * 2 + r] = word[k];
+                q[2 * i][r] = half_added(from.row[r][i].x);
+                q[2 * i][2 + r] = half_added(from.row[r][i].y);
+                q[2 * i + 1][r] = half_added(from.row[r][i].z);
+                q[2 * i + 1][2 + r] = half_added(from.row[r][i].w);
             }
     }
 
@@ -340,23 +355,32 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
                                              int block_rows, block_memory<SIZE> &m, int group)
 {
     using memory = block_memory<SIZE>;
+    constexpr bool AHEAD = SIZE <= 96; /* the next queries are on their way while results are stored */
     const int thread = threadIdx.x & 127, lane = threadIdx.x & 31,
               warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5 & 3, 0);
     rings at = {};
     char *memory_end = (char *)(&m + 1);
     const uint32_t queries = shared_at(memory_end) + group * memory::QUERIES;
-    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
-        const attention_block_task t = attention_block_task_at(s, d.nonpad, task, block_rows, memory::KEYS);
+    uint32_t task = blockIdx.x;
+    attention_block_task t = attention_block_task_at(s, d.nonpad, task, block_rows, memory::KEYS);
+    group_queries<SIZE> ahead;
+    if constexpr (AHEAD)
+        ahead.load(s, d, t, t.first + group * ROWS + warp * WARP_ROWS, lane);
+    for (;;) {
         const int first = t.first + group * ROWS, mine = first + warp * WARP_ROWS, rows = (int)s.q_len;
+        group_rows<SIZE> w;
+        w.template begin<GENERAL>(s, d, t, mine, lane);
         if constexpr (shares_queries<SIZE>) {
             group_wait(group); /* the previous task's products are done in all warps */
             fetch_rows<SIZE, ROWS>((const float *)d.q + attention_at(s.q, t.batch, {t.head, first}), s.q.row,
                                    (int)s.size, rows - first, queries, thread, [] {});
             publish_shared();
             group_wait(group);
+        } else {
+            if constexpr (!AHEAD)
+                ahead.load(s, d, t, mine, lane);
+            w.set_queries(ahead);
         }
-        group_rows<SIZE> w;
-        w.template begin<GENERAL>(s, d, t, mine, lane);
         const int2 keys = attention_group_limits(s, d.nonpad, t.batch, first, ROWS);
         for (int tile = t.from; tile < t.to; tile += memory::KEYS) {
             if (tile >= keys.y || tile + memory::KEYS <= keys.x)
@@ -368,8 +392,16 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
             at.keys.next(key_slots<SIZE>);
             at.values.next(value_slots<SIZE>);
         }
-        w.store((float *)d.y + attention_at(s.y, t.batch, {t.head, mine}), s.y.row, rows - mine,
-                (int)s.v_size, lane);
+        float *y = (float *)d.y + attention_at(s.y, t.batch, {t.head, mine});
+        task += gridDim.x;
+        if (task < tasks) {
+            t = attention_block_task_at(s, d.nonpad, task, block_rows, memory::KEYS);
+            if constexpr (AHEAD)
+                ahead.load(s, d, t, t.first + group * ROWS + warp * WARP_ROWS, lane);
+        }
+        w.store(y, s.y.row, rows - mine, (int)s.v_size, lane);
+        if (task >= tasks)
+            break;
     }
 }
 
@@ -422,21 +454,29 @@ template <int SIZE> choice choose_mask(bool general)
 
 choice cuda_attention_tf32_choose(const attention_shape *s, bool general)
 {
-    const int64_t size = s->size > s->v_size ? s->size : s->v_size;
-    return size <= 32    ? choose_mask<32>(general)
-           : size <= 64  ? choose_mask<64>(general)
-           : size <= 80  ? choose_mask<80>(general)
-           : size <= 96  ? choose_mask<96>(general)
-           : size <= 128 ? choose_mask<128>(general)
-           : size <= 160 ? choose_mask<160>(general)
-           : size <= 192 ? choose_mask<192>(general)
-                         : choose_mask<256>(general);
+    switch (cuda_attention_columns(s->size, s->v_size)) {
+    case 32:
+        return choose_mask<32>(general);
+    case 64:
+        return choose_mask<64>(general);
+    case 80:
+        return choose_mask<80>(general);
+    case 96:
+        return choose_mask<96>(general);
+    case 128:
+        return choose_mask<128>(general);
+    case 160:
+        return choose_mask<160>(general);
+    case 192:
+        return choose_mask<192>(general);
+    default:
+        return choose_mask<256>(general);
+    }
 }
 
-/* As few as let all tasks run at once, for more blocks. */
 int groups_for(const attention_shape *s, int multiprocessors)
 {
-    return attention_tasks(s, ROWS) <= multiprocessors ? 1 : (int)MOST_GROUPS;
+    return cuda_attention_groups(s->batch * s->q_heads, s->q_len, multiprocessors);
 }
 
 } // namespace
@@ -445,7 +485,8 @@ int groups_for(const attention_shape *s, int multiprocessors)
 bool attention_tf32_takes(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
 {
     return device->major == 9 && device->minor == 0 && dtype == GRT_DTYPE_FLOAT && s->past == 0 &&
-           s->kv_len > 0 && s->kv_len <= INT32_MAX - ROWS && s->fold == 1 && s->splits == 1;
+           s->kv_len > 0 && s->kv_len <= INT32_MAX - ROWS && s->fold == 1 && s->splits == 1 &&
+           cuda_attention_columns(s->size, s->v_size) && groups_for(s, device->multiProcessorCount);
 }
 
 cudaError_t attention_tf32_prepare(const attention_shape *s)
