@@ -105,12 +105,12 @@ template <int SIZE, bool PAIRS = false> struct attention_rows {
         const int first = tile + 2 * (lane & 3);
         const M *at[2] = {mask + mask_at[0] + first, mask + mask_at[1] + first};
         if constexpr (PAIRS)
-            if (has_all<TILE>(tile) && add_mask_pairs<TILE>(factor, at, score))
+            if (has_all<TILE>(tile)) {
+                if (!add_mask_pairs<TILE>(factor, at, score))
+                    add_mask_singles<TILE, true>(factor, at, score, first);
                 return;
-        if (has_all<TILE>(tile))
-            add_mask_singles<TILE, true>(factor, at, score, first);
-        else
-            add_mask_singles<TILE, false>(factor, at, score, first);
+            }
+        add_mask_singles<TILE, false>(factor, at, score, first);
     }
 
     /* add_mask, element by element, many of which are read before the first is used. ALL: the tile has_all.

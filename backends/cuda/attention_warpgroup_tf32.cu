@@ -2,201 +2,13 @@
 /* Attention of float32 as TF32 by wgmma, on Hopper. As attention_warpgroup.cu, but tensor cores would drop
  * bits of float32 numbers and cannot read values across the sum. So a warpgroup rounds keys and values to
  * nearest in registers and writes them to shared memory, values transposed; the others have 64 rows each. */
-#include "backends/cuda/attention_blocks.cuh"
-#include "backends/cuda/attention_plan.h"
 #include "backends/cuda/attention_rows.cuh"
-#include "backends/cuda/bulk_copy.cuh"
+#include "backends/cuda/attention_tf32_fetch.cuh"
+#include "backends/cuda/lane_exchange.cuh"
 #include "backends/cuda/overlap.cuh"
-#include "backends/cuda/warpgroup_tf32.cuh"
 
 namespace
 {
-
-enum { ROWS = CUDA_ATTENTION_ROWS, MOST_GROUPS = CUDA_ATTENTION_GROUPS, FETCHERS = 128, ROW_NUMBERS = PANEL_ROW / 4, CHUNK = 4 };
-
-/* Heads above 128 leave no registers for queries, which then lie in shared memory, and little room there. */
-template <int SIZE> constexpr bool shares_queries = SIZE > 128;
-template <int SIZE> constexpr int tile_keys = SIZE > 128 ? 32 : 64;
-template <int SIZE> constexpr int key_slots = SIZE > 160 ? 2 : 3;
-template <int SIZE> constexpr int value_slots = SIZE > 192 ? 1 : SIZE > 160 ? 2 : 3;
-/* Registers of threads with rows, and of those that fetch: in all what is launched. */
-template <int SIZE> constexpr int row_registers = SIZE > 96 ? 192 : 184;
-template <int SIZE> constexpr int fetch_registers = SIZE > 96 ? 64 : 72;
-/* Panels of 32 columns. */
-template <int SIZE> constexpr int panels = (SIZE + ROW_NUMBERS - 1) / ROW_NUMBERS;
-
-/* Rings of slots with a tile each. Keys: panels of 32 columns and a row a key. Values: panels of 32 keys and
- * a row a column. Behind them the queries of all groups, where they are shared. */
-template <int SIZE> struct block_memory {
-    enum {
-        KEYS = tile_keys<SIZE>,
-        PANEL = KEYS * PANEL_ROW,
-        VALUE_PANEL = SIZE * PANEL_ROW,
-        QUERY_PANEL = ROWS * PANEL_ROW,
-        QUERIES = shares_queries<SIZE> ? panels<SIZE> * QUERY_PANEL : 0
-    };
-    char keys[key_slots<SIZE>][panels<SIZE> * PANEL];
-    char values[value_slots<SIZE>][KEYS / ROW_NUMBERS * VALUE_PANEL];
-    union {
-        struct {
-            uint64_t key_full[key_slots<SIZE>], key_empty[key_slots<SIZE>];
-            uint64_t value_full[value_slots<SIZE>], value_empty[value_slots<SIZE>];
-        };
-        char whole[PANEL_ALIGNMENT];
-    };
-};
-
-__device__ __forceinline__ uint32_t shared_at(const void *at)
-{
-    return (uint32_t)__cvta_generic_to_shared(at);
-}
-
-__device__ __forceinline__ float4 load_chunk(const float *from, bool there)
-{
-    return there ? __ldg((const float4 *)from) : make_float4(0, 0, 0, 0);
-}
-
-/* To nearest, of which tensor cores drop the rest. A NaN stays one. */
-__device__ __forceinline__ uint32_t half_added(float x)
-{
-    return x == x ? __float_as_uint(x) + 0x1000 : __float_as_uint(x);
-}
-
-__device__ __forceinline__ void store_chunk(uint32_t to, float a, float b, float c, float d)
-{
-    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(half_added(a)), "r"(half_added(b)),
-                 "r"(half_added(c)), "r"(half_added(d))
-                 : "memory");
-}
-
-/* 4 x 4 numbers, transposed: chunks `chunk`, with the lowest bits changed by a number's place, of panel rows
- * that are `step` bytes apart. */
-__device__ __forceinline__ void store_square(uint32_t to, int step, int chunk, const float4 *v)
-{
-    store_chunk(to + (chunk << 4), v[0].x, v[1].x, v[2].x, v[3].x);
-    store_chunk(to + step + ((chunk ^ 1) << 4), v[0].y, v[1].y, v[2].y, v[3].y);
-    store_chunk(to + 2 * step + ((chunk ^ 2) << 4), v[0].z, v[1].z, v[2].z, v[3].z);
-    store_chunk(to + 3 * step + ((chunk ^ 3) << 4), v[0].w, v[1].w, v[2].w, v[3].w);
-}
-
-/* EACH squares of a thread, loaded by `load(i, float4 *)` and stored by `store(i, const float4 *)`. `ready`
- * waits for the place they are stored to, when the first ones are on their way. */
-template <int EACH, class Load, class Store, class Ready>
-__device__ __forceinline__ void fetch_squares(Load load, Store store, Ready ready)
-{
-    enum { BATCH = EACH < 2 ? EACH : 2 };
-#pragma unroll
-    for (int begin = 0; begin < EACH; begin += BATCH) {
-        float4 v[BATCH][4];
-#pragma unroll
-        for (int i = 0; i < BATCH && begin + i < EACH; i++)
-            load(begin + i, v[i]);
-        if (begin == 0)
-            ready();
-#pragma unroll
-        for (int i = 0; i < BATCH && begin + i < EACH; i++)
-            store(begin + i, v[i]);
-    }
-}
-
-/* COUNT rows of queries or keys, of which `left` are there. A sum has no order: of 16 columns, 4 i and 4 i + 1
- * take the places i and i + 4 of eight, 4 i + 2 and 4 i + 3 those of the next eight. So a lane's 16 bytes of a
- * query are its operands. */
-template <int SIZE, int COUNT, class Ready>
-__device__ __forceinline__ void fetch_rows(const float *from, int64_t step, int columns, int left, uint32_t to,
-                                           int thread, Ready ready)
-{
-    enum {
-        ACROSS = SIZE % 64 == 0 || COUNT == 32 ? 4 : 2, /* 16 columns each, of the threads together */
-        DOWN = FETCHERS / ACROSS,
-        TURNS = (SIZE / 16 + ACROSS - 1) / ACROSS
-    };
-    static_assert(COUNT % DOWN == 0, "rows have equal parts");
-    const int group = (thread >> 3) % ACROSS, row = (thread & 7) + (thread >> 3) / ACROSS * 8;
-    from += row * step + group * 16;
-    left -= row;
-    columns -= group * 16;
-    to += group / 2 * COUNT * PANEL_ROW + row * PANEL_ROW;
-    const int chunk = (group % 2 * 4) ^ (row & 7);
-    const auto load = [&](int i, float4 *v) {
-        const int down = i / TURNS * DOWN, across = i % TURNS * ACROSS * 16;
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            v[j] = load_chunk(from + down * step + across + j * CHUNK,
-                              down < left && across + j * CHUNK < columns);
-    };
-    const auto store = [&](int i, const float4 *v) {
-        const int down = i / TURNS * DOWN, across = i % TURNS * ACROSS;
-        if (across + ACROSS <= SIZE / 16 || across + group < SIZE / 16)
-            store_square(to + across / 2 * COUNT * PANEL_ROW + down * PANEL_ROW, 0, chunk, v);
-    };
-    fetch_squares<TURNS * COUNT / DOWN>(load, store, ready);
-}
-
-/* A tile's values, transposed. Keys 2 i and 2 i + 1 of eight take the places i and i + 4, which is where a lane
- * has their weights. */
-template <int SIZE, class Ready>
-__device__ __forceinline__ void fetch_values(const float *from, int64_t step, int columns, int left,
-                                             uint32_t to, int thread, Ready ready)
-{
-    enum {
-        ALL_KEYS = tile_keys<SIZE> == 2 * ROW_NUMBERS, /* half of the threads have the second panel of keys */
-        STEP = ALL_KEYS ? ROW_NUMBERS : 2 * ROW_NUMBERS
-    };
-    const int place = thread & 7, half = thread >> 6,
-              column = (thread >> 3 & 7) * CHUNK + (ALL_KEYS ? 0 : half * ROW_NUMBERS),
-              key = (place >> 1) * 8 + (place & 1) + (ALL_KEYS ? half * ROW_NUMBERS : 0);
-    from += key * step + column;
-    left -= key;
-    columns -= column;
-    to += (ALL_KEYS ? half * SIZE * PANEL_ROW : 0) + column * PANEL_ROW;
-    const int chunk = place ^ (column & 4);
-    const auto load = [&](int i, float4 *v) {
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            v[j] = load_chunk(from + 2 * j * step + i * STEP, 2 * j < left && i * STEP < columns);
-    };
-    const auto store = [&](int i, const float4 *v) {
-        if ((i + 1) * STEP <= SIZE || i * STEP + column < SIZE)
-            store_square(to + i * STEP * PANEL_ROW, PANEL_ROW, chunk, v);
-    };
-    fetch_squares<(SIZE + STEP - 1) / STEP>(load, store, ready);
-}
-
-/* One warpgroup fetches all tasks' keys, another one their values. */
-template <int SIZE, bool VALUES>
-__device__ __forceinline__ void fetch_tasks(const attention_shape &s, const attention_data &d, uint32_t tasks,
-                                            int block_rows, block_memory<SIZE> &m, int thread)
-{
-    using memory = block_memory<SIZE>;
-    enum {
-        SLOTS = VALUES ? value_slots<SIZE> : key_slots<SIZE>,
-        MATRIX = VALUES ? sizeof m.values[0] : sizeof m.keys[0]
-    };
-    uint64_t *full = VALUES ? m.value_full : m.key_full, *empty = VALUES ? m.value_empty : m.key_empty;
-    const uint32_t slots = shared_at(VALUES ? m.values[0] : m.keys[0]);
-    const attention_view &view = VALUES ? s.v : s.k;
-    ring place = {0, 0};
-    const auto ready = [&] { barrier_wait(&empty[place.at], place.phase ^ 1); };
-    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
-        const attention_block_task t = attention_block_task_at(s, d.nonpad, task, block_rows, memory::KEYS);
-        const float *from = (const float *)(VALUES ? d.v : d.k) + t.batch * view.batch + t.kv_head * view.head +
-                            t.from * view.row;
-        for (int tile = t.from; tile < t.to; tile += memory::KEYS, from += memory::KEYS * view.row) {
-            if constexpr (VALUES)
-                fetch_values<SIZE>(from, view.row, (int)s.v_size, t.to - tile, slots + place.at * MATRIX,
-                                   thread, ready);
-            else
-                fetch_rows<SIZE, memory::KEYS>(from, view.row, (int)s.size, t.to - tile,
-                                               slots + place.at * MATRIX, thread, ready);
-            publish_shared();
-            __syncwarp();
-            if (thread % 32 == 0)
-                barrier_arrive(&full[place.at]);
-            place.next(SLOTS);
-        }
-    }
-}
 
 struct rings {
     ring keys, values;
@@ -239,16 +51,19 @@ template <int SIZE> struct group_rows : attention_rows<SIZE, true> {
         }
     }
 
-    __device__ __forceinline__ void set_queries(const group_queries<SIZE> &from)
+    /* Four lanes have 16 columns of a row, and exchange them. */
+    __device__ __forceinline__ void set_queries(const group_queries<SIZE> &from, int quad)
     {
 #pragma unroll
         for (int r = 0; r < 2; r++)
 #pragma unroll
             for (int i = 0; i < SIZE / 16; i++) {
-                q[2 * i][r] = half_added(from.row[r][i].x);
-                q[2 * i][2 + r] = half_added(from.row[r][i].y);
-                q[2 * i + 1][r] = half_added(from.row[r][i].z);
-                q[2 * i + 1][2 + r] = half_added(from.row[r][i].w);
+                const float4 v = from.row[r][i];
+                uint32_t word[4] = {half_added(v.x), half_added(v.y), half_added(v.z), half_added(v.w)};
+                exchange(word, quad);
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    q[2 * i + k / 2][k % 2 * 2 + r] = word[k];
             }
     }
 
@@ -292,7 +107,8 @@ template <int SIZE> struct group_rows : attention_rows<SIZE, true> {
             for (int part = 0; part < PARTS; part++)
                 warpgroup_tf32<SIZE / PARTS>::multiply(
                     this->result + part * (SIZE / PARTS / 8), a[k],
-                    b + (k / 4 * memory::VALUE_PANEL + part * (SIZE / PARTS) * PANEL_ROW + k % 4 * 32) / 16, 1);
+                    b + (k / 4 * memory::VALUE_PANEL + part * (SIZE / PARTS) * PANEL_ROW + k % 4 * 32) / 16,
+                    1);
         warpgroup_commit();
         warpgroup_wait<0>();
         warpgroup_hold<SIZE>(this->result);
@@ -351,11 +167,10 @@ __device__ __forceinline__ void group_wait(int group)
 }
 
 template <int SIZE, bool GENERAL>
-__device__ __forceinline__ void attend_tasks(const attention_shape &s, const attention_data &d, uint32_t tasks,
-                                             int block_rows, block_memory<SIZE> &m, int group)
+__device__ __forceinline__ void attend_tasks(const attention_shape &s, const attention_data &d,
+                                             uint32_t tasks, int block_rows, block_memory<SIZE> &m, int group)
 {
     using memory = block_memory<SIZE>;
-    constexpr bool AHEAD = SIZE <= 96; /* the next queries are on their way while results are stored */
     const int thread = threadIdx.x & 127, lane = threadIdx.x & 31,
               warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5 & 3, 0);
     rings at = {};
@@ -364,22 +179,22 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
     uint32_t task = blockIdx.x;
     attention_block_task t = attention_block_task_at(s, d.nonpad, task, block_rows, memory::KEYS);
     group_queries<SIZE> ahead;
-    if constexpr (AHEAD)
+    if constexpr (!shares_queries<SIZE>)
         ahead.load(s, d, t, t.first + group * ROWS + warp * WARP_ROWS, lane);
     for (;;) {
         const int first = t.first + group * ROWS, mine = first + warp * WARP_ROWS, rows = (int)s.q_len;
         group_rows<SIZE> w;
         w.template begin<GENERAL>(s, d, t, mine, lane);
         if constexpr (shares_queries<SIZE>) {
+            const float *from = (const float *)d.q + attention_at(s.q, t.batch, {t.head, first});
+            key_part<SIZE, ROWS, ROWS> all;
+            all.load(0, from, s.q.row, (int)s.size, rows - first, thread);
             group_wait(group); /* the previous task's products are done in all warps */
-            fetch_rows<SIZE, ROWS>((const float *)d.q + attention_at(s.q, t.batch, {t.head, first}), s.q.row,
-                                   (int)s.size, rows - first, queries, thread, [] {});
+            all.store(0, queries, thread);
             publish_shared();
             group_wait(group);
         } else {
-            if constexpr (!AHEAD)
-                ahead.load(s, d, t, mine, lane);
-            w.set_queries(ahead);
+            w.set_queries(ahead, lane & 3);
         }
         const int2 keys = attention_group_limits(s, d.nonpad, t.batch, first, ROWS);
         for (int tile = t.from; tile < t.to; tile += memory::KEYS) {
@@ -392,11 +207,12 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
             at.keys.next(key_slots<SIZE>);
             at.values.next(value_slots<SIZE>);
         }
+        /* The next queries are on their way while results are stored. */
         float *y = (float *)d.y + attention_at(s.y, t.batch, {t.head, mine});
         task += gridDim.x;
         if (task < tasks) {
             t = attention_block_task_at(s, d.nonpad, task, block_rows, memory::KEYS);
-            if constexpr (AHEAD)
+            if constexpr (!shares_queries<SIZE>)
                 ahead.load(s, d, t, t.first + group * ROWS + warp * WARP_ROWS, lane);
         }
         w.store(y, s.y.row, rows - mine, (int)s.v_size, lane);
@@ -509,8 +325,8 @@ cudaError_t attention_tf32(const attention_shape *s, const attention_data *d, in
     void *arguments[] = {(void *)s, (void *)d, &tasks};
     const bool is_short = tasks <= (uint32_t)multiprocessors;
     cudaLaunchAttribute early;
-    const cudaLaunchConfig_t config =
-        overlap_config(is_short, dim3(is_short ? tasks : (unsigned)multiprocessors),
-                       dim3(128 * groups + 2 * FETCHERS), c.bytes + groups * c.bytes_per_group, stream, &early);
+    const cudaLaunchConfig_t config = overlap_config(
+        is_short, dim3(is_short ? tasks : (unsigned)multiprocessors), dim3(128 * groups + 2 * FETCHERS),
+        c.bytes + groups * c.bytes_per_group, stream, &early);
     return cudaLaunchKernelExC(&config, c.kernel, arguments);
 }

@@ -10,25 +10,25 @@
  * them. */
 template <int N> struct warpgroup_tf32;
 
-#define WARPGROUP_TF32_PRODUCTS(N, C, R, A0, A1, A2, A3, A4, A5)                                            \
-    template <> struct warpgroup_tf32<N> {                                                                  \
-        static __device__ __forceinline__ void multiply(float (*c)[4], uint64_t a, uint64_t b, int adds)    \
-        {                                                                                                   \
-            asm volatile("{.reg .pred p; setp.ne.b32 p, %" A2 ", 0;\n"                                      \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 {" R "}, %" A0 ", %" A1   \
-                         ", p, 1, 1;}"                                                                      \
-                         : C                                                                                \
-                         : "l"(a), "l"(b), "r"(adds));                                                      \
-        }                                                                                                   \
-        static __device__ __forceinline__ void multiply(float (*c)[4], const uint32_t *a, uint64_t b,       \
-                                                        int adds)                                           \
-        {                                                                                                   \
-            asm volatile("{.reg .pred p; setp.ne.b32 p, %" A5 ", 0;\n"                                      \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 {" R "}, {%" A0 ",%" A1   \
-                         ",%" A2 ",%" A3 "}, %" A4 ", p, 1, 1;}"                                            \
-                         : C                                                                                \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds));                  \
-        }                                                                                                   \
+#define WARPGROUP_TF32_PRODUCTS(N, C, R, A0, A1, A2, A3, A4, A5)                                          \
+    template <> struct warpgroup_tf32<N> {                                                                \
+        static __device__ __forceinline__ void multiply(float (*c)[4], uint64_t a, uint64_t b, int adds)  \
+        {                                                                                                 \
+            asm volatile("{.reg .pred p; setp.ne.b32 p, %" A2 ", 0;\n"                                    \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 {" R "}, %" A0 ", %" A1 \
+                         ", p, 1, 1;}"                                                                    \
+                         : C                                                                              \
+                         : "l"(a), "l"(b), "r"(adds));                                                    \
+        }                                                                                                 \
+        static __device__ __forceinline__ void multiply(float (*c)[4], const uint32_t *a, uint64_t b,     \
+                                                        int adds)                                         \
+        {                                                                                                 \
+            asm volatile("{.reg .pred p; setp.ne.b32 p, %" A5 ", 0;\n"                                    \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 {" R "}, {%" A0 ",%" A1 \
+                         ",%" A2 ",%" A3 "}, %" A4 ", p, 1, 1;}"                                          \
+                         : C                                                                              \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds));                \
+        }                                                                                                 \
     }
 
 #define WARPGROUP_TF32_R8  "%0,%1,%2,%3,%4,%5,%6,%7"
@@ -39,8 +39,8 @@ template <int N> struct warpgroup_tf32;
 #define WARPGROUP_TF32_R48 WARPGROUP_TF32_R40 ",%40,%41,%42,%43,%44,%45,%46,%47"
 #define WARPGROUP_TF32_R64 \
     WARPGROUP_TF32_R48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-#define WARPGROUP_TF32_C80  WARPGROUP_C64(c), WARPGROUP_C16(c + 8)
-#define WARPGROUP_TF32_C96  WARPGROUP_C64(c), WARPGROUP_C32(c + 8)
+#define WARPGROUP_TF32_C80 WARPGROUP_C64(c), WARPGROUP_C16(c + 8)
+#define WARPGROUP_TF32_C96 WARPGROUP_C64(c), WARPGROUP_C32(c + 8)
 
 WARPGROUP_TF32_PRODUCTS(16, WARPGROUP_C16(c), WARPGROUP_TF32_R8, "8", "9", "10", "11", "12", "13");
 WARPGROUP_TF32_PRODUCTS(32, WARPGROUP_C32(c), WARPGROUP_TF32_R16, "16", "17", "18", "19", "20", "21");
