@@ -41,6 +41,7 @@ unit_SOURCES += tests/unit/test_few_channels.c tests/unit/test_conv_fold.c
 unit_SOURCES += tests/unit/test_faults.c
 unit_SOURCES += tests/unit/test_frame.c
 unit_SOURCES += tests/unit/test_dnn_profile.c tests/unit/test_cuda_files.c tests/unit/test_cuda_gemm_plan.c
+unit_SOURCES += tests/unit/test_cuda_attention_plan.c
 unit_SOURCES += tests/unit/test_shared_objects.c
 unit_SOURCES += tests/unit/test_in_flight.c
 unit_SOURCES += tests/unit/test_service_stop.c tests/unit/test_prepared.c tests/unit/test_service_rows.c tests/unit/test_service_queue.c tests/unit/test_service_histograms.c
@@ -172,6 +173,7 @@ unit_SHARED =
 # Text alone: it needs no CUDA.
 unit_SHARED += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
 unit_SHARED += backends/cuda/gemm_forms.h backends/cuda/gemm_plan.h backends/cuda/gemm_plan.c
+unit_SHARED += backends/cuda/attention_plan.h backends/cuda/attention_plan.c
 unit_SHARED += backends/cuda/shared_objects.h backends/cuda/shared_objects.c
 unit_SHARED += backends/cuda/weight_pack.h backends/cuda/weight_pack.c
 unit_SHARED += backends/cuda/cubin.h backends/cuda/cubin.c backends/cuda/json.h backends/cuda/json.c

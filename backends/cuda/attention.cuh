@@ -19,6 +19,7 @@ typedef enum attention_kernel {
     ATTENTION_FLASH,     /* attention_flash.cu: 16-bit floats, and float32 as TF32, on tensor cores */
     ATTENTION_FLOAT,     /* attention_float.cu: float32 as it is */
     ATTENTION_WARPGROUP, /* attention_warpgroup.cu: 16-bit floats on Hopper, many rows */
+    ATTENTION_TF32,      /* attention_warpgroup_tf32.cu: float32 as TF32 on Hopper */
     ATTENTION_KEYS,      /* attention_keys.cu: 16-bit floats, few rows that share keys */
 } attention_kernel;
 
@@ -91,6 +92,12 @@ bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype,
                                const struct cudaDeviceProp *device);
 cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *d, grt_dtype dtype,
                                 int multiprocessors, cudaStream_t stream);
+
+/* attention_warpgroup_tf32.cu, likewise */
+bool attention_tf32_takes(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
+cudaError_t attention_tf32_prepare(const attention_shape *s);
+cudaError_t attention_tf32(const attention_shape *s, const attention_data *d, int multiprocessors,
+                           cudaStream_t stream);
 
 /* attention_keys.cu, likewise; `spread` says how many splits. */
 bool attention_keys_takes(const attention_shape *s, grt_dtype dtype);

@@ -289,9 +289,9 @@ template <class T, int SIZE> constexpr size_t few_bytes()
 
 template <class T, int SIZE, bool WHOLE> void *flash_kernel(bool is_few, bool general, size_t *bytes)
 {
-    /* Heads that leave columns free are rare: they have no kernels of their own for scores that are only
-     * scaled. */
-    constexpr bool ALWAYS = !WHOLE && SIZE <= 128;
+    /* Heads that leave columns free are rare, and above 128 attention_warpgroup_tf32.cu has many rows of
+     * float32: they have no kernels of their own for scores that are only scaled. */
+    constexpr bool ALWAYS = !WHOLE && (SIZE <= 128 || sizeof(T) == 4);
     *bytes = is_few ? few_bytes<T, SIZE>() : many_bytes<T, SIZE>();
     return is_few    ? general ? (void *)few<T, SIZE, WHOLE, true> : (void *)few<T, SIZE, WHOLE, ALWAYS>
               : general ? (void *)many<T, SIZE, WHOLE, true>
@@ -307,11 +307,15 @@ void *cuda_attention_flash_kernel_of(const attention_shape *s, bool is_few, bool
             return flash_kernel<T, 32, true>(is_few, general, bytes);
         case 64:
             return flash_kernel<T, 64, true>(is_few, general, bytes);
-        case 96:
-            return flash_kernel<T, 96, true>(is_few, general, bytes);
-        case 128:
-            return flash_kernel<T, 128, true>(is_few, general, bytes);
         }
+        /* Many rows of such heads of float32 have a kernel of their own where the module has machine code. */
+        if constexpr (sizeof(T) == 2)
+            switch (s->columns) {
+            case 96:
+                return flash_kernel<T, 96, true>(is_few, general, bytes);
+            case 128:
+                return flash_kernel<T, 128, true>(is_few, general, bytes);
+            }
     }
     return s->columns <= 32    ? flash_kernel<T, 32, false>(is_few, general, bytes)
            : s->columns <= 64  ? flash_kernel<T, 64, false>(is_few, general, bytes)

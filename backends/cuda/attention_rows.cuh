@@ -104,25 +104,50 @@ template <int SIZE, bool PAIRS = false> struct attention_rows {
     {
         const int first = tile + 2 * (lane & 3);
         const M *at[2] = {mask + mask_at[0] + first, mask + mask_at[1] + first};
-        const bool shared = mask_at[0] == mask_at[1];
         if constexpr (PAIRS)
-            if (has_all<TILE>(tile) && add_mask_pairs<TILE>(factor, at, score))
+            if (has_all<TILE>(tile)) {
+                if (!add_mask_pairs<TILE>(factor, at, score))
+                    add_mask_singles<TILE, true>(factor, at, score, first);
                 return;
-#pragma unroll
-        for (int k = 0; k < TILE / 8; k++)
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                const int j = k * 8 + i;
-                M value = {};
-#pragma unroll
-                for (int r = 0; r < 2; r++) {
-                    const bool in = first + j >= limits[r].x && first + j < limits[r].y;
-                    if (in && (r == 0 || !shared || limits[0].y != limits[1].y || limits[0].x != limits[1].x))
-                        value = at[r][j];
-                    score[k][2 * r + i] =
-                        in ? attention_masked(score[k][2 * r + i] * factor, value) : -CUDART_INF_F;
-                }
             }
+        add_mask_singles<TILE, false>(factor, at, score, first);
+    }
+
+    /* add_mask, element by element, many of which are read before the first is used. ALL: the tile has_all.
+     */
+    template <int TILE, bool ALL, class M>
+    __device__ __forceinline__ void add_mask_singles(float factor, const M *const (&at)[2], float (*score)[4],
+                                                     int first)
+    {
+        enum { KEYS = TILE / 8, AT_ONCE = KEYS < 4 ? KEYS : 4 };
+        const auto in = [&](int j, int r) {
+            return ALL || (first + j >= limits[r].x && first + j < limits[r].y);
+        };
+        const bool shared = at[0] == at[1];
+#pragma unroll
+        for (int begin = 0; begin < KEYS; begin += AT_ONCE) {
+            M value[2][AT_ONCE][2];
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+#pragma unroll
+                for (int k = 0; k < AT_ONCE; k++)
+#pragma unroll
+                    for (int i = 0; i < 2; i++) {
+                        const int j = (begin + k) * 8 + i;
+                        value[r][k][i] = M();
+                        if (in(j, r) && (!ALL || r == 0 || !shared))
+                            value[r][k][i] = at[r][j];
+                    }
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++)
+#pragma unroll
+                for (int c = 0; c < 4; c++) {
+                    const int r = c >> 1, j = (begin + k) * 8 + (c & 1);
+                    const M here = ALL && shared ? value[0][k][c & 1] : value[r][k][c & 1];
+                    float &x = score[begin + k][c];
+                    x = in(j, r) ? attention_masked(x * factor, here) : -CUDART_INF_F;
+                }
+        }
     }
 
     /* False for masks of other forms, and scores that are capped. */

@@ -98,6 +98,10 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
         s->kernel = ATTENTION_WARPGROUP;
         return;
     }
+    if (s->kernel == ATTENTION_FLASH && attention_tf32_takes(s, dtype, device)) {
+        s->kernel = ATTENTION_TF32;
+        return;
+    }
     if (s->kernel == ATTENTION_FLASH && !s->few)
         return;
     const int64_t tasks = attention_tasks(s, 16); /* rows per block of either kernel with few rows */

@@ -2,6 +2,7 @@
 /* Attention by wgmma, for head sizes up to 256 and float16 and bfloat16 on Hopper where there are many rows:
  * as attention_flash.cu, but a warpgroup has 64 rows, and tensor cores read keys and values once for all of
  * them. Blocks stay for several tasks. */
+#include "backends/cuda/attention_blocks.cuh"
 #include "backends/cuda/attention_levels.cuh"
 #include "backends/cuda/attention_rows.cuh"
 #include "backends/cuda/bulk_copy.cuh"
@@ -134,29 +135,6 @@ struct attention_maps {
     CUtensorMap q, k, v;
 };
 
-/* Rows first .. of a head; keys from .. to, `from` at a tile's begin. */
-struct block_task {
-    int batch, head, kv_head, first, from, to;
-};
-
-/* Causal: late rows have most keys, so those of all heads are scheduled first. */
-__device__ __forceinline__ block_task task_at(const attention_shape &s, const int64_t *nonpad, uint32_t at,
-                                              int block_rows)
-{
-    const uint32_t heads = (uint32_t)s.q_heads, lines = (uint32_t)s.batch * heads,
-                   blocks = ((uint32_t)s.q_len + block_rows - 1) / block_rows;
-    const uint32_t turn = at / lines, line = at - turn * lines, batch = line / heads,
-                   head = line - batch * heads;
-    const int first = (int)(blocks - 1 - turn) * block_rows, last = min(first + block_rows, (int)s.q_len) - 1;
-    /* Both limits are monotonic in the query. */
-    return {(int)batch,
-            (int)head,
-            (int)(head / (uint32_t)s.group),
-            first,
-            attention_limits(s, nonpad, batch, first).x / TILE * TILE,
-            attention_limits(s, nonpad, batch, last).y};
-}
-
 template <int SIZE, int GROUPS>
 __device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int64_t *nonpad,
                                             const attention_maps &maps, uint32_t tasks,
@@ -166,7 +144,7 @@ __device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int6
     enum { MATRIX = memory::MATRIX, PANELS = panels<SIZE> };
     ring place = {0, 0}, q = {0, 0};
     for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x, q.next(memory::TASKS)) {
-        const block_task t = task_at(s, nonpad, task, GROUPS * ROWS);
+        const attention_block_task t = attention_block_task_at(s, nonpad, task, GROUPS * ROWS, TILE);
         barrier_wait(&m.q_empty[q.at], q.phase ^ 1);
         barrier_expect(&m.q_full[q.at], GROUPS * MATRIX);
         for (int g = 0; g < GROUPS; g++)
@@ -196,7 +174,7 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
     const int lane = threadIdx.x & 31, warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5 & 3, 0);
     ring place = {0, 0}, queries = {0, 0};
     for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x, queries.next(memory::TASKS)) {
-        const block_task t = task_at(s, d.nonpad, task, GROUPS * ROWS);
+        const attention_block_task t = attention_block_task_at(s, d.nonpad, task, GROUPS * ROWS, TILE);
         const int first = t.first + group * ROWS, mine = first + warp * WARP_ROWS, rows = (int)s.q_len;
         const bool idle = mine >= rows;
         group_rows<T, SIZE, GROUPS> w;
@@ -205,15 +183,12 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
             const int row = mine + (lane >> 2) + 8 * r;
             w.template begin<GENERAL>(s, d, t.batch, {t.head, row}, row < rows, r);
         }
-        /* Keys that any row of the group may look at. */
-        const int from = first < rows ? attention_limits(s, d.nonpad, t.batch, first).x : 0;
-        const int to =
-            first < rows ? attention_limits(s, d.nonpad, t.batch, min(first + ROWS, rows) - 1).y : 0;
+        const int2 keys = attention_group_limits(s, d.nonpad, t.batch, first, ROWS);
         const uint32_t q = (uint32_t)__cvta_generic_to_shared(m.q[queries.at][group]);
         barrier_wait(&m.q_full[queries.at], queries.phase);
         for (int tile = t.from; tile < t.to; tile += TILE, place.next(memory::STAGES)) {
             barrier_wait(&m.tile_full[place.at], place.phase);
-            if (tile < to && tile + TILE > from) {
+            if (tile < keys.y && tile + TILE > keys.x) {
                 const uint32_t k = (uint32_t)__cvta_generic_to_shared(m.keys[place.at]),
                                v = (uint32_t)__cvta_generic_to_shared(m.values[place.at]);
                 if (t.to - tile > SHORT_TILE)

@@ -300,6 +300,8 @@ static cudaError_t cuda_attention_prepare(const attention_shape *s, grt_dtype dt
         return attention_flash_prepare(s, dtype);
     case ATTENTION_WARPGROUP:
         return attention_warpgroup_prepare(s, dtype);
+    case ATTENTION_TF32:
+        return attention_tf32_prepare(s);
     case ATTENTION_FLOAT:
         return attention_float_prepare(s);
     case ATTENTION_KEYS:
@@ -396,6 +398,8 @@ static cudaError_t cuda_attention_launch(const attention_shape *s, const attenti
         else if (s->kernel == ATTENTION_WARPGROUP)
             return attention_warpgroup(s, d, r->in[ATTENTION_Q]->dtype, device->prop.multiProcessorCount,
                                        stream);
+        else if (s->kernel == ATTENTION_TF32)
+            return attention_tf32(s, d, device->prop.multiProcessorCount, stream);
         else if (s->kernel == ATTENTION_KEYS)
             error = attention_keys(s, d, r->in[ATTENTION_Q]->dtype, overlaps, stream);
         else
