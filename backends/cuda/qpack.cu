@@ -92,31 +92,54 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
-/* A block for each filter. */
-__global__ void __launch_bounds__(CUDA_BLOCK)
-    pack_filters(const __grid_constant__ cuda_qrows r, const uint8_t *from, uint8_t flip, uint8_t *to,
+enum { PACKED = 64 /* filters, and numbers of each, that a block turns at once */ };
+
+/* A block lays out PACKED filters of a matrix, which are turned on their way through shared memory where they
+ * lie side by side. */
+__global__ void __launch_bounds__(4 * PACKED)
+    pack_columns(const __grid_constant__ cuda_qrows r, const uint8_t *from, uint8_t flip, uint8_t *to,
                  int32_t *sums)
 {
-    const int64_t row_bytes = (r.width + CUDA_QCHUNK - 1) / CUDA_QCHUNK * CUDA_QCHUNK, rows = r.count[2],
-                  filter = blockIdx.x;
-    const uint8_t *first = from + filter / r.count[1] * r.step[0] + filter % r.count[1] * r.step[1];
-    __shared__ int32_t total;
+    enum { LINE = PACKED + 4, THREADS = 4 * PACKED }; /* a word more: lanes write to different banks */
+    __shared__ alignas(4) uint8_t turned[PACKED * LINE];
+    const int64_t row_bytes = (r.width + CUDA_QCHUNK - 1) / CUDA_QCHUNK * CUDA_QCHUNK,
+                  blocks = (r.count[1] + PACKED - 1) / PACKED, matrix = blockIdx.x / blocks,
+                  first = blockIdx.x % blocks * PACKED;
+    const int left = (int)min((int64_t)PACKED, r.count[1] - first), filter = threadIdx.x / 4,
+              chunk = threadIdx.x % 4 * CUDA_QCHUNK;
+    const uint8_t *at = from + matrix * r.step[0] + first * r.step[1];
+    uint8_t *mine = to + (matrix * r.count[1] + first + filter) * row_bytes + chunk;
+    const bool in_rows = r.step[3] == 1;
     int32_t sum = 0;
-    if (threadIdx.x == 0)
-        total = 0;
-    __syncthreads();
-    for (int64_t i = threadIdx.x; i < rows * row_bytes; i += blockDim.x) {
-        const int64_t d = i % row_bytes, row = i / row_bytes;
-        uint8_t v = 0;
-        if (d < r.width)
-            v = first[row * r.step[2] + d * r.step[3]] ^ flip;
-        sum += (int8_t)v;
-        to[filter * rows * row_bytes + i] = v;
+    for (int64_t begin = 0; begin < row_bytes; begin += PACKED) {
+        uint8_t v[PACKED * PACKED / THREADS];
+#pragma unroll
+        for (int k = 0; k < PACKED * PACKED / THREADS; k++) {
+            const int i = k * THREADS + (int)threadIdx.x, f = in_rows ? i / PACKED : i % PACKED,
+                      d = in_rows ? i % PACKED : i / PACKED;
+            const bool there = f < left && begin + d < r.width;
+            v[k] = there ? at[f * r.step[1] + (begin + d) * r.step[3]] ^ flip : 0;
+        }
+        __syncthreads(); /* those before were read */
+#pragma unroll
+        for (int k = 0; k < PACKED * PACKED / THREADS; k++) {
+            const int i = k * THREADS + (int)threadIdx.x;
+            turned[in_rows ? i / PACKED * LINE + i % PACKED : i % PACKED * LINE + i / PACKED] = v[k];
+        }
+        __syncthreads();
+        const uint32_t *words = (const uint32_t *)(turned + filter * LINE + chunk);
+        const uint4 all = make_uint4(words[0], words[1], words[2], words[3]);
+        sum = __dp4a((int32_t)all.x, 0x01010101, sum);
+        sum = __dp4a((int32_t)all.y, 0x01010101, sum);
+        sum = __dp4a((int32_t)all.z, 0x01010101, sum);
+        sum = __dp4a((int32_t)all.w, 0x01010101, sum);
+        if (filter < left && begin + chunk < row_bytes)
+            *(uint4 *)(mine + begin) = all;
     }
-    atomicAdd(&total, sum);
-    __syncthreads();
-    if (threadIdx.x == 0)
-        sums[filter] = total;
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    if (filter < left && threadIdx.x % 4 == 0)
+        sums[matrix * r.count[1] + first + filter] = sum;
 }
 
 } // namespace
@@ -179,8 +202,8 @@ grt_status cuda_qweights_enqueue(const cuda_qrows *rows, const void *from, bool 
     const int64_t filters = rows->count[0] * rows->count[1];
     if (filters <= 0)
         return GRT_OK;
-    pack_filters<<<(unsigned)filters, CUDA_BLOCK, 0, stream>>>(*rows, (const uint8_t *)from,
-                                                               is_signed ? 0 : 0x80, (uint8_t *)to, sums);
+    pack_columns<<<(unsigned)(rows->count[0] * ((rows->count[1] + PACKED - 1) / PACKED)), 4 * PACKED, 0,
+                   stream>>>(*rows, (const uint8_t *)from, is_signed ? 0 : 0x80, (uint8_t *)to, sums);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
