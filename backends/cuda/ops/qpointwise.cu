@@ -194,14 +194,15 @@ grt_status cuda_qpointwise_run_table(const grt_run *r)
     enum { MOST_BLOCKS = 8 /* of a multiprocessor: each fills its tables */ };
     const uint8_t *x = (const uint8_t *)r->in[0]->data, *table = (const uint8_t *)r->in[1]->data;
     uint8_t *y = (uint8_t *)r->out[0]->data;
-    const int most = ((const cuda_device *)r->device)->prop.multiProcessorCount * MOST_BLOCKS;
+    const unsigned most =
+        (unsigned)((const cuda_device *)r->device)->prop.multiProcessorCount * (unsigned)MOST_BLOCKS;
     const int64_t n = grt_tensor_elements(r->out[0]),
                   packs = cuda_aligned(x, EACH) && cuda_aligned(y, EACH) ? n / EACH : 0;
     if (n <= 0)
         return GRT_OK;
-    const int blocks = (int)cuda_grid(n - (EACH - 1) * packs);
-    look_up < <<blocks<most ? blocks : most, CUDA_BLOCK, 0, cuda_stream(r)>>>(
-                  x, table, r->in[0]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0, y, packs, n);
+    const unsigned all = cuda_grid(n - (EACH - 1) * packs), blocks = all < most ? all : most;
+    look_up<<<blocks, CUDA_BLOCK, 0, cuda_stream(r)>>>(x, table, r->in[0]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0,
+                                                       y, packs, n);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
