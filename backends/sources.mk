@@ -407,6 +407,7 @@ cuda_ops_files += backends/cuda/ops/qmatmul.cu
 cuda_ops_files += backends/cuda/ops/qmatmul_float8.cu
 cuda_ops_files += backends/cuda/ops/qpointwise.cu
 cuda_ops_files += backends/cuda/ops/qpool.cu
+cuda_ops_files += backends/cuda/ops/qsoftmax.cu
 cuda_ops_files += backends/cuda/ops/recurrent.cu
 cuda_ops_files += backends/cuda/ops/einsum.cu
 cuda_ops_files += backends/cuda/ops/col2im.cu

@@ -118,7 +118,7 @@ __device__ __forceinline__ void store_eight(const cuda_qgemm &g, const cuda_qhea
         residual.y = word.y;
     }
     if constexpr (END == END_LIMITED)
-        store_bytes<quarter>(g, h, x, k, residual, (uint8_t *)to);
+        *(uint2 *)to = limit_bytes<quarter>(g, h, x, k, residual);
     else
         *(uint2 *)to =
             saturate_bytes<quarter, END == END_WITHIN_RESIDUAL, END == END_WITHIN_SUM>(g, h, x, k, residual);

@@ -128,11 +128,10 @@ __device__ __forceinline__ bool cuda_qsaturates(const cuda_qgemm &g, const cuda_
     return bound < largest && cuda_qsaturation::fits(limits.low, limits.high, limits.zero, g.y);
 }
 
-/* A lane's eight results of a row, from memory and to it. x: tiles as tensor cores leave them, of two rows.
- */
+/* A lane's eight results of a row. x: tiles as tensor cores leave them, of two rows. */
 template <class F>
-__device__ __forceinline__ void store_bytes(const cuda_qgemm &g, const cuda_qhead &h,
-                                            float (&x)[F::TILES_N][4], int k, uint4 residual, uint8_t *y)
+__device__ __forceinline__ uint2 limit_bytes(const cuda_qgemm &g, const cuda_qhead &h,
+                                             float (&x)[F::TILES_N][4], int k, uint4 residual)
 {
     if (g.residual != GRT_DTYPE_NONE) {
         const cuda_qresidual r(h, g.residual, g.sum);
@@ -149,7 +148,32 @@ __device__ __forceinline__ void store_bytes(const cuda_qgemm &g, const cuda_qhea
     for (int w = 0; w < 2; w++)
         word[w] = cuda_qword(limits.byte(x[2 * w][2 * k]), limits.byte(x[2 * w][2 * k + 1]),
                              limits.byte(x[2 * w + 1][2 * k]), limits.byte(x[2 * w + 1][2 * k + 1]));
-    *(uint2 *)y = make_uint2(word[0], word[1]);
+    return make_uint2(word[0], word[1]);
+}
+
+/* By all lanes of a warp: bytes of a lane's eight results, wherever their row begins, as words that hold some
+ * of the next lane's where they must. left: results of the row from these on; 0: it is not there. */
+__device__ __forceinline__ void store_unaligned(uint2 bytes, uint8_t *y, int left)
+{
+    const int lane = threadIdx.x & 3, lead = -(int)(uintptr_t)y & 3;
+    const uint32_t next = __shfl_down_sync(0xffffffffu, bytes.x, 1, 4);
+    const uint32_t word[2] = {__funnelshift_r(bytes.x, bytes.y, 8 * lead),
+                              __funnelshift_r(bytes.y, next, 8 * lead)};
+    if (lane == 0)
+        for (int i = 0; i < min(lead, left); i++)
+            y[i] = (uint8_t)(bytes.x >> 8 * i);
+    if (lane == 3) /* others have what is behind */
+        left = min(left, 8);
+#pragma unroll
+    for (int w = 0; w < 2; w++) {
+        uint8_t *to = y + lead + 4 * w;
+        const int some = left - lead - 4 * w;
+        if (some >= 4)
+            *(uint32_t *)to = word[w];
+        else
+            for (int i = 0; i < some; i++)
+                to[i] = (uint8_t)(word[w] >> 8 * i);
+    }
 }
 
 /* The same for results that are known to be in the range of roundings by an addition, and whose limits are
@@ -211,7 +235,7 @@ __device__ __forceinline__ void store_row(const cuda_qgemm &g, const view &v, co
                                           float (&x)[F::TILES_N][4], int k, int64_t at, uint4 residual)
 {
     if (g.y_size == 1)
-        store_bytes<F>(g, h, x, k, residual, (uint8_t *)v.y + at);
+        *(uint2 *)((uint8_t *)v.y + at) = limit_bytes<F>(g, h, x, k, residual);
     else if (g.y == GRT_DTYPE_FLOAT)
         store_floats<F>(x, k, (float *)v.y + at);
     else if (g.y == GRT_DTYPE_FLOAT16)
@@ -242,8 +266,8 @@ __device__ __forceinline__ void activate(const cuda_qgemm &g, const cuda_qhead &
     }
 }
 
-/* 16 rows of sums. */
-template <class F, bool SUMS>
+/* 16 rows of sums. TOGETHER: by all lanes of a warp. */
+template <class F, bool SUMS, bool TOGETHER = false>
 __device__ __forceinline__ void store_lane(const cuda_qgemm &g, const view &v, const cuda_qhead &h,
                                            const lane_columns &columns, const int32_t (&sum)[F::TILES_N][4],
                                            const int32_t (&row_sum)[4], const lane_rows &rows,
@@ -258,6 +282,13 @@ __device__ __forceinline__ void store_lane(const cuda_qgemm &g, const view &v, c
             x[t][i] = columns.finish(t * 2 + (i & 1), sum[t][i], SUMS ? row_sum[i & 2] : 0);
     if (g.act.kind != GRT_ACT_NONE)
         activate<F>(g, h, x);
+    if (TOGETHER && !in_eights && g.y_size == 1 && g.y_channel == 1 && g.residual == GRT_DTYPE_NONE) {
+#pragma unroll
+        for (int k = 0; k < 2; k++)
+            store_unaligned(limit_bytes<F>(g, h, x, k, make_uint4(0, 0, 0, 0)),
+                            (uint8_t *)v.y + rows.at[k] + filter, rows.there[k] ? max(g.n - filter, 0) : 0);
+        return;
+    }
 #pragma unroll
     for (int k = 0; k < 2; k++) {
         if (!rows.there[k] || filter >= g.n)
@@ -290,8 +321,8 @@ store_tile(const cuda_qgemm &g, const view &v, int32_t (&sum)[F::TILES_M][F::TIL
         const lane_residual residual = next;
         if (in_eights && m + 1 < F::TILES_M)
             next.load(g, v, lane_rows(g, v, first_pixel + (m + 1) * TILE), filter);
-        store_lane<F, SUMS>(g, v, h, columns, sum[m], row_sum[m], lane_rows(g, v, first_pixel + m * TILE),
-                            residual, first_filter, in_eights);
+        store_lane<F, SUMS, true>(g, v, h, columns, sum[m], row_sum[m],
+                                  lane_rows(g, v, first_pixel + m * TILE), residual, first_filter, in_eights);
     }
 }
 

@@ -32,7 +32,7 @@ grt_status cuda_qlines_unfold(const cuda_qlines *lines, const void *from, const 
 /* Weights, on the host: a and b count filters, c their taps, d channels; unsigned ones less 128. sums: of
  * each filter. to is zeroed. */
 void cuda_qweights_pack(const cuda_qrows *rows, const void *from, bool is_signed, void *to, int32_t *sums);
-/* The same on the device. */
+/* The same on the device, of filters of one tap: a counts matrices, b their columns. */
 grt_status cuda_qweights_enqueue(const cuda_qrows *rows, const void *from, bool is_signed, void *to,
                                  int32_t *sums, cudaStream_t stream);
 

@@ -102,26 +102,7 @@ bool grt_qrepeat_read(const grt_tensor *a, const grt_tensor *b, grt_qrepeat *out
     return true;
 }
 
-/* True unless the dims say that b is more than one element and other than a's trailing dims. */
-static bool repeats_whole(const grt_kernel_node *node)
-{
-    grt_qrepeat repeat;
-    const grt_tensor *a = &node->in[QB_A], *b = &node->in[QB_B];
-    if (a->rank < 0 || b->rank < 0)
-        return true;
-    return grt_qrepeat_read(a, b, &repeat) && (repeat.outer == 1 || repeat.repeats == 1);
-}
-
 bool grt_qbinary_supports(const grt_kernel_node *node, grt_text *why)
-{
-    if (repeats_whole(node))
-        return grt_qbinary_supports_repeats(node, why);
-    if (why)
-        grt_text_add(why, "the second input must be one element or the first one's trailing dims");
-    return false;
-}
-
-bool grt_qbinary_supports_repeats(const grt_kernel_node *node, grt_text *why)
 {
     grt_qrepeat repeat;
     grt_act act;
@@ -142,19 +123,16 @@ bool grt_qbinary_supports_repeats(const grt_kernel_node *node, grt_text *why)
 
 grt_status grt_qbinary_reshape(grt_reshape *r)
 {
-    const grt_tensor *a = r->in[QB_A];
-    const int64_t n = grt_tensor_elements(r->in[QB_B]);
-    int64_t trailing = 1;
-    for (int32_t i = a->rank; i > 0 && trailing < n; i--)
-        trailing *= a->dims[i - 1];
-    bool fits = n == 1 || n == 0 || trailing == n;
+    grt_qrepeat repeat;
+    bool fits = grt_qrepeat_read(r->in[QB_A], r->in[QB_B], &repeat);
     for (int32_t i = 0; i < r->n_in; i++)
         fits = fits && (i == QB_A || i == QB_B || grt_tensor_elements(r->in[i]) == 1);
     if (fits)
         return GRT_OK;
-    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                       "the second input must be one element or the first one's trailing dims, and scales "
-                       "and zero points one element each");
+    return grt_fail_op(
+        r->desc, GRT_STATUS_INVALID_ARGUMENT,
+        "the second input must have the first one's dims, or 1 for some that are neighbours, and "
+        "scales and zero points one element each");
 }
 
 grt_status grt_qtable_reshape(grt_reshape *r)

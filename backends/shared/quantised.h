@@ -40,10 +40,8 @@ typedef struct grt_qrepeat {
 /* False if b is not a with one run of dims that are 1. A dim of -1 is unknown and taken as one that fits. */
 bool grt_qrepeat_read(const grt_tensor *a, const grt_tensor *b, grt_qrepeat *out);
 
-/* For rows of QAdd and QMul whose b is one element or a's trailing dims; and of QTable. */
+/* For rows of QAdd and QMul, whose b is of any grt_qrepeat; and of QTable. */
 bool grt_qbinary_supports(const grt_kernel_node *node, grt_text *why);
-/* The same for b of any grt_qrepeat. */
-bool grt_qbinary_supports_repeats(const grt_kernel_node *node, grt_text *why);
 grt_status grt_qbinary_reshape(grt_reshape *r);
 grt_status grt_qtable_reshape(grt_reshape *r);
 

@@ -109,6 +109,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
       "let products round to bfloat16, where the target has such, and keep values")                       \
     X(precision, 0, KEEPS, "narrow what gains by it to the precision that was asked for")                 \
     X(quantised_norms, 2, KEEPS, "let layer normalisations quantise their results")                       \
+    X(unsigned_windows, 2, KEEPS, "let windows see zeros outside of 8-bit images")                        \
     X(merge_products, 2, KEEPS, "make one product of those of one row that have the same input")          \
     X(networks, 2, DROPS, "compute chains of small batched products in one go")                           \
     X(weight_rows, 2, KEEPS, "store constant weights of TF32 products as tensor cores read them")         \

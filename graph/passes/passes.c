@@ -39,7 +39,7 @@ static const unsigned char schedule[] = {
     PASS_planes, PASS_affine, PASS_simplify, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues,
     PASS_dce, PASS_epilogue, PASS_dce, PASS_merge_projections, PASS_networks, PASS_dce,
     /* narrowed, once all that gains has its final form */
-    PASS_bfloat16_products, PASS_precision, PASS_dce, PASS_quantised_norms, PASS_dce,
+    PASS_bfloat16_products, PASS_precision, PASS_dce, PASS_quantised_norms, PASS_dce, PASS_unsigned_windows,
     /* joined, with the constants that they have by now */
     PASS_merge_products, PASS_dce, PASS_weight_rows,
     /* laid out, and transposes cancelled */

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { DEQUANTISED_INPUTS = 3 };
+
 /* What stands for a value in the other type; value->mark is an index into these, 0 for none. */
 typedef struct precision {
     pass_context *context;
@@ -140,10 +142,34 @@ static ir_value *narrow_constant(precision *p, const ir_value *value)
     return ir_constant(p->graph, NULL, to);
 }
 
+/* What DequantizeLinear makes, in 16 bits: read once more, as 8-bit numbers are fewer bytes than float32. */
+static ir_value *dequantised_narrow(precision *p, ir_value *value)
+{
+    ir_node *from = rewrite_producer(value, "DequantizeLinear");
+    ir_value *in[DEQUANTISED_INPUTS] = {NULL};
+    if (!from || from->n_in > DEQUANTISED_INPUTS)
+        return NULL;
+    for (int32_t i = 0; i < from->n_in; i++)
+        in[i] = ir_in(from, i);
+    ir_node *made =
+        ir_node_create(from->graph, from->next, "", "DequantizeLinear", from->desc.name, from->n_in, in, 1);
+    if (!made)
+        return NULL;
+    ir_attrs_copy(made, from);
+    ir_attr_set_int(made, "output_dtype", p->narrow);
+    if (op_infer_node(made) == GRT_OK && rewrite_supported(p->context, made, NULL))
+        return made->out[0];
+    ir_node_remove(made);
+    return NULL;
+}
+
 static ir_value *cast_of(precision *p, ir_value *value, grt_dtype to)
 {
     ir_node *place = value->producer ? value->producer->next : p->graph->first;
     const char *name = value->producer ? value->producer->desc.name : value->name;
+    ir_value *read = to == p->narrow ? dequantised_narrow(p, value) : NULL;
+    if (read)
+        return read;
     ir_node *cast = ir_node_create(p->graph, place, "", "Cast", name, 1, &value, 1);
     if (!cast)
         return NULL;

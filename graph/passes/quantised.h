@@ -50,6 +50,9 @@ ir_node *quantised_activation(const ir_value *value);
 
 /* Every value of an 8-bit type in order, in the shape [256]. */
 void quantised_all_bytes(grt_dtype dtype, uint8_t *bytes, grt_tensor *out);
+/* True of a table of 256 elements that gives each number of the dtype itself, as a product by a constant does
+ * whose result has the scale of that. */
+bool quantised_changes_nothing(const grt_tensor *table, grt_dtype dtype);
 
 /* The parts, one sweep each. */
 grt_status quantised_integer(pass_context *context, ir_graph *graph); /* QLinear*, *Integer */
@@ -59,6 +62,7 @@ grt_status quantised_weights(pass_context *context, ir_graph *graph);
 grt_status quantised_pointwise(pass_context *context, ir_graph *graph);
 grt_status quantised_means(pass_context *context, ir_graph *graph); /* and Softmax */
 grt_status quantised_tables(pass_context *context, ir_graph *graph);
+grt_status quantised_turns(pass_context *context, ir_graph *graph);
 grt_status quantised_sums(pass_context *context, ir_graph *graph);
 /* Changes nothing: says why what is left reads dequantised numbers. */
 grt_status quantised_reasons(pass_context *context, ir_graph *graph);

@@ -6,6 +6,7 @@
  * elements out anew. */
 #include "graph/passes/quantised.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- moves ---- */
@@ -148,6 +149,18 @@ static void cancel(pass_context *context, ir_node *node)
         quantised_moves_replace_by(context, node->out[0], from.data);
 }
 
+/* What was dequantised is a number: Where of IsNaN chooses it, as it is behind a Softmax that may have no
+ * scores. */
+static void choose_number(pass_context *context, ir_node *where)
+{
+    quantity q;
+    const ir_node *asks = rewrite_producer(ir_in(where, 0), "IsNaN");
+    ir_value *x = ir_in(where, 2);
+    if (asks && x && ir_in(asks, 0) == x && quantised_read_single(x, &q) && isfinite(quantised_scale(&q)) &&
+        quantised_scale(&q) && rewrite_same_shape(&x->type, &where->out[0]->type))
+        quantised_moves_replace_by(context, where->out[0], x);
+}
+
 static ir_value *requantise(ir_node *before, ir_value *value, const quantity *to)
 {
     ir_value *in[] = {value, to->scale, to->zero};
@@ -194,7 +207,9 @@ grt_status quantised_moves(pass_context *context, ir_graph *graph)
             sink_split(context, node);
         if (node->n_out < 1 || !node->out[0] || !node->out[0]->n_uses)
             continue;
-        if (rewrite_is(node, "Pad"))
+        if (rewrite_is(node, "Where"))
+            choose_number(context, node);
+        else if (rewrite_is(node, "Pad"))
             sink_pad(context, node);
         else if (moves(node))
             sink_move(context, node);
@@ -268,6 +283,15 @@ void quantised_all_bytes(grt_dtype dtype, uint8_t *bytes, grt_tensor *out)
     *out = (grt_tensor){.dtype = dtype, .rank = 1, .dims = {256}, .data = bytes};
 }
 
+bool quantised_changes_nothing(const grt_tensor *table, grt_dtype dtype)
+{
+    uint8_t bytes[256];
+    grt_tensor all;
+    quantised_all_bytes(dtype, bytes, &all);
+    return table->dtype == dtype && grt_tensor_elements(table) == 256 &&
+           !memcmp(table->data, bytes, sizeof bytes);
+}
+
 /* Runs the chain on all values. */
 static grt_status evaluate_chain(pass_context *context, const chain *c, grt_value *out)
 {
@@ -323,6 +347,11 @@ static grt_status make_table(pass_context *context, ir_node *node, const quantit
     const grt_status status = evaluate_chain(context, &c, &table);
     if (status != GRT_OK) /* it may fail when it runs */
         return status == GRT_STATUS_OUT_OF_MEMORY ? status : GRT_OK;
+    if (quantised_changes_nothing(&table.t, x->type.dtype)) {
+        grt_value_clear(&table);
+        quantised_moves_replace_by(context, node->out[0], x);
+        return GRT_OK;
+    }
     const grt_tensor *kept = rewrite_adopt(context->module, &table);
     grt_value_clear(&table);
     if (!kept)

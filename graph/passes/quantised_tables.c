@@ -93,6 +93,11 @@ static grt_status quantised_tables_join(pass_context *context, ir_node *node, co
     const grt_status status = evaluate_unary(context, node, u, &table);
     if (status != GRT_OK) /* it may fail when it runs */
         return status == GRT_STATUS_OUT_OF_MEMORY ? status : GRT_OK;
+    if (quantised_changes_nothing(&table.t, u->root->type.dtype)) {
+        grt_value_clear(&table);
+        context->changed += rewrite_take_over(node->out[0], u->root);
+        return GRT_OK;
+    }
     const grt_tensor *kept =
         grt_tensor_elements(&table.t) == BYTES ? rewrite_adopt(context->module, &table) : NULL;
     grt_value_clear(&table);

@@ -4,7 +4,8 @@
  *   Transpose(MatMul(Transpose(x), W) + b)  ->  MatMul(x, W) + b
  *
  * So are Reshapes to matrices and back, which keep products from taking residuals. The moves are composed as
- * index maps of the dims in front of the last one. */
+ * index maps of the dims in front of the last one. Moves of rows that do not cancel pass products of 8-bit
+ * numbers, to be one with a Transpose on the other side. */
 #include "graph/passes/index_map.h"
 #include "graph/passes/quantised.h"
 
@@ -210,11 +211,106 @@ static void row_moves_look(pass_context *context, ir_node *last)
     }
 }
 
+/* ---- moves that meet ---- */
+
+/* A product of 8-bit numbers, whose rows are moved on either side. */
+static bool is_quantised_product(const ir_node *node)
+{
+    return quantised_is_product(node) && is_quantised_row(node);
+}
+
+/* The node that reads the value alone, if it moves elements; NULL: there is none. */
+static ir_node *move_behind(const ir_value *value)
+{
+    ir_node *node = rewrite_only_user(value);
+    return node && node->graph == value->graph && node->n_out == 1 &&
+                   (rewrite_is_reshape(node) || rewrite_is(node, "Transpose"))
+               ? node
+               : NULL;
+}
+
+static ir_node *move_in_front(const ir_value *value)
+{
+    ir_node *node = value->producer;
+    return node && value->n_uses == 1 && node->n_out == 1 && node->graph == value->graph &&
+                   (rewrite_is_reshape(node) || rewrite_is(node, "Transpose"))
+               ? node
+               : NULL;
+}
+
+/* The same move of rows of another length; NULL when out of memory. */
+static ir_value *moved_again(ir_node *before, const ir_node *move, ir_value *x)
+{
+    const ir_type *out = &move->out[0]->type;
+    if (rewrite_is_reshape(move)) {
+        grt_dim dims[GRT_MAX_RANK];
+        memcpy(dims, out->dims, (size_t)out->rank * sizeof *dims);
+        dims[out->rank - 1] = x->type.dims[x->type.rank - 1];
+        return rewrite_reshaped(before, x, out->rank, dims);
+    }
+    ir_node *copy = row_moves_add_node(before, move, "Transpose", 1, &x);
+    if (copy)
+        ir_attrs_copy(copy, move);
+    return made(copy);
+}
+
+/* Moves of rows in front of a product whose result is transposed go behind it, where both become one. */
+static bool sink_rows(pass_context *context, ir_node *product)
+{
+    chain front = {.n = 0};
+    bool turns = false;
+    ir_value *x = ir_in(product, QP_X);
+    ir_node *behind = move_behind(product->out[0]);
+    if (behind && rewrite_is_reshape(behind))
+        behind = move_behind(behind->out[0]);
+    for (ir_node *move; (move = move_in_front(x)) && is_row_move(move) && front.n < MOST_STEPS;
+         x = ir_in(move, 0)) {
+        turns |= rewrite_is(move, "Transpose");
+        front.nodes[front.n++] = move;
+    }
+    if (!turns || !behind || !rewrite_is(behind, "Transpose"))
+        return false;
+    ir_value *y = applied(product, product, x);
+    for (int32_t i = front.n - 1; i >= 0 && y; i--)
+        y = moved_again(product, front.nodes[i], y);
+    if (!y || !rewrite_replace(product->out[0], y))
+        return false;
+    context->changed++;
+    return true;
+}
+
+/* Moves of rows behind a product whose rows come out of a Transpose go in front of it. */
+static void raise_rows(pass_context *context, ir_node *product)
+{
+    chain behind = {.n = 0};
+    bool turns = false;
+    ir_value *x = ir_in(product, QP_X), *last = product->out[0];
+    const ir_node *front = move_in_front(x);
+    if (front && rewrite_is_reshape(front))
+        front = move_in_front(ir_in(front, 0));
+    for (ir_node *move; (move = move_behind(last)) && is_row_move(move) && behind.n < MOST_STEPS;
+         last = move->out[0]) {
+        turns |= rewrite_is(move, "Transpose");
+        behind.nodes[behind.n++] = move;
+    }
+    if (!turns || !front || !rewrite_is(front, "Transpose"))
+        return;
+    ir_node *end = behind.nodes[behind.n - 1];
+    for (int32_t i = 0; i < behind.n && x; i++)
+        x = moved_again(end, behind.nodes[i], x);
+    ir_value *y = x ? applied(end, product, x) : NULL;
+    if (y && rewrite_same_shape(&y->type, &last->type) && rewrite_replace(last, y))
+        context->changed++;
+}
+
 static grt_status row_moves_visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
         if (node->n_out == 1 && node->out[0] && node->out[0]->n_uses && is_row_move(node))
             row_moves_look(context, node);
+    IR_FOR_EACH_NODE (node, graph)
+        if (is_quantised_product(node) && node->out[0]->n_uses && !sink_rows(context, node))
+            raise_rows(context, node);
     return GRT_OK;
 }
 

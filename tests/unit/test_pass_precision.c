@@ -318,10 +318,23 @@ START_TEST(nothing_is_done_unasked)
 }
 END_TEST
 
+/* 8-bit numbers become 16-bit ones at once; float32 is for others that read them. */
+START_TEST(what_is_dequantised_is_narrow)
+{
+    check("in x u8 4,8\n"
+          "const s f32 - 0.5\n"
+          "const w f32 8,4\n"
+          "d = DequantizeLinear x s\n"
+          "y = MatMul d w\n"
+          "out y\n",
+          GRT_PRECISION_FLOAT16, "DequantizeLinear DequantizeLinear MatMul Cast");
+}
+END_TEST
+
 Suite *suite_test_pass_precision(void);
 UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, networks_follow_what_they_read,
            what_overflows_stays, short_sums_are_narrow, long_sums_read_narrow_numbers,
            nodes_are_excepted_by_name, masks_that_hide_keep_their_type, one_cast_serves_all_users,
            elementwise_work_on_inputs_stays, an_epsilon_does_not_vanish, limits_stay_finite,
            tables_are_narrowed_where_they_are_read, tf32_marks_products, products_by_constants_are_bfloat16,
-           what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked)
+           what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked, what_is_dequantised_is_narrow)

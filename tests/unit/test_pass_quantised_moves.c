@@ -191,8 +191,67 @@ START_TEST(quantisation_stays_behind_float_products)
 }
 END_TEST
 
+/* What was dequantised is no NaN. */
+START_TEST(numbers_are_chosen_at_once)
+{
+    ir_text_check("in x f32 3,50\n" X_QUANTISED "const none f32 - 0\n"
+                  "n = IsNaN xd\n"
+                  "r = Where n none xd\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear graphrt::QTable DequantizeLinear");
+    ir_text_check("in x f32 3,50\n"
+                  "in u f32 3,50\n" X_QUANTISED "const none f32 - 0\n"
+                  "n = IsNaN u\n"
+                  "r = Where n none xd\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear DequantizeLinear IsNaN Where QuantizeLinear DequantizeLinear");
+}
+END_TEST
+
+/* A product by a constant whose result has the scale of that: the same levels. */
+START_TEST(tables_that_change_nothing_vanish)
+{
+    ir_text_check("in x f32 3,50\n" X_QUANTISED "const two f32 - 2\n"
+                  "const twice f32 - 0.015625\n"
+                  "r = Mul xd two\n"
+                  "yq = QuantizeLinear r twice z\n"
+                  "y = DequantizeLinear yq twice z\n"
+                  "out y\n",
+                  "quantised", "QuantizeLinear DequantizeLinear");
+    ir_text_check("in x f32 3,50\n" X_QUANTISED
+                  "const two u8 - 255\n" /* of 128: 127 of the constant's scale */
+                  "const one f32 - 0.015748031496062992\n"
+                  "const twice f32 - 0.015625\n"
+                  "c = DequantizeLinear two one z\n"
+                  "r = Mul xd c\n"
+                  "yq = QuantizeLinear r twice z\n"
+                  "y = DequantizeLinear yq twice z\n"
+                  "out y\n",
+                  "quantised", "QuantizeLinear DequantizeLinear");
+}
+END_TEST
+
+/* Keys of an attention are read as rows, whether they are scaled before or not. */
+START_TEST(turned_factors_are_rows)
+{
+    static const char *const scaled[] = {"", "kd = Mul ku half\nkq = QuantizeLinear kd t z\n"
+                                             "k = DequantizeLinear kq t z\n"};
+    for (size_t i = 0; i < 2; i++) {
+        grt_text text = {0}, expected = {0};
+        grt_text_add(&text,
+                     "in x f32 2,5,16\nin u f32 2,7,16\n" X_QUANTISED RESIDUAL_QUANTISED
+                     "const half f32 - 0.125\n%s = Transpose ud perm=0,2,1\n%sr = MatMul xd k\n" Y_QUANTISED,
+                     i ? "ku" : "k", scaled[i]);
+        grt_text_add(&expected, "QuantizeLinear QuantizeLinear %sgraphrt::QMatMul DequantizeLinear",
+                     i ? "graphrt::QTable " : "");
+        ir_text_check(grt_text_get(&text), "", grt_text_get(&expected));
+        grt_text_release(&text);
+        grt_text_release(&expected);
+    }
+}
+END_TEST
+
 UNIT_SUITE(test_pass_quantised_moves, NULL, NULL, moves_are_of_bytes, concat_of_one_scale_and_of_two,
            element_wise_chains_are_tables, means_are_of_bytes, softmax_is_of_bytes,
            products_repeat_the_smaller_factor, further_moves_are_of_bytes, quantisation_rises_above_moves,
            sums_of_two, functions_of_one_tensor_are_one_table, functions_of_two_tensors_stay_steps,
-           quantisation_stays_behind_float_products)
+           quantisation_stays_behind_float_products, numbers_are_chosen_at_once,
+           tables_that_change_nothing_vanish, turned_factors_are_rows)

@@ -54,6 +54,28 @@ START_TEST(sums_join_products_that_are_rounded)
 }
 END_TEST
 
+/* Behind a Reshape that parts the sum from its product until moves of rows have gone. */
+START_TEST(sums_join_products_of_matrices)
+{
+    ir_module *module =
+        compile_for_other("in x f32 2,3,16\n" X_QUANTISED "const m i64 2 6 16\nconst b i64 3 2 3 16\n"
+                          "const w i8 16,16" WEIGHTS "const u f32 - 0.25\n"
+                          "wd = DequantizeLinear w ws wz\n"
+                          "xm = Reshape xd m\n"
+                          "p = MatMul xm wd\n"
+                          "pq = QuantizeLinear p u z\n"
+                          "pd = DequantizeLinear pq u z\n"
+                          "pb = Reshape pd b\n"
+                          "r = Add pb xd\n" Y_QUANTISED,
+                          GRT_PRECISION_MODEL);
+    double scale;
+    ck_assert_ptr_null(strstr(ir_text_ops(module), "QAdd"));
+    ck_assert(ir_const_float(ir_in(ir_text_node(module, "QMatMul", 0), QP_SUM_SCALE), &scale) &&
+              scale == 0.5);
+    ir_module_release(module);
+}
+END_TEST
+
 START_TEST(activations_join_what_is_rounded_behind_them)
 {
     const char *text =
@@ -165,6 +187,53 @@ START_TEST(attention_quantises_its_result)
 }
 END_TEST
 
+/* Two convolutions, of which the second one has these pads; what it reads has this zero point. */
+static ir_module *after_unsigned_windows(const char *pads, int zero)
+{
+    grt_text text = {0};
+    grt_text_add(&text,
+                 "in x i8 1,4,6,6\nconst s f32 - 0.5\nconst n i8 - %d\nconst ws f32 - 0.03125\n"
+                 "const wz i8 - 0\nconst w i8 4,4,3,3" WEIGHTS
+                 "h = graphrt::QConv x s n w ws wz s n pads=1,1,1,1\n"
+                 "y = graphrt::QConv h s n w ws wz s n pads=%s\nout y\n",
+                 zero, pads);
+    ir_module *module = ir_text(grt_text_get(&text));
+    grt_target target = ir_text_target();
+    grt_device_traits traits = *target.traits;
+    pass_context context = {.module = module, .target = &target, .level = 2};
+    grt_text_release(&text);
+    target.supports = target.runs = takes_products;
+    target.traits = &traits;
+    traits.own_memory = true;
+    ck_assert_int_eq(pass_unsigned_windows(&context), GRT_OK);
+    ck_assert_msg(ir_verify(module) == GRT_OK, "%s", grt_last_error());
+    return module;
+}
+
+START_TEST(windows_see_zeros_outside)
+{
+    static const struct {
+        const char *pads;
+        int zero;
+        grt_dtype expected;
+    } cases[] = {{"1,1,1,1", -128, GRT_DTYPE_UINT8},
+                 {"0,0,0,0", -128, GRT_DTYPE_INT8},
+                 {"1,1,1,1", -127, GRT_DTYPE_INT8}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ir_module *module = after_unsigned_windows(cases[i].pads, cases[i].zero);
+        const ir_node *first = ir_text_node(module, "QConv", 0), *second = ir_text_node(module, "QConv", 1);
+        double zero;
+        ck_assert_int_eq(first->out[0]->type.dtype, cases[i].expected);
+        ck_assert(ir_const_float(ir_in(second, QP_X_ZERO), &zero));
+        ck_assert(zero == (cases[i].expected == GRT_DTYPE_UINT8 ? 0 : cases[i].zero));
+        ck_assert_ptr_eq(ir_in(first, QP_Y_ZERO), ir_in(second, QP_X_ZERO));
+        ck_assert_int_eq(second->out[0]->type.dtype, GRT_DTYPE_INT8);
+        ir_module_release(module);
+    }
+}
+END_TEST
+
 UNIT_SUITE(test_pass_quantised_targets, NULL, NULL, sums_join_products_that_are_rounded,
-           activations_join_what_is_rounded_behind_them, float_products_add_residuals_and_are_narrow,
-           norms_quantise_their_results, attention_quantises_its_result)
+           sums_join_products_of_matrices, activations_join_what_is_rounded_behind_them,
+           float_products_add_residuals_and_are_narrow, norms_quantise_their_results,
+           attention_quantises_its_result, windows_see_zeros_outside)

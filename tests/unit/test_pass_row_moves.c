@@ -96,6 +96,27 @@ START_TEST(around_quantised_products)
 }
 END_TEST
 
+/* Moves on both sides of a product of 8-bit numbers are one. */
+START_TEST(that_meet_behind_quantised_products)
+{
+    ir_text_check(QUANTISED_PRODUCT "y = Transpose p perm=2,0,1\n"
+                                    "out y\n",
+                  "", "QuantizeLinear graphrt::QMatMul Transpose");
+    ir_text_check("in x f32 3,16,2\n"
+                  "const w i8 16,12\n"
+                  "const s f32 - 0.5\n"
+                  "const z i8 - 3\n"
+                  "a = Transpose x perm=2,0,1\n"
+                  "q = QuantizeLinear a s z\n"
+                  "d = DequantizeLinear q s z\n"
+                  "v = DequantizeLinear w s\n"
+                  "p = MatMul d v\n"
+                  "y = Transpose p perm=1,0,2\n"
+                  "out y\n",
+                  "", "QuantizeLinear Transpose graphrt::QMatMul");
+}
+END_TEST
+
 /* Rows that land elsewhere stay where they were moved. */
 START_TEST(what_does_not_cancel)
 {
@@ -148,6 +169,7 @@ Suite *suite_test_pass_row_moves(void)
     tcase_add_test(tc, around_quantised_products);
     tcase_add_test(tc, what_does_not_cancel);
     tcase_add_test(tc, with_another_reader);
+    tcase_add_test(tc, that_meet_behind_quantised_products);
     tcase_add_test(tc, terms_per_row);
     suite_add_tcase(suite, tc);
     return suite;

@@ -131,20 +131,6 @@ static grt_status run_binary(const grt_run *r)
     return GRT_OK;
 }
 
-static grt_status reshape_binary(grt_reshape *r)
-{
-    grt_qrepeat repeat;
-    bool fits = grt_qrepeat_read(r->in[QB_A], r->in[QB_B], &repeat);
-    for (int32_t i = 0; i < r->n_in; i++)
-        fits = fits && (i == QB_A || i == QB_B || grt_tensor_elements(r->in[i]) == 1);
-    if (fits)
-        return GRT_OK;
-    return grt_fail_op(
-        r->desc, GRT_STATUS_INVALID_ARGUMENT,
-        "the second input must have the first one's dims, or 1 for some that are neighbours, and "
-        "scales and zero points one element each");
-}
-
 static grt_status run_table(const grt_run *r)
 {
     const uint8_t *x = r->in[0]->data, *table = r->in[1]->data;
@@ -164,14 +150,14 @@ static const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "QAdd",
      .flags = GRT_KERNEL_IN_PLACE(QB_A),
-     .supports = grt_qbinary_supports_repeats,
-     .reshape = reshape_binary,
+     .supports = grt_qbinary_supports,
+     .reshape = grt_qbinary_reshape,
      .run = run_binary},
     {.domain = "graphrt",
      .op = "QMul",
      .flags = GRT_KERNEL_IN_PLACE(QB_A),
-     .supports = grt_qbinary_supports_repeats,
-     .reshape = reshape_binary,
+     .supports = grt_qbinary_supports,
+     .reshape = grt_qbinary_reshape,
      .run = run_binary},
     {.domain = "graphrt",
      .op = "QTable",

@@ -17,7 +17,17 @@ struct binary {
     uint8_t *y;
     bool multiplies, a_signed, b_signed, y_signed;
     grt_act act;
-    int64_t n, repeat; /* elements of b */
+    int64_t n;
+    grt_qrepeat b_repeat; /* outer 1 and repeats 1: b has an element for each of a's */
+
+    /* Of the element of b, or the pack of so many, that belongs to the i-th of a. */
+    __device__ __forceinline__ int64_t in_b(int64_t i, int64_t repeats, int64_t inner) const
+    {
+        if (b_repeat.repeats == 1)
+            return i;
+        const int64_t at = inner == 1 ? 0 : i % inner;
+        return b_repeat.outer == 1 ? at : i / (repeats * inner) * inner + at;
+    }
 };
 
 __device__ __forceinline__ int32_t level_of(const void *zero, bool is_signed)
@@ -67,7 +77,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK) combine_all(const __grid_constant_
     levels l;
     l.load(q);
     CUDA_ITEMS (i, q.n)
-        q.y[i] = (uint8_t)l.combine(q, q.a[i], q.b[q.repeat == q.n ? i : i % q.repeat], 0);
+        q.y[i] = (uint8_t)l.combine(q, q.a[i], q.b[q.in_b(i, q.b_repeat.repeats, q.b_repeat.inner)], 0);
 }
 
 __global__ void __launch_bounds__(CUDA_BLOCK) combine_wide(const __grid_constant__ binary q)
@@ -77,11 +87,11 @@ __global__ void __launch_bounds__(CUDA_BLOCK) combine_wide(const __grid_constant
     CUDA_ITEMS (i, q.n / EACH) {
         const uint4 a = ((const uint4 *)q.a)[i];
         uint4 b, y;
-        if (q.repeat == 1) {
-            const uint32_t word = q.b[0] * 0x01010101u;
+        if (q.b_repeat.repeats > 1 && q.b_repeat.inner == 1) {
+            const uint32_t word = q.b[q.in_b(i, q.b_repeat.repeats / EACH, 1)] * 0x01010101u;
             b = make_uint4(word, word, word, word);
         } else {
-            b = ((const uint4 *)q.b)[q.repeat == q.n ? i : i % (q.repeat / EACH)];
+            b = ((const uint4 *)q.b)[q.in_b(i, q.b_repeat.repeats, q.b_repeat.inner / EACH)];
         }
         const uint32_t *wa = &a.x, *wb = &b.x;
         uint32_t *wy = &y.x;
@@ -97,9 +107,13 @@ __global__ void __launch_bounds__(CUDA_BLOCK) combine_wide(const __grid_constant
     }
 }
 
-bool is_wide(const void *data)
+/* True if packs of a belong to one element of b each, or to packs of b. */
+bool combines_wide(const binary &q)
 {
-    return cuda_aligned(data, EACH);
+    const bool each = q.b_repeat.repeats > 1 && q.b_repeat.inner == 1;
+    return q.n % EACH == 0 && cuda_aligned(q.a, EACH) && cuda_aligned(q.y, EACH) &&
+           (each ? q.b_repeat.repeats % EACH == 0 || q.b_repeat.outer == 1
+                 : (q.b_repeat.inner % EACH == 0 || q.b_repeat.repeats == 1) && cuda_aligned(q.b, EACH));
 }
 
 grt_status cuda_qpointwise_run_binary(const grt_run *r)
@@ -120,13 +134,11 @@ grt_status cuda_qpointwise_run_binary(const grt_run *r)
     q.b_signed = in[QB_B]->dtype == GRT_DTYPE_INT8;
     q.y_signed = r->out[0]->dtype == GRT_DTYPE_INT8;
     q.n = grt_tensor_elements(r->out[0]);
-    q.repeat = grt_tensor_elements(in[QB_B]);
+    grt_qrepeat_read(in[QB_A], in[QB_B], &q.b_repeat); /* reshape has seen that it does */
     grt_act_read(r->desc, &q.act, NULL);
     if (q.n <= 0)
         return GRT_OK;
-    const bool wide = q.n % EACH == 0 && (q.repeat == 1 || q.repeat % EACH == 0) && is_wide(q.a) &&
-                      is_wide(q.y) && (q.repeat == 1 || is_wide(q.b));
-    if (wide)
+    if (combines_wide(q))
         combine_wide<<<cuda_grid(q.n / EACH), CUDA_BLOCK, 0, cuda_stream(r)>>>(q);
     else
         combine_all<<<cuda_grid(q.n), CUDA_BLOCK, 0, cuda_stream(r)>>>(q);
@@ -134,35 +146,63 @@ grt_status cuda_qpointwise_run_binary(const grt_run *r)
     return GRT_OK;
 }
 
+/* A table for each lane of a warp, each in a bank of its own: whatever lanes look up, they do not wait for
+ * each other. */
+struct lane_tables {
+    enum { LANES = 32, WORDS = 256 / 4 };
+    uint32_t words[WORDS][LANES];
+
+    __device__ __forceinline__ void fill(const uint8_t *table)
+    {
+        for (int i = threadIdx.x; i < WORDS * LANES; i += blockDim.x) {
+            const uint8_t *of = table + i / LANES * 4;
+            words[i / LANES][i % LANES] = of[0] | of[1] << 8 | of[2] << 16 | (uint32_t)of[3] << 24;
+        }
+    }
+    __device__ __forceinline__ uint32_t byte(uint32_t i) const
+    {
+        return ((const uint8_t *)&words[i / 4][threadIdx.x % LANES])[i % 4];
+    }
+    __device__ __forceinline__ uint32_t four(uint32_t w) const
+    {
+        return byte(w & 0xFF) | byte(w >> 8 & 0xFF) << 8 | byte(w >> 16 & 0xFF) << 16 | byte(w >> 24) << 24;
+    }
+};
+
+/* packs: of EACH bytes, behind which the others come one by one. */
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    look_up(const uint8_t *x, const uint8_t *table, uint8_t flip, uint8_t *y, int64_t words, int64_t n)
+    look_up(const uint8_t *x, const uint8_t *table, uint8_t flip, uint8_t *y, int64_t packs, int64_t n)
 {
-    __shared__ uint8_t t[256];
-    for (int i = threadIdx.x; i < 256; i += blockDim.x)
-        t[i] = table[i];
+    __shared__ lane_tables t;
+    const uint32_t flips = flip * 0x01010101u;
+    t.fill(table);
     __syncthreads();
-    CUDA_ITEMS (i, words + n - words * 4) {
-        if (i < words) {
-            const uint32_t w = ((const uint32_t *)x)[i] ^ flip * 0x01010101u;
-            ((uint32_t *)y)[i] = t[w & 0xFF] | (uint32_t)t[w >> 8 & 0xFF] << 8 |
-                                 (uint32_t)t[w >> 16 & 0xFF] << 16 | (uint32_t)t[w >> 24] << 24;
+    CUDA_ITEMS (i, packs + n - packs * EACH) {
+        if (i < packs) {
+            const uint4 w = ((const uint4 *)x)[i];
+            ((uint4 *)y)[i] = make_uint4(t.four(w.x ^ flips), t.four(w.y ^ flips), t.four(w.z ^ flips),
+                                         t.four(w.w ^ flips));
         } else {
-            const int64_t k = words * 4 + i - words;
-            y[k] = t[x[k] ^ flip];
+            const int64_t k = packs * EACH + i - packs;
+            y[k] = (uint8_t)t.byte(x[k] ^ flip);
         }
     }
 }
 
 grt_status cuda_qpointwise_run_table(const grt_run *r)
 {
+    enum { MOST_BLOCKS = 8 /* of a multiprocessor: each fills its tables */ };
     const uint8_t *x = (const uint8_t *)r->in[0]->data, *table = (const uint8_t *)r->in[1]->data;
     uint8_t *y = (uint8_t *)r->out[0]->data;
+    const unsigned most =
+        (unsigned)((const cuda_device *)r->device)->prop.multiProcessorCount * (unsigned)MOST_BLOCKS;
     const int64_t n = grt_tensor_elements(r->out[0]),
-                  words = cuda_aligned(x, 4) && cuda_aligned(y, 4) ? n / 4 : 0;
+                  packs = cuda_aligned(x, EACH) && cuda_aligned(y, EACH) ? n / EACH : 0;
     if (n <= 0)
         return GRT_OK;
-    look_up<<<cuda_grid(n - 3 * words), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        x, table, r->in[0]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0, y, words, n);
+    const unsigned all = cuda_grid(n - (EACH - 1) * packs), blocks = all < most ? all : most;
+    look_up<<<blocks, CUDA_BLOCK, 0, cuda_stream(r)>>>(x, table, r->in[0]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0,
+                                                       y, packs, n);
     CUDA_LAUNCHED();
     return GRT_OK;
 }

@@ -82,19 +82,19 @@ __global__ void __launch_bounds__(CUDA_BLOCK) quantize_packs(quantize_operands o
     }
 }
 
-template <typename S, typename Q>
+template <typename Y, typename S, typename Q>
 __global__ void __launch_bounds__(CUDA_BLOCK) dequantize_kernel(quantize_operands o)
 {
     CUDA_ITEMS (i, o.n) {
         int64_t k = o.length == 1 ? 0 : i / o.inner % o.length;
         float q = (float)((const Q *)o.in)[i], scale = pw_widen<S>(((const S *)o.scale)[k]);
         float zero = o.zero ? (float)((const Q *)o.zero)[k] : 0.0f;
-        ((S *)o.out)[i] = pw_narrow<S>((q - zero) * scale);
+        ((Y *)o.out)[i] = pw_narrow<Y>((q - zero) * scale);
     }
 }
 
 /* One scale, elements in packs. */
-template <typename S, typename Q>
+template <typename Y, typename S, typename Q>
 __global__ void __launch_bounds__(CUDA_BLOCK) dequantize_packs(quantize_operands o)
 {
     overlap_let_next_begin();
@@ -102,25 +102,26 @@ __global__ void __launch_bounds__(CUDA_BLOCK) dequantize_packs(quantize_operands
     const float scale = pw_widen<S>(*(const S *)o.scale), zero = o.zero ? (float)*(const Q *)o.zero : 0.0f;
     CUDA_ITEMS (i, o.n / PACK) {
         const cuda_pack<Q, PACK> x = ((const cuda_pack<Q, PACK> *)o.in)[i];
-        cuda_pack<S, PACK> y;
+        cuda_pack<Y, PACK> y;
 #pragma unroll
         for (int k = 0; k < PACK; k++)
-            y.v[k] = pw_narrow<S>(((float)x.v[k] - zero) * scale);
-        ((cuda_pack<S, PACK> *)o.out)[i] = y;
+            y.v[k] = pw_narrow<Y>(((float)x.v[k] - zero) * scale);
+        ((cuda_pack<Y, PACK> *)o.out)[i] = y;
     }
 }
 
+/* X: the floats, which are results on the way back. */
 template <typename X, typename S, typename Q>
 grt_status cuda_quantize(const quantize_operands &o, bool back, cudaStream_t stream)
 {
     const size_t in_size = (back ? sizeof(Q) : sizeof(X)) * PACK,
-                 out_size = (back ? sizeof(S) : sizeof(Q)) * PACK;
+                 out_size = (back ? sizeof(X) : sizeof(Q)) * PACK;
     const bool packs =
         o.length == 1 && o.n % PACK == 0 && cuda_aligned(o.in, in_size) && cuda_aligned(o.out, out_size);
     if (back && packs)
-        dequantize_packs<S, Q><<<cuda_grid(o.n / PACK), CUDA_BLOCK, 0, stream>>>(o);
+        dequantize_packs<X, S, Q><<<cuda_grid(o.n / PACK), CUDA_BLOCK, 0, stream>>>(o);
     else if (back)
-        dequantize_kernel<S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
+        dequantize_kernel<X, S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
     else if (packs)
         overlap_launch(o.overlaps, quantize_packs<X, S, Q>,
                        cuda_grid(o.n > MANY ? o.n / PACK / 2 : o.n / PACK), CUDA_BLOCK, 0, stream, o);
@@ -158,7 +159,8 @@ grt_status run_either(const grt_run *r, bool back)
                            sh->inner,
                            sh->length,
                            ((const cuda_device *)r->device)->prop.major >= 9};
-    grt_dtype q = back ? r->in[0]->dtype : r->out[0]->dtype;
+    const grt_dtype q = back ? r->in[0]->dtype : r->out[0]->dtype,
+                    real = back ? r->out[0]->dtype : r->in[0]->dtype;
     switch (r->in[1]->dtype) {
     case GRT_DTYPE_FLOAT16:
         return quantize_to<__half, __half>(o, q, back, cuda_stream(r));
@@ -167,9 +169,9 @@ grt_status run_either(const grt_run *r, bool back)
     default:
         break;
     }
-    if (!back && r->in[0]->dtype == GRT_DTYPE_FLOAT16)
+    if (real == GRT_DTYPE_FLOAT16)
         return quantize_to<__half, float>(o, q, back, cuda_stream(r));
-    if (!back && r->in[0]->dtype == GRT_DTYPE_BFLOAT16)
+    if (real == GRT_DTYPE_BFLOAT16)
         return quantize_to<__nv_bfloat16, float>(o, q, back, cuda_stream(r));
     return quantize_to<float, float>(o, q, back, cuda_stream(r));
 }
@@ -194,7 +196,7 @@ bool supports_quantize(const grt_kernel_node *node, grt_text *why)
               level = back ? node->in[0].dtype : node->out[0].dtype;
     grt_dtype scale = grt_node_has(node, 1) ? node->in[1].dtype : GRT_DTYPE_NONE;
     int64_t precision = grt_attr_int(node->desc, "precision", 0);
-    const bool fits = real == scale || (!back && scale == GRT_DTYPE_FLOAT && precision == GRT_DTYPE_FLOAT &&
+    const bool fits = real == scale || (scale == GRT_DTYPE_FLOAT && (back || precision == GRT_DTYPE_FLOAT) &&
                                         grt_dtype_in(real, REALS));
     if (fits && grt_dtype_in(level, LEVELS) && (!grt_node_has(node, 2) || node->in[2].dtype == level) &&
         (precision == 0 || precision == (int64_t)scale) && grt_attr_int(node->desc, "block_size", 0) == 0)
