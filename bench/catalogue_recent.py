@@ -255,7 +255,7 @@ def snake_vocoder(torch, nn):
 
 @layers("spectral_vocoder", [(100, 200)], [(100, 40)])
 def spectral_vocoder(torch, nn):
-    """ConvNeXt's blocks along a line, a scale a layer, then magnitude and phase and an inverse transform by products, overlapped by fold."""
+    """ConvNeXt's blocks along a line, a scale a layer, then magnitude and phase and an inverse transform by products, frames that overlap are added."""
     class Block(nn.Module):
         def __init__(self):
             super().__init__()
@@ -282,8 +282,8 @@ def spectral_vocoder(torch, nn):
             size, phase = self.head(self.last(x.transpose(1, 2))).chunk(2, -1)
             size = size.exp().clip(max=1e2)
             frames = (size * phase.cos()) @ self.real + (size * phase.sin()) @ self.imaginary
-            wave = nn.functional.fold(frames.transpose(1, 2), (1, (frames.shape[1] - 1) * 128 + 512), (1, 512), stride=(1, 128))
-            return wave[:, 0, 0, 192:-192]
+            parts = frames.unflatten(-1, (4, 128)).unbind(2)
+            return sum(nn.functional.pad(part, (0, 0, i, 3 - i)) for i, part in enumerate(parts)).flatten(1)[:, 192:-192]
     return Net()
 
 
@@ -352,7 +352,8 @@ def keypoint_matcher(torch, nn):
 
         def angles(self, points):
             turns = self.where(points)
-            return torch.stack([turns.cos(), turns.sin()]).unsqueeze(-3).repeat_interleave(2, -1)
+            turns = torch.stack([turns, turns], -1).flatten(-2).unsqueeze(1)
+            return turns.cos(), turns.sin()
 
         def forward(self, a, b, pa, pb):
             angles_a, angles_b = self.angles(pa), self.angles(pb)
@@ -747,7 +748,7 @@ def quantised_codec(torch, nn):
             z = self.into(self.transformer(self.encoder(x).transpose(1, 2)))
             half = (self.levels - 1).to(z.dtype) * 0.999 / 2
             offset = torch.where(self.levels % 2 == 0, 0.5, 0.0).to(z.dtype)
-            bounded = torch.tanh(z + torch.atanh(offset / half)) * half - offset
+            bounded = torch.tanh(z + 0.5 * torch.log((half + offset) / (half - offset))) * half - offset
             codes = torch.round(bounded) / (self.levels // 2).to(z.dtype)
             index = ((codes * (self.levels // 2).to(z.dtype) + (self.levels // 2).to(z.dtype)) * self.basis.to(z.dtype)).sum(-1)
             return self.decoder(self.out(codes).transpose(1, 2)), index
