@@ -35,6 +35,7 @@ import catalogue_signals  # noqa: F401
 import catalogue_multimodal  # noqa: F401
 import catalogue_drawn  # noqa: F401
 import catalogue_forms  # noqa: F401
+import catalogue_recent  # noqa: F401
 from catalogue import CATALOGUE, installed, names
 
 EXPORTERS = {"dynamo": {"dynamo": True, "external_data": False, "verbose": False}, "script": {"dynamo": False, "opset_version": 18}}

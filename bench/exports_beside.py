@@ -4,15 +4,17 @@
 
     exports_beside.py --bundle DIR --models NAME[:BATCH,BATCH[:EXPORTER]] ... [--ort] [--without PASS ...] [--minutes M] [--save FILE]
 
-For each model, in a process of its own that is forked when all packages are imported: the export (bench/exports.py; EXPORTER "both" makes both), plans in fp16 and TF32, then the device time of
-PyTorch's CUDA graph (fused attention, channels last, cudnn.benchmark), with --ort that of ONNX Runtime's CUDA provider on the same files (peers/ort_exports.py), and with --compile that of torch.compile's module in a CUDA graph, and ours (device_run.py) right
-behind it, each while nobody else computes on the GPU; copies of weights and CUDA's start of others go on meanwhile. A model that is named twice, with other batches, is made by two processes.
+For each model, in a process of its own that is forked when all packages are imported: the export (bench/exports.py; EXPORTER "both" makes both; one that is in --work with its inputs is taken), plans in fp16 and TF32, then the device time of
+PyTorch's CUDA graph (fused attention, channels last, cudnn.benchmark), with --ort that of ONNX Runtime's CUDA provider on the same files (peers/ort_exports.py), and ours (device_run.py) right
+behind it, each while nobody else computes on the GPU; copies of weights and CUDA's start of others go on meanwhile. With --compile, last, that of torch.compile's module in a CUDA graph: what its compiler measures, it measures in such a turn, too.
+A model that is named twice, with other batches, is made by two processes. A row comes twice then, without torch.compile's figure and with it: the last holds.
 fp16 is the float32 export, narrowed by graphc; of steps of decoding, whose caches are inputs, the export in half. ratio is that to the better peer.
 difference is the largest from PyTorch's float32 results on the CPU, relative to the largest of these, peer_difference that of PyTorch on the GPU. Plans that take more than --profile of the peer's
 time leave their steps' times in --work. --without PASS also measures plans that graphc made with --disable-pass PASS, where these are others: with, without, with, without, the least of both.
 A row a line; a table sorted by ratio at the end. --bundle names what `make bundle` made.
 """
 import argparse
+import copy
 import datetime
 import fcntl
 import importlib
@@ -43,14 +45,14 @@ def turn_file(args):
 
 
 class Turn:
-    """The GPU for oneself, or with others that do not measure either."""
+    """The GPU for oneself."""
 
-    def __init__(self, args, shared=False):
-        self.path, self.kind = turn_file(args), fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    def __init__(self, args):
+        self.path = turn_file(args)
 
     def __enter__(self):
         self.file = open(self.path, "w")
-        fcntl.flock(self.file, self.kind)
+        fcntl.flock(self.file, fcntl.LOCK_EX)
 
     def __exit__(self, *_):
         self.file.close()
@@ -95,8 +97,24 @@ def in_turns(args, path, plan, precision, half):
     return found
 
 
+def measured_in_turns(args):
+    """Inductor's own measurements happen while nobody else measures; what it compiles in between does not."""
+    from torch._inductor import select_algorithm
+    from torch._inductor.runtime import triton_heuristics
+
+    def alone(function):
+        def call(*given, **options):
+            with Turn(args):
+                return function(*given, **options)
+        return call
+
+    tuner, selector = triton_heuristics.CachingAutotuner, select_algorithm.AlgorithmSelectorCache
+    tuner.benchmark_all_configs = alone(tuner.benchmark_all_configs)
+    selector.benchmark_choices = staticmethod(alone(selector.benchmark_choices))
+
+
 def compiled_peer(args, module, inputs):
-    """Milliseconds of what torch.compile makes of the module, in a CUDA graph; what it measures on its way, it measures while nobody else does."""
+    """Milliseconds of what torch.compile makes of the module, in a CUDA graph."""
     import torch
     from peers import torch_exports
 
@@ -106,14 +124,14 @@ def compiled_peer(args, module, inputs):
     begin, before = time.monotonic(), signal.signal(signal.SIGALRM, late)
     signal.alarm(args.compile_limit)
     try:
-        with Turn(args, shared=True):
+        with torch.inference_mode():
             torch._dynamo.reset()
             module = torch.compile(module, mode=args.compile)
             module(*inputs)
             torch.cuda.synchronize()
-        signal.alarm(0)
-        with Turn(args):
-            return {"compile_ms": torch_exports.milliseconds(torch_exports.captured(module, inputs), float(args.seconds)), "compile_s": round(time.monotonic() - begin, 1)}
+            signal.alarm(0)
+            with Turn(args):
+                return {"compile_ms": torch_exports.milliseconds(torch_exports.captured(module, inputs), float(args.seconds)), "compile_s": round(time.monotonic() - begin, 1)}
     except Exception as error:
         return {"compile_problem": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
     finally:
@@ -121,19 +139,35 @@ def compiled_peer(args, module, inputs):
         signal.signal(signal.SIGALRM, before)
 
 
-def theirs(args, path, module, inputs, channels_last):
+class Modules:
+    """A model of PyTorch, made once, and copies of it on the GPU."""
+
+    def __init__(self, name, batch):
+        self.name, self.batch, self.made = name, batch, None
+
+    def on_gpu(self, precision):
+        """Module and inputs, at their best."""
+        import torch
+        self.made = self.made or exports.make(self.name, "full", self.batch)
+        module, inputs, channels_last = self.made
+        half = precision == "fp16"
+        module = copy.deepcopy(module).cuda()
+        module = module.half() if half else module
+        inputs = tuple((x.half() if half and x.is_floating_point() else x).cuda() for x in inputs)
+        if channels_last:
+            module = module.to(memory_format=torch.channels_last)
+            inputs = tuple(x.to(memory_format=torch.channels_last) if x.dim() == 4 else x for x in inputs)
+        return module, inputs
+
+
+def theirs(args, path, module, inputs):
     """Milliseconds of PyTorch's CUDA graph, and how far its results are from its own on the CPU."""
     import torch
     from peers import torch_exports
     with torch.inference_mode():
-        if channels_last:
-            module = module.to(memory_format=torch.channels_last)
-            inputs = tuple(x.to(memory_format=torch.channels_last) if x.dim() == 4 else x for x in inputs)
         with Turn(args):
             results = exports.tensors_of(module(*inputs))
             found = {"pytorch_ms": torch_exports.milliseconds(torch_exports.captured(module, inputs), float(args.seconds))}
-        if args.compile:
-            found |= compiled_peer(args, module, inputs)
         saved = path.with_suffix(".peer.npz")
         np.savez(saved, **{f"out{k}": x.cpu().numpy() for k, x in enumerate(results)})
     return {**found, "peer_difference": difference(path.with_suffix(".npz"), saved)}
@@ -179,10 +213,15 @@ def row_of(args, path, plan, row, peer, half):
         row["without"] = in_turns(args, path, plan, row["precision"], half) if args.without else {}
     except RuntimeError as error:
         row["problem"] = str(error)[-300:]
+    return judged(args, path, plan, row)
+
+
+def judged(args, path, plan, row):
+    """The row with its ratio to the best peer, printed."""
     best = min((ms for ms in (row.get("pytorch_ms"), row.get("compile_ms"), best_of(row.get("ort", {}), ORT_MODES)) if ms), default=None)
     if row.get("device_ms") and best:
         row["ratio"] = row["device_ms"] / best
-        if row["ratio"] > args.profile:
+        if row["ratio"] > args.profile and not plan.with_suffix(".profile.json").exists():
             profile(args, path, plan)
     print(json.dumps(row), file=sys.__stderr__, flush=True)
     return row
@@ -203,7 +242,9 @@ def quantised(path, form):
 
 def exported(args, name, batch, exporter):
     """precision -> (path, plan)"""
-    path, plans = exports.export(args.work, name, "full", batch, exporter, False), {}
+    path, plans = args.work / exports.file_name(name, "full", batch, exporter, False), {}
+    if not (path.exists() and path.with_suffix(".npz").exists()):
+        exports.export(args.work, name, "full", batch, exporter, False)
     if args.quantised:
         path = quantised(path, args.quantised)
     for precision in args.precisions:
@@ -226,23 +267,23 @@ def beside(args, name, batch, plans, give):
         except RuntimeError as error:
             ort = {p: {"error": str(error)[-300:]} for p in args.precisions}
     torch.backends.mha.set_fastpath_enabled(True)  # which the exporter went without
-    module = None
+    modules, rows = Modules(name, batch), {}
     for precision in args.precisions:
         peer = {"ort": ort[precision]} if precision in ort else {}
         if (name, batch, precision) in args.known:
             peer |= args.known[name, batch, precision]
         else:
-            if not module:
-                module, inputs, channels_last = exports.make(name, "full", batch)
-                module, inputs = module.cuda(), tuple(x.cuda() for x in inputs)
-            if precision == "fp16":
-                module, inputs = module.half(), tuple(x.half() if x.is_floating_point() else x for x in inputs)
             try:
-                peer |= theirs(args, plans[0][1][precision][0], module, inputs, channels_last)
+                peer |= theirs(args, plans[0][1][precision][0], *modules.on_gpu(precision))
             except Exception as error:
                 peer["peer_problem"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         for common, of in plans:
-            give.put(row_of(args, *of[precision], {**common, "precision": precision}, peer, name in HALF and precision == "fp16"))
+            row = rows[common["exporter"], precision] = row_of(args, *of[precision], {**common, "precision": precision}, peer, name in HALF and precision == "fp16")
+            give.put(row)
+    for precision in args.precisions if args.compile else ():
+        peer = compiled_peer(args, *modules.on_gpu(precision))
+        for common, of in plans:
+            give.put(judged(args, *of[precision], rows[common["exporter"], precision] | peer))
 
 
 def family(args, name, batches, exporter, gpu_number, give):
@@ -265,6 +306,8 @@ def family(args, name, batches, exporter, gpu_number, give):
             except Exception as error:
                 give.put({**common, "problem": f"{type(error).__name__}: {' '.join(str(error).split())[-300:]}"})
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = torch.backends.cudnn.benchmark = True
+    if args.compile:
+        measured_in_turns(args)
     for batch, plans in made.items():
         beside(args, name, batch, plans, give)
 
@@ -275,7 +318,7 @@ def known_peers(files):
     for file in files:
         for row in json.loads(file.read_text())["rows"]:
             if "pytorch_ms" in row:
-                found[row["model"], row["batch"], row["precision"]] = {k: row[k] for k in ("pytorch_ms", "peer_difference") if k in row} | {"pytorch_from": file.name}
+                found[row["model"], row["batch"], row["precision"]] = {k: row[k] for k in ("pytorch_ms", "peer_difference", "compile_ms") if k in row} | {"pytorch_from": file.name}
     return found
 
 
@@ -289,7 +332,7 @@ def parsed(text):
 
 def side_by_side(args):
     """Rows of all models; a process that takes too long is stopped, and none is started when the time is up."""
-    processes, rows, left, give = {}, [], list(enumerate(args.models)), multiprocessing.get_context("fork").Queue()
+    processes, rows, left, give = {}, {}, list(enumerate(args.models)), multiprocessing.get_context("fork").Queue()
     deadline = time.monotonic() + 60 * args.minutes
     while left or processes:
         now = time.monotonic()
@@ -301,8 +344,7 @@ def side_by_side(args):
             processes[key] = process, now + args.limit, number, model[0]
             process.start()
         time.sleep(0.05)
-        while not give.empty():
-            rows.append(give.get())
+        take(give, rows)
         for key, (process, until, _, name) in list(processes.items()):
             if not process.is_alive() or now > min(until, deadline):
                 if process.is_alive():
@@ -313,9 +355,15 @@ def side_by_side(args):
         if now > deadline and left:
             print(f"not reached: {' '.join(model[0] for _, model in left)}", file=sys.stderr)
             left.clear()
+    take(give, rows)
+    return list(rows.values())
+
+
+def take(give, rows):
+    """Rows that processes have given; a later one replaces an earlier one."""
     while not give.empty():
-        rows.append(give.get())
-    return rows
+        row = give.get()
+        rows[tuple(row.get(k) for k in ("model", "batch", "exporter", "precision"))] = row
 
 
 def show(rows):
@@ -361,7 +409,6 @@ def main():
     args = p.parse_args()
     args.bundle, args.work = args.bundle.resolve(), args.work.resolve()
     args.known = known_peers(args.peers)
-    args.precisions.sort(reverse=True)  # modules are narrowed in place
     args.work.mkdir(parents=True, exist_ok=True)
     import torch
     for package in sorted({exports.CATALOGUE[m[0]][0] for m in args.models}):

@@ -29,9 +29,10 @@ struct attention_shape : grt_attention_dims {
     bool few;       /* few rows; the kernels on tensor cores have code of their own for that */
     bool limited;   /* some keys are masked by position; nonpad may mask more */
     bool padded;    /* nonpad is given: padded keys may be NaN and are not read */
+    bool paired;    /* WARPGROUP: a block may have two tasks at a time */
     int splits;     /* tasks that share the keys of one row */
     bool clustered; /* KEYS: they join their sums themselves */
-    int warps;      /* KEYS: of a task */
+    int warps;      /* KEYS, WARPGROUP: of a task */
     int columns;    /* of tiles in shared memory: the sizes of heads, filled up with zeros */
     int64_t fold;   /* query heads of one key head that a block takes together, as rows; 1: none */
     int64_t heads;  /* of folded heads */
@@ -87,6 +88,7 @@ cudaError_t attention_flash(const attention_shape *s, const attention_data *d, g
                             cudaStream_t stream);
 
 /* attention_warpgroup.cu, likewise */
+void attention_warpgroup_choose(attention_shape *s, int multiprocessors);
 cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtype);
 bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype,
                                const struct cudaDeviceProp *device);

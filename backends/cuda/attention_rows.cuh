@@ -176,18 +176,50 @@ template <int SIZE, bool PAIRS = false> struct attention_rows {
         }
     }
 
+    /* Scores, times log2(e), of TILE keys whose biases, likewise, are the same for all rows. */
+    template <int TILE>
+    __device__ __forceinline__ void add_biases(float factor, const float *bias, float (*score)[4], int tile,
+                                               int lane)
+    {
+        const int quad = lane & 3;
+        const bool all = has_all<TILE>(tile);
+#pragma unroll
+        for (int k = 0; k < TILE / 8; k++) {
+            const float2 pair = *(const float2 *)(bias + k * 8 + 2 * quad);
+#pragma unroll
+            for (int c = 0; c < 4; c++)
+                score[k][c] = fmaf(score[k][c], factor, c & 1 ? pair.y : pair.x);
+        }
+        if (!all)
+            limit<TILE>(score, tile, quad);
+    }
+
+    /* Keys beyond a row's limits are hidden. */
+    template <int TILE> __device__ __forceinline__ void limit(float (*score)[4], int tile, int quad)
+    {
+#pragma unroll
+        for (int k = 0; k < TILE / 8; k++)
+#pragma unroll
+            for (int c = 0; c < 4; c++) {
+                const int r = c >> 1, j = k * 8 + 2 * quad + (c & 1);
+                score[k][c] = j >= limits[r].x - tile && j < limits[r].y - tile ? score[k][c] : -CUDART_INF_F;
+            }
+    }
+
     /* Scores of TILE keys from `tile` on become weights, zero for masked keys; earlier results are rescaled.
-     */
-    template <int TILE, bool GENERAL>
+     * BIASED: `bias` is the mask, in shared memory, as all rows have the same. */
+    template <int TILE, bool GENERAL, bool BIASED = false>
     __device__ __forceinline__ void weigh(const attention_shape &s, const void *mask, float (*score)[4],
-                                          int tile, int lane)
+                                          int tile, int lane, const float *bias = NULL)
     {
         enum { KEYS = TILE / 8 };
         const int quad = lane & 3;
         /* Scores are scaled while they become weights; with limits or masks of all kinds, before. */
         const float factor = GENERAL ? 1.0f : (float)s.scale * LOG2E;
         float highest[2] = {-CUDART_INF_F, -CUDART_INF_F};
-        if (GENERAL && !weigh_dense<TILE>(s, mask, score, tile, lane)) {
+        if (BIASED) {
+            add_biases<TILE>((float)s.scale * LOG2E, bias, score, tile, lane);
+        } else if (GENERAL && !weigh_dense<TILE>(s, mask, score, tile, lane)) {
 #pragma unroll
             for (int k = 0; k < KEYS; k++)
 #pragma unroll
@@ -197,14 +229,7 @@ template <int SIZE, bool PAIRS = false> struct attention_rows {
                                                   limits[c >> 1].y);
         } else if (!GENERAL && (tile < limits[0].x || tile < limits[1].x || tile + TILE > limits[0].y ||
                                 tile + TILE > limits[1].y)) {
-#pragma unroll
-            for (int k = 0; k < KEYS; k++)
-#pragma unroll
-                for (int c = 0; c < 4; c++) {
-                    const int r = c >> 1, j = k * 8 + 2 * quad + (c & 1);
-                    score[k][c] =
-                        j >= limits[r].x - tile && j < limits[r].y - tile ? score[k][c] : -CUDART_INF_F;
-                }
+            limit<TILE>(score, tile, quad);
         }
 #pragma unroll
         for (int k = 0; k < KEYS; k++)

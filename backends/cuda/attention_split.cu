@@ -85,8 +85,8 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
         attention_keys_spread(s, device);
         return;
     }
-    if (!attention_is_whole(s) && s->columns <= 128 && s->q_len <= FOLD_QUERIES)
-        return; /* tiles would be mostly empty, and the plain kernel rounds less */
+    if (!attention_is_whole(s) && s->columns <= 128 && s->q_len <= FOLD_QUERIES && s->total <= WARPGROUP_KEYS)
+        return; /* tiles would be mostly empty, and the plain kernel rounds less, but does not share keys */
     const bool strict = dtype == GRT_DTYPE_FLOAT && !tf32;
     if (strict && !fits_float(s))
         return;
@@ -96,6 +96,7 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     if (s->kernel == ATTENTION_FLASH && (!s->few || s->total <= WARPGROUP_KEYS) &&
         attention_warpgroup_takes(s, dtype, device) && (s->encode = cuda_tensor_map_find())) {
         s->kernel = ATTENTION_WARPGROUP;
+        attention_warpgroup_choose(s, device->multiProcessorCount);
         return;
     }
     if (s->kernel == ATTENTION_FLASH && attention_tf32_takes(s, dtype, device)) {

@@ -14,12 +14,14 @@
 namespace
 {
 
-enum { ROWS = 64, TILE = 64, PANEL = ROWS * PANEL_ROW };
+enum { ROWS = 64, GROUP_WARPS = 4, TILE = 64, PANEL = ROWS * PANEL_ROW };
 
 /* Limited by registers and shared memory. With few rows a block has one group, for more blocks; two where a
  * head has no rows for more. Four leave no registers for masks in pairs. */
 template <int SIZE> constexpr int most_groups = SIZE > 128 ? 2 : SIZE > 64 ? 3 : 4;
 template <int SIZE> constexpr int stages = SIZE > 128 ? 2 : SIZE > 64 ? 3 : 6;
+/* What scores need: a scale, anything, or a scale and a mask that has one row for all queries. */
+enum attention_mode { MODE_SCALE, MODE_GENERAL, MODE_BIAS };
 template <int SIZE> constexpr int tasks_ahead = SIZE > 128 ? 1 : 2;
 /* Registers that a thread takes for its rows, of what is launched and what the copying warps leave; 0: the
  * launched ones are enough. */
@@ -30,6 +32,7 @@ constexpr int row_registers = GROUPS == 4                 ? 112
                                                           : 0;
 template <int SIZE> constexpr int panels = (SIZE + 63) / 64;
 
+/* GROUPS: of a block. */
 template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE, GROUPS <= 3> {
     enum { STEPS = SIZE / 16, PANELS = panels<SIZE> };
 
@@ -110,24 +113,27 @@ template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE
     }
 
     /* N keys from number `tile` on. A warp without rows only takes part in what the group does together. */
-    template <int N, bool GENERAL>
-    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, uint32_t q,
-                                         uint32_t keys, uint32_t values, int tile, bool idle, int lane)
+    template <int N, int MODE>
+    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, const float *bias,
+                                         uint32_t q, uint32_t keys, uint32_t values, int tile, bool idle,
+                                         int lane)
     {
         float score[N / 8][4];
         take_scores<N>(score, q, keys);
         if (!idle)
-            this->template weigh<N, GENERAL>(s, mask, score, tile, lane);
+            this->template weigh<N, MODE != MODE_SCALE, MODE == MODE_BIAS>(s, mask, score, tile, lane, bias);
         add_values<N>(score, values);
     }
 };
 
-/* Tasks of a block are GROUPS x 64 rows of a head, and TILE of its keys and values after the other. A further
- * warpgroup issues the copies, as far ahead as there is room, across tasks. */
-template <int SIZE, int GROUPS> struct block_memory {
-    enum { STAGES = stages<SIZE>, TASKS = tasks_ahead<SIZE>, MATRIX = panels<SIZE> * PANEL };
+/* Tasks of a team are GROUPS x 64 rows of a head, and TILE of its keys and values after the other. A block
+ * has one team, or two, which hide each other's ends. A further warpgroup issues the copies, as far ahead as
+ * there is room, across tasks, and reads masks that all rows of a head share. */
+template <int SIZE, int GROUPS, int TEAMS> struct alignas(PANEL_ALIGNMENT) team_memory {
+    enum { STAGES = TEAMS > 1 ? 4 : stages<SIZE>, TASKS = tasks_ahead<SIZE>, MATRIX = panels<SIZE> * PANEL };
     char q[TASKS][GROUPS][MATRIX];
     char keys[STAGES][MATRIX], values[STAGES][MATRIX];
+    float bias[STAGES][TILE]; /* of keys, times log2(e) */
     uint64_t tile_full[STAGES], tile_empty[STAGES], q_full[TASKS], q_empty[TASKS];
 };
 
@@ -135,15 +141,26 @@ struct attention_maps {
     CUtensorMap q, k, v;
 };
 
-template <int SIZE, int GROUPS>
-__device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int64_t *nonpad,
-                                            const attention_maps &maps, uint32_t tasks,
-                                            block_memory<SIZE, GROUPS> &m)
+/* Of all teams, one after the other. */
+template <int TEAMS> __device__ __forceinline__ uint32_t first_task(int team)
 {
-    using memory = block_memory<SIZE, GROUPS>;
+    return blockIdx.x * TEAMS + team;
+}
+template <int TEAMS> __device__ __forceinline__ uint32_t next_task(uint32_t task)
+{
+    return task + gridDim.x * TEAMS;
+}
+
+template <int SIZE, int GROUPS, int TEAMS>
+__device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int64_t *nonpad,
+                                            const attention_maps &maps, uint32_t tasks, int team,
+                                            team_memory<SIZE, GROUPS, TEAMS> &m)
+{
+    using memory = team_memory<SIZE, GROUPS, TEAMS>;
     enum { MATRIX = memory::MATRIX, PANELS = panels<SIZE> };
     ring place = {0, 0}, q = {0, 0};
-    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x, q.next(memory::TASKS)) {
+    for (uint32_t task = first_task<TEAMS>(team); task < tasks;
+         task = next_task<TEAMS>(task), q.next(memory::TASKS)) {
         const attention_block_task t = attention_block_task_at(s, nonpad, task, GROUPS * ROWS, TILE);
         barrier_wait(&m.q_empty[q.at], q.phase ^ 1);
         barrier_expect(&m.q_full[q.at], GROUPS * MATRIX);
@@ -164,24 +181,56 @@ __device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int6
     }
 }
 
-template <class T, int SIZE, int GROUPS, bool GENERAL>
-__device__ __forceinline__ void attend_tasks(const attention_shape &s, const attention_data &d,
-                                             const cuda_levels &levels, uint32_t tasks,
-                                             block_memory<SIZE, GROUPS> &m, int group)
+/* By one warp: a mask that has one row for all queries, as biases; -inf where there is none. */
+template <int SIZE, int GROUPS, int TEAMS>
+__device__ __forceinline__ void fetch_biases(const attention_shape &s, const attention_data &d,
+                                             uint32_t tasks, int team, team_memory<SIZE, GROUPS, TEAMS> &m,
+                                             int lane)
 {
-    using memory = block_memory<SIZE, GROUPS>;
+    using memory = team_memory<SIZE, GROUPS, TEAMS>;
+    const int there = (int)min(s.total, s.mask_len);
+    ring place = {0, 0};
+    for (uint32_t task = first_task<TEAMS>(team); task < tasks; task = next_task<TEAMS>(task)) {
+        const attention_block_task t = attention_block_task_at(s, d.nonpad, task, GROUPS * ROWS, TILE);
+        const int64_t at = attention_mask_at(s, t.batch, {t.head, 0});
+        for (int tile = t.from; tile < t.to; tile += TILE, place.next(memory::STAGES)) {
+            float bias[2];
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const int key = tile + 2 * lane + i;
+                bias[i] =
+                    key < there
+                        ? attention_bounded(masked(s, d.mask, at + key * s.mask_strides[3], 0.0f)) * LOG2E
+                        : -CUDART_INF_F;
+            }
+            barrier_wait(&m.tile_empty[place.at], place.phase ^ 1);
+            *(float2 *)&m.bias[place.at][2 * lane] = make_float2(bias[0], bias[1]);
+            __syncwarp();
+            if (lane == 0)
+                barrier_arrive(&m.tile_full[place.at]);
+        }
+    }
+}
+
+template <class T, int SIZE, int GROUPS, int TEAMS, int MODE>
+__device__ __forceinline__ void attend_tasks(const attention_shape &s, const attention_data &d,
+                                             const cuda_levels &levels, uint32_t tasks, int team,
+                                             team_memory<SIZE, GROUPS, TEAMS> &m, int group)
+{
+    using memory = team_memory<SIZE, GROUPS, TEAMS>;
     enum { CHUNKS = SIZE / 8 };
     const int lane = threadIdx.x & 31, warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5 & 3, 0);
     ring place = {0, 0}, queries = {0, 0};
-    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x, queries.next(memory::TASKS)) {
+    for (uint32_t task = first_task<TEAMS>(team); task < tasks;
+         task = next_task<TEAMS>(task), queries.next(memory::TASKS)) {
         const attention_block_task t = attention_block_task_at(s, d.nonpad, task, GROUPS * ROWS, TILE);
         const int first = t.first + group * ROWS, mine = first + warp * WARP_ROWS, rows = (int)s.q_len;
         const bool idle = mine >= rows;
-        group_rows<T, SIZE, GROUPS> w;
+        group_rows<T, SIZE, GROUPS * TEAMS> w;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const int row = mine + (lane >> 2) + 8 * r;
-            w.template begin<GENERAL>(s, d, t.batch, {t.head, row}, row < rows, r);
+            w.template begin<MODE == MODE_GENERAL>(s, d, t.batch, {t.head, row}, row < rows, r);
         }
         const int2 keys = attention_group_limits(s, d.nonpad, t.batch, first, ROWS);
         const uint32_t q = (uint32_t)__cvta_generic_to_shared(m.q[queries.at][group]);
@@ -191,10 +240,11 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
             if (tile < keys.y && tile + TILE > keys.x) {
                 const uint32_t k = (uint32_t)__cvta_generic_to_shared(m.keys[place.at]),
                                v = (uint32_t)__cvta_generic_to_shared(m.values[place.at]);
+                const float *bias = m.bias[place.at];
                 if (t.to - tile > SHORT_TILE)
-                    w.template take<TILE, GENERAL>(s, d.mask, q, k, v, tile, idle, lane);
+                    w.template take<TILE, MODE>(s, d.mask, bias, q, k, v, tile, idle, lane);
                 else
-                    w.template take<SHORT_TILE, GENERAL>(s, d.mask, q, k, v, tile, idle, lane);
+                    w.template take<SHORT_TILE, MODE>(s, d.mask, bias, q, k, v, tile, idle, lane);
             }
             if (lane == 0)
                 barrier_arrive(&m.tile_empty[place.at]);
@@ -206,17 +256,17 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
     }
 }
 
-template <class T, int SIZE, int GROUPS, bool GENERAL>
-__global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
+template <class T, int SIZE, int GROUPS, int TEAMS, int MODE>
+__global__ void __launch_bounds__(GROUPS *TEAMS * 128 + 128, 1)
     cuda_attention_warpgroup_attend(const __grid_constant__ attention_shape s,
                                     const __grid_constant__ attention_data d,
                                     const __grid_constant__ attention_maps maps, uint32_t tasks,
                                     const __grid_constant__ cuda_levels levels)
 {
-    enum { WARPS = GROUPS * 4, TAKES = row_registers<SIZE, GROUPS> };
+    enum { TEAM = GROUPS * GROUP_WARPS, WARPS = TEAM * TEAMS, TAKES = row_registers<SIZE, GROUPS * TEAMS> };
+    using memory = team_memory<SIZE, GROUPS, TEAMS>;
     extern __shared__ char raw[];
-    block_memory<SIZE, GROUPS> &m = *(block_memory<SIZE, GROUPS> *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) /
-                                                                    PANEL_ALIGNMENT * PANEL_ALIGNMENT);
+    memory *all = (memory *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) / PANEL_ALIGNMENT * PANEL_ALIGNMENT);
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
     if (threadIdx.x == WARPS * 32) {
         bulk_map_fetch(&maps.q);
@@ -224,13 +274,16 @@ __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
         bulk_map_fetch(&maps.v);
     }
     if (threadIdx.x == 0) {
-        for (int i = 0; i < stages<SIZE>; i++) {
-            barrier_init(&m.tile_full[i], 1);
-            barrier_init(&m.tile_empty[i], WARPS);
-        }
-        for (int i = 0; i < tasks_ahead<SIZE>; i++) {
-            barrier_init(&m.q_full[i], 1);
-            barrier_init(&m.q_empty[i], WARPS);
+        for (int team = 0; team < TEAMS; team++) {
+            memory &m = all[team];
+            for (int i = 0; i < memory::STAGES; i++) {
+                barrier_init(&m.tile_full[i], MODE == MODE_BIAS ? 2 : 1);
+                barrier_init(&m.tile_empty[i], TEAM);
+            }
+            for (int i = 0; i < memory::TASKS; i++) {
+                barrier_init(&m.q_full[i], 1);
+                barrier_init(&m.q_empty[i], TEAM);
+            }
         }
         barrier_init_done();
     }
@@ -240,55 +293,83 @@ __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
     if (warp < WARPS) {
         if constexpr (TAKES > 0)
             warpgroup_take_registers<TAKES>();
-        attend_tasks<T, SIZE, GROUPS, GENERAL>(s, d, levels, tasks, m, warp >> 2);
+        const int team = warp / TEAM;
+        attend_tasks<T, SIZE, GROUPS, TEAMS, MODE>(s, d, levels, tasks, team, all[team],
+                                                   warp % TEAM / GROUP_WARPS);
     } else {
         if constexpr (TAKES > 0)
             warpgroup_leave_registers<32>();
-        if (threadIdx.x == WARPS * 32)
-            fetch_tasks<SIZE, GROUPS>(s, d.nonpad, maps, tasks, m);
+        const int team = (warp - WARPS) / 2, lane = threadIdx.x & 31;
+        if (team < TEAMS) {
+            if ((warp - WARPS) % 2 == 0 && lane == 0)
+                fetch_tasks<SIZE, GROUPS, TEAMS>(s, d.nonpad, maps, tasks, team, all[team]);
+            if ((warp - WARPS) % 2 == 1 && MODE == MODE_BIAS)
+                fetch_biases<SIZE, GROUPS, TEAMS>(s, d, tasks, team, all[team], lane);
+        }
     }
 }
 
 struct choice {
     void *kernel;
-    int groups;
+    int groups, teams;
     size_t bytes;
 };
 
-template <class T, int SIZE, int GROUPS> choice choose_mask(bool general)
+template <class T, int SIZE, int GROUPS, int TEAMS, int MODE> choice warpgroup_choice()
 {
-    return {general ? (void *)cuda_attention_warpgroup_attend<T, SIZE, GROUPS, true>
-                    : (void *)cuda_attention_warpgroup_attend<T, SIZE, GROUPS, false>,
-            GROUPS, sizeof(block_memory<SIZE, GROUPS>) + PANEL_ALIGNMENT};
+    return {(void *)cuda_attention_warpgroup_attend<T, SIZE, GROUPS, TEAMS, MODE>, GROUPS, TEAMS,
+            TEAMS * sizeof(team_memory<SIZE, GROUPS, TEAMS>) + PANEL_ALIGNMENT};
 }
 
-template <class T, int SIZE> choice choose_groups(const attention_shape *s, bool general)
+template <class T, int SIZE, int GROUPS> choice choose_mode(attention_mode mode)
 {
-    return s->few                 ? choose_mask<T, SIZE, 1>(general)
-           : s->q_len <= 2 * ROWS ? choose_mask<T, SIZE, 2>(general)
-                                  : choose_mask<T, SIZE, most_groups<SIZE>>(general);
+    return mode == MODE_SCALE ? warpgroup_choice<T, SIZE, GROUPS, 1, MODE_SCALE>()
+                              : warpgroup_choice<T, SIZE, GROUPS, 1, MODE_GENERAL>();
 }
 
-template <class T> choice cuda_attention_warpgroup_choose(const attention_shape *s, bool general)
+template <class T, int SIZE> choice choose_groups(const attention_shape *s, attention_mode mode)
+{
+    return s->warps == GROUP_WARPS       ? choose_mode<T, SIZE, 1>(mode)
+           : s->warps == 2 * GROUP_WARPS ? choose_mode<T, SIZE, 2>(mode)
+                                         : choose_mode<T, SIZE, most_groups<SIZE>>(mode);
+}
+
+/* Two teams, of heads of up to 64 numbers: where a multiprocessor has several tasks of two groups. */
+template <class T> choice choose_teams(const attention_shape *s, attention_mode mode)
+{
+    if (s->warps != 2 * GROUP_WARPS || mode == MODE_GENERAL || !s->paired)
+        return choose_groups<T, 64>(s, mode);
+    return mode == MODE_SCALE ? warpgroup_choice<T, 64, 2, 2, MODE_SCALE>()
+                              : warpgroup_choice<T, 64, 2, 2, MODE_BIAS>();
+}
+
+template <class T> choice cuda_attention_warpgroup_choose(const attention_shape *s, attention_mode mode)
 {
     switch (s->columns) {
     case 32:
-        return choose_groups<T, 32>(s, general);
+        return choose_groups<T, 32>(s, mode);
     case 64:
-        return choose_groups<T, 64>(s, general);
+        return choose_teams<T>(s, mode);
     case 96:
-        return choose_groups<T, 96>(s, general);
+        return choose_groups<T, 96>(s, mode);
     case 128:
-        return choose_groups<T, 128>(s, general);
+        return choose_groups<T, 128>(s, mode);
     default:
-        return choose_groups<T, 256>(s, general);
+        return choose_groups<T, 256>(s, mode);
     }
 }
 
-choice choice_for(const attention_shape *s, grt_dtype dtype, bool general)
+choice choice_for(const attention_shape *s, grt_dtype dtype, attention_mode mode)
 {
-    return dtype == GRT_DTYPE_FLOAT16 ? cuda_attention_warpgroup_choose<__half>(s, general)
-                                      : cuda_attention_warpgroup_choose<__nv_bfloat16>(s, general);
+    return dtype == GRT_DTYPE_FLOAT16 ? cuda_attention_warpgroup_choose<__half>(s, mode)
+                                      : cuda_attention_warpgroup_choose<__nv_bfloat16>(s, mode);
+}
+
+attention_mode mode_of(const attention_shape *s, const attention_data *d)
+{
+    return attention_scales_only(s, d)                             ? MODE_SCALE
+           : d->mask && s->softcap <= 0 && s->mask_strides[2] == 0 ? MODE_BIAS
+                                                                   : MODE_GENERAL;
 }
 
 cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view &view, int64_t size,
@@ -302,6 +383,27 @@ cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view 
 
 } // namespace
 
+/* Microseconds, but for a factor: of the multiprocessor that has most to do. */
+static double warpgroup_time(const attention_shape *s, int groups, int multiprocessors)
+{
+    return (double)((attention_tasks(s, groups * ROWS) + multiprocessors - 1) / multiprocessors) *
+           (2 + groups);
+}
+
+/* One group where there are few rows, for more blocks; two where a head has no rows for more, or where more
+ * would leave multiprocessors without rows. */
+void attention_warpgroup_choose(attention_shape *s, int multiprocessors)
+{
+    const int most = s->columns > 128  ? most_groups<256>
+                     : s->columns > 64 ? most_groups<128>
+                                       : most_groups<64>;
+    const bool two = s->q_len <= 2 * ROWS ||
+                     warpgroup_time(s, 2, multiprocessors) < warpgroup_time(s, most, multiprocessors);
+    const int groups = s->few ? 1 : two ? 2 : most;
+    s->warps = groups * GROUP_WARPS;
+    s->paired = attention_tasks(s, groups * ROWS) > multiprocessors;
+}
+
 /* A tile is one bulk copy: no past (a second tensor), no padded rows that must not be read, no folded heads.
  */
 bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
@@ -314,8 +416,8 @@ bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype, const 
 cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtype)
 {
     cudaError_t error = cudaSuccess;
-    for (int general = 0; general < 2 && error == cudaSuccess; general++) {
-        const choice c = choice_for(s, dtype, general);
+    for (int mode = MODE_SCALE; mode <= MODE_BIAS && error == cudaSuccess; mode++) {
+        const choice c = choice_for(s, dtype, (attention_mode)mode);
         error = cudaFuncSetAttribute(c.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.bytes);
     }
     return error;
@@ -325,7 +427,7 @@ cudaError_t attention_warpgroup_quantised(const attention_shape *s, const attent
                                           const cuda_levels *levels, grt_dtype dtype, int multiprocessors,
                                           cudaStream_t stream)
 {
-    const choice c = choice_for(s, dtype, !attention_scales_only(s, d));
+    const choice c = choice_for(s, dtype, mode_of(s, d));
     uint32_t tasks = (uint32_t)attention_tasks(s, c.groups * ROWS);
     attention_maps maps;
     cudaError_t error = map(s, dtype, s->q, s->size, s->q_len, s->q_heads, d->q, &maps.q);
@@ -336,11 +438,12 @@ cudaError_t attention_warpgroup_quantised(const attention_shape *s, const attent
     if (error != cudaSuccess)
         return error;
     void *arguments[] = {(void *)s, (void *)d, &maps, &tasks, (void *)levels};
-    const bool is_short = tasks <= (uint32_t)multiprocessors;
+    const uint32_t blocks = (tasks + c.teams - 1) / c.teams;
+    const bool is_short = blocks <= (uint32_t)multiprocessors;
     cudaLaunchAttribute early;
     const cudaLaunchConfig_t config =
-        overlap_config(is_short, dim3(is_short ? tasks : (unsigned)multiprocessors),
-                       dim3(128 * c.groups + 128), c.bytes, stream, &early);
+        overlap_config(is_short, dim3(is_short ? blocks : (unsigned)multiprocessors),
+                       dim3(128 * c.groups * c.teams + 128), c.bytes, stream, &early);
     return cudaLaunchKernelExC(&config, c.kernel, arguments);
 }
 

@@ -202,8 +202,9 @@ bool cuda_gemm_of_conv(const grt_reshape *r, int multiprocessors, cuda_gemm_conv
     }
     /* Long ones with few channels are a matter of memory, which other kernels serve as well, and so are rows
      * of float32 that are written and read again. */
-    return cuda_gemm_plan(p) && (!p->is_long || (cuda_gemm_is_whole(p) && !cuda_gemm_is_better_left(p) &&
-                                                 !(out->gathers && p->dtype == GRT_DTYPE_FLOAT)));
+    return cuda_gemm_plan(p) &&
+           (!p->is_long || ((cuda_gemm_is_whole(p) || cuda_gemm_is_better_kept(p)) &&
+                            !cuda_gemm_is_better_left(p) && !(out->gathers && p->dtype == GRT_DTYPE_FLOAT)));
 }
 
 /* Known dims, of so few elements that no product of two such numbers overflows: plans may be forged. */

@@ -201,6 +201,12 @@ bool cuda_gemm_is_whole(const cuda_gemm *p)
     return stages * columns <= 1.25;
 }
 
+bool cuda_gemm_is_better_kept(const cuda_gemm *p)
+{
+    enum { MOST_TIME = 20 };
+    return gemm_taps(p) > 1 && p->time <= MOST_TIME;
+}
+
 bool cuda_gemm_is_better_left(const cuda_gemm *p)
 {
     enum { MOST_TIME = 60 };

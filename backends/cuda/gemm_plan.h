@@ -42,6 +42,9 @@ bool cuda_gemm_plan(cuda_gemm *p);
 bool cuda_gemm_fills_better(const cuda_gemm *p);
 /* True if stages and tiles are filled by four fifths: few channels in or out leave them empty. */
 bool cuda_gemm_is_whole(const cuda_gemm *p);
+/* Of a planned product: true if it is one of windows so short that cuDNN's kernels, which want many pixels,
+ * take longer even where few channels leave ours half empty. */
+bool cuda_gemm_is_better_kept(const cuda_gemm *p);
 /* Of a planned product: true if it is a large one of windows with an end that cuDNN has, too, whose kernels
  * take 0.64 to 0.98 of the time. */
 bool cuda_gemm_is_better_left(const cuda_gemm *p);

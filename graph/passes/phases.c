@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { BIAS = 2, PLANE = 2, RANK = 4, ENOUGH_FILTERS = 16 };
+enum { BIAS = 2, PLANE = 2, RANK = 4 };
 
 typedef struct phases {
     const ir_node *node;
@@ -76,8 +76,7 @@ static bool has_few_zeros(const phases *p)
     return weights <= MOST * wanted;
 }
 
-/* Windows that do not overlap need no zeros and are left to kernels for them, unless filters are few: those
- * kernels want many. */
+/* Windows that do not overlap need no zeros: they are a product of pixels. */
 static bool read_phases(const ir_node *node, phases *p)
 {
     const ir_value *x = ir_in(node, 0), *w = ir_in(node, 1), *bias = ir_in(node, BIAS);
@@ -91,8 +90,7 @@ static bool read_phases(const ir_node *node, phases *p)
     p->stride = attr_at(node, "strides", 0, 1);
     if (!read_dim(p, 0, single) || !read_dim(p, 1, single) || p->block < 2)
         return false;
-    return (single || p->reach[0] > 0 || p->reach[1] > 0 || p->w->dims[1] < ENOUGH_FILTERS) &&
-           has_few_zeros(p);
+    return has_few_zeros(p);
 }
 
 /* Which of the window's weights phase `r` has `offset` pixels away; -1: none. */

@@ -84,6 +84,16 @@ static void draw_lengths(attention_draw *a)
              a->batch * a->heads * a->q_len * (a->past + a->kv_len) * a->size > MOST_PRODUCTS);
 }
 
+/* So many heads of 64 numbers, of two blocks of rows, that a multiprocessor has two of them at a time. */
+static void draw_pairs(attention_draw *a)
+{
+    a->size = 64;
+    a->q_len = draw(ROWS + 1, 100);
+    a->kv_len = draw(17, ROWS + 16);
+    a->batch = 4;
+    a->heads = a->kv_heads = draw(34, 40);
+}
+
 /* Of the queries' type, bool, or float32, as narrowed models keep masks that float16 cannot hold. */
 static grt_dtype draw_mask(const node *n)
 {
@@ -138,7 +148,10 @@ static void make_large(node *n)
     static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT16, GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16,
                                        GRT_DTYPE_FLOAT};
     attention_draw a = {.packed = draw(0, 1)};
-    draw_lengths(&a);
+    if (draw(0, 3))
+        draw_lengths(&a);
+    else
+        draw_pairs(&a);
     n->out = dtypes[draw(0, 3)];
     n->wide = true;
     add_heads(n, &a);

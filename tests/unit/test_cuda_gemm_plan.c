@@ -153,6 +153,18 @@ static cuda_gemm windows(int32_t images, int32_t pixels, int64_t channels, grt_d
     return p;
 }
 
+/* 32 channels of float16 fill half of a stage. */
+START_TEST(short_windows_are_kept)
+{
+    cuda_gemm p = windows(1, 256, 32, GRT_DTYPE_FLOAT16);
+    ck_assert(cuda_gemm_plan(&p) && p.is_long && !cuda_gemm_is_whole(&p) && cuda_gemm_is_better_kept(&p));
+    p = windows(4, 256, 32, GRT_DTYPE_FLOAT16);
+    ck_assert(cuda_gemm_plan(&p) && !cuda_gemm_is_better_kept(&p));
+    p = product(65536, 24, 24);
+    ck_assert(cuda_gemm_plan(&p) && !cuda_gemm_is_better_kept(&p));
+}
+END_TEST
+
 /* Those of a U-Net at batch 32 are cuDNN's, those of ResNet-50 are not, nor what it would need a pass for. */
 START_TEST(large_windows_are_left)
 {
@@ -183,5 +195,5 @@ START_TEST(others_are_refused)
 END_TEST
 
 UNIT_SUITE(test_cuda_gemm_plan, NULL, NULL, waves_are_full, sums_are_split, rings_are_deep, tf32_fits,
-           forms_fit, tiles_are_compared, few_channels_leave_tiles_empty, large_windows_are_left,
-           others_are_refused)
+           forms_fit, tiles_are_compared, few_channels_leave_tiles_empty, short_windows_are_kept,
+           large_windows_are_left, others_are_refused)
