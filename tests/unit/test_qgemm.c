@@ -207,11 +207,12 @@ static void check_result(const problem *p, const grt_qgemm_kernel *kernel, const
         }
 }
 
-static void run_problem(problem *p, const grt_qgemm_kernel *kernel, int threads, uint32_t seed)
+static void run_form(problem *p, const grt_qgemm_kernel *kernel, int threads, bool halves, uint32_t seed)
 {
     grt_qgemm_b b;
     size_t bytes, y_bytes = (size_t)(p->m * p->ldy) * sizeof(float);
     ck_assert(grt_qgemm_b_init(kernel, p->k, p->n, p->b_signed, &b));
+    ck_assert(!halves || grt_qgemm_b_halve(&b));
     void *packed = aligned((size_t)b.bytes), *y = aligned(y_bytes), *before = aligned(y_bytes);
     grt_qgemm_pack(&b, p->b, p->trans_b ? 1 : p->n, p->trans_b ? p->k : 1, packed);
     const size_t padded = (size_t)grt_qgemm_padded(p->n) * sizeof(float);
@@ -239,6 +240,11 @@ static void run_problem(problem *p, const grt_qgemm_kernel *kernel, int threads,
         free(all[i]);
 }
 
+static void run_problem(problem *p, const grt_qgemm_kernel *kernel, int threads, uint32_t seed)
+{
+    run_form(p, kernel, threads, false, seed);
+}
+
 START_TEST(every_level_gives_the_defined_bits)
 {
     const grt_qgemm_kernel *const *kernels = grt_qgemm_kernels();
@@ -253,6 +259,24 @@ START_TEST(every_level_gives_the_defined_bits)
             if (kernels[i]->pairs)
                 run_problem(&p, kernels[i]->pairs, 1 + (int)(seed % 3), seed);
         }
+        release(&p);
+    }
+}
+END_TEST
+
+/* Of any size, though few are faster for it. */
+START_TEST(strassens_products_give_the_defined_bits)
+{
+    const grt_qgemm_kernel *const *kernels = grt_qgemm_kernels();
+    for (uint32_t seed = 0; seed < 180; seed++) {
+        problem p;
+        choose(&p, seed);
+        define(&p);
+        for (int i = 0; kernels[i]; i++)
+            if (kernels[i]->pairs) {
+                run_form(&p, kernels[i], 1 + (int)(seed % 3), true, seed);
+                run_form(&p, kernels[i]->pairs, 1 + (int)(seed % 3), true, seed);
+            }
         release(&p);
     }
 }
@@ -377,5 +401,6 @@ START_TEST(windows_are_summed_by_channel)
 }
 END_TEST
 
-UNIT_SUITE(test_qgemm, NULL, NULL, every_level_gives_the_defined_bits, pairs_of_products_do_not_saturate,
+UNIT_SUITE(test_qgemm, NULL, NULL, every_level_gives_the_defined_bits,
+           strassens_products_give_the_defined_bits, pairs_of_products_do_not_saturate,
            tiles_give_the_defined_bits_on_a_model_of_amx, windows_are_summed_by_channel)
