@@ -562,7 +562,7 @@ static void finish_quarter(const grt_qgemm *g, const tiling *t, const tile_rows 
 static void multiply_halves(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t col,
                             int64_t cols, int32_t *sums)
 {
-    const int64_t most = grt_qstrassen_columns(&t->strassen, r->to);
+    const int64_t most = grt_qstrassen_columns(&t->strassen, t->m_block);
     for (int64_t j = col, now; j < col + cols; j += now) {
         now = grt_min64(most, col + cols - j);
         grt_qstrassen_multiply(&t->strassen, r->to, r->s->a, qgemm_panels_of(g->b, g->packed), j, now, sums);

@@ -38,8 +38,14 @@ static int64_t qstrassen_ceil_div(int64_t a, int64_t b)
 /* What is added before and behind the products is as much for few terms as for many. */
 bool grt_qstrassen_pays(const grt_qgemm_kernel *kernel, int64_t rows, int64_t k, int64_t n)
 {
-    enum { LEAST_ROWS = 32, LEAST_TERMS = 256, LEAST_COLUMNS = 64, MOST_FILLED = 32 };
-    if (!kernel->pairs || rows < LEAST_ROWS || k < LEAST_TERMS || n < LEAST_COLUMNS)
+    enum {
+        LEAST_ROWS = 32,
+        LEAST_TERMS = 256,
+        LEAST_COLUMNS = 128,
+        SMALL_MATRIX = 1 << 16,
+        MOST_FILLED = 32
+    };
+    if (!kernel->pairs || rows < LEAST_ROWS || k < LEAST_TERMS || n < LEAST_COLUMNS || k * n <= SMALL_MATRIX)
         return false;
     return PARTS * grt_qstrassen_of(kernel, k, n).n_part - n <= n / MOST_FILLED;
 }
@@ -70,19 +76,6 @@ static int64_t qstrassen_panel_at(const grt_qstrassen *s, int product, int64_t c
     return (product * (s->n_part / NR) + col / NR) * s->panel_bytes;
 }
 
-/* Numbers of a row and NR columns. */
-typedef int16_t qstrassen_lane[NR];
-
-static void combine_lanes(qstrassen_lane b[PARTS][PARTS], qstrassen_lane *to)
-{
-    for (int j = 0; j < NR; j++) {
-        const int b11 = b[0][0][j], b12 = b[0][1][j], b21 = b[1][0][j], b22 = b[1][1][j], t = b22 - b12 + b11;
-        const int of[PRODUCTS] = {b11, b21, b22, t - b21, b12 - b11, t, b22 - b12};
-        for (int r = 0; r < PRODUCTS; r++)
-            to[r][j] = (int16_t)of[r];
-    }
-}
-
 /* B, as grt_qstrassen_pack has it. */
 typedef struct qstrassen_b {
     const uint8_t *from;
@@ -91,29 +84,58 @@ typedef struct qstrassen_b {
     int32_t *sums;
 } qstrassen_b;
 
-static void read_lane(const grt_qstrassen *s, const qstrassen_b *b, int64_t row, int64_t col,
-                      qstrassen_lane lane)
+/* As many rows as a line of cache has bytes: a column of them is read at once where B is transposed. */
+typedef int16_t qstrassen_rows[LINE][NR];
+
+/* Rows [row, row + n) of columns [col, col + NR), zeros outside B. */
+static void qstrassen_read(const grt_qstrassen *s, const qstrassen_b *b, int64_t row, int64_t n, int64_t col,
+                           qstrassen_rows to)
 {
-    const int64_t cols = row < s->k ? grt_min64(s->n - col, NR) : 0;
-    memset(lane, 0, sizeof(qstrassen_lane));
-    for (int64_t j = 0; j < cols; j++) {
-        lane[j] = (int8_t)(b->from[row * b->step_k + (col + j) * b->step_n] ^ b->flip);
-        b->sums[col + j] += lane[j];
+    const int64_t rows = grt_min64(n, s->k - row), cols = grt_min64(s->n - col, NR);
+    memset(to, 0, sizeof(qstrassen_rows));
+    for (int64_t j = 0; j < cols && rows > 0; j++) {
+        const uint8_t *from = b->from + row * b->step_k + (col + j) * b->step_n;
+        int32_t sum = 0;
+        for (int64_t i = 0; i < rows; i++) {
+            const int8_t v = (int8_t)(from[i * b->step_k] ^ b->flip);
+            to[i][j] = v;
+            sum += v;
+        }
+        b->sums[col + j] = (int32_t)((uint32_t)b->sums[col + j] + (uint32_t)sum);
     }
 }
 
-/* Row x of a panel. */
-static void put_lane(const grt_qgemm_kernel *kernel, const int16_t *lane, int64_t x, char *panel)
+/* A row of each quarter to one of each product. */
+CPU_BODY combine_row(qstrassen_rows b[PARTS][PARTS], int64_t row, int16_t to[PRODUCTS][NR])
 {
-    static const int crossed[] = {2 * NR, 2 * NR + 1, 0, 1};
-    int16_t *to = (int16_t *)(void *)(panel + grt_qgemm_panel_head(kernel));
-    to += kernel->crossed ? x / 4 * 4 * NR + crossed[x % 4] : x / 2 * 2 * NR + x % 2;
-    for (int j = 0; j < NR; j++)
-        to[2 * j] = lane[j];
+    for (int j = 0; j < NR; j++) {
+        const int16_t b11 = b[0][0][row][j], b12 = b[0][1][row][j], b21 = b[1][0][row][j],
+                      b22 = b[1][1][row][j], t = (int16_t)(b22 - b12 + b11);
+        to[0][j] = b11;
+        to[1][j] = b21;
+        to[2][j] = b22;
+        to[3][j] = (int16_t)(t - b21);
+        to[4][j] = (int16_t)(b12 - b11);
+        to[5][j] = t;
+        to[6][j] = (int16_t)(b22 - b12);
+    }
+}
+
+/* Rows x and x + 1 of a panel, x being even. */
+CPU_BODY put_pair(const grt_qgemm_kernel *kernel, const int16_t *first, const int16_t *second, int64_t x,
+                  char *panel)
+{
+    /* The second two of crossed four are before the first ones. */
+    const int64_t place = kernel->crossed ? (x / 2) ^ 1 : x / 2;
+    int16_t *to = (int16_t *)(void *)(panel + grt_qgemm_panel_head(kernel)) + place * 2 * NR;
+    for (int j = 0; j < NR; j++) {
+        to[2 * j] = first[j];
+        to[2 * j + 1] = second[j];
+    }
 }
 
 /* What the columns of a crossed panel lose. */
-static void lose_columns(const grt_qstrassen *s, char *panel)
+CPU_BODY lose_columns(const grt_qstrassen *s, char *panel)
 {
     int32_t *loses = (int32_t *)(void *)panel;
     const int16_t *group = (const int16_t *)(void *)(panel + grt_qgemm_panel_head(s->kernel));
@@ -124,23 +146,35 @@ static void lose_columns(const grt_qstrassen *s, char *panel)
         }
 }
 
+/* Columns [col, col + NR) of both parts. */
+CPU_BODY qstrassen_pack_columns_body(const grt_qstrassen *s, const qstrassen_b *b, int64_t col, char *to)
+{
+    qstrassen_rows parts[PARTS][PARTS];
+    int16_t first[PRODUCTS][NR], second[PRODUCTS][NR];
+    for (int64_t x = 0; x < s->k_part; x += LINE) {
+        const int64_t rows = grt_min64(s->k_part - x, LINE);
+        for (int i = 0; i < PARTS * PARTS; i++)
+            qstrassen_read(s, b, i / PARTS * s->k_part + x, rows, i % PARTS * s->n_part + col,
+                           parts[i / PARTS][i % PARTS]);
+        for (int64_t i = 0; i < rows; i += 2) {
+            combine_row(parts, i, first);
+            combine_row(parts, i + 1, second);
+            for (int r = 0; r < PRODUCTS; r++)
+                put_pair(s->kernel, first[r], second[r], x + i, to + qstrassen_panel_at(s, r, col));
+        }
+    }
+    for (int r = 0; s->kernel->crossed && r < PRODUCTS; r++)
+        lose_columns(s, to + qstrassen_panel_at(s, r, col));
+}
+CPU_DISPATCH(qstrassen_pack_columns, (const grt_qstrassen *s, const qstrassen_b *b, int64_t col, char *to),
+             (s, b, col, to))
+
 void grt_qstrassen_pack(const grt_qstrassen *s, const uint8_t *from, int64_t step_k, int64_t step_n,
                         uint8_t flip, int32_t *sums, char *to)
 {
     const qstrassen_b b = {from, step_k, step_n, flip, sums};
-    qstrassen_lane parts[PARTS][PARTS], lanes[PRODUCTS];
-    for (int64_t col = 0; col < s->n_part; col += NR) {
-        for (int64_t x = 0; x < s->k_part; x++) {
-            for (int i = 0; i < PARTS * PARTS; i++)
-                read_lane(s, &b, i / PARTS * s->k_part + x, i % PARTS * s->n_part + col,
-                          parts[i / PARTS][i % PARTS]);
-            combine_lanes(parts, lanes);
-            for (int r = 0; r < PRODUCTS; r++)
-                put_lane(s->kernel, lanes[r], x, to + qstrassen_panel_at(s, r, col));
-        }
-        for (int r = 0; s->kernel->crossed && r < PRODUCTS; r++)
-            lose_columns(s, to + qstrassen_panel_at(s, r, col));
-    }
+    for (int64_t col = 0; col < s->n_part; col += NR)
+        qstrassen_pack_columns(s, &b, col, to);
 }
 
 /* ---- A ---- */
@@ -235,8 +269,8 @@ typedef struct qstrassen_next {
 } qstrassen_next;
 
 /* All rows and `groups` groups from a and b on, onto sums or not. */
-static void multiply_groups(const qstrassen_tile *t, const char *a, const char *b, int64_t groups, bool onto,
-                            qstrassen_next next, int32_t *sums)
+static void qstrassen_multiply_groups(const qstrassen_tile *t, const char *a, const char *b, int64_t groups,
+                                      bool onto, qstrassen_next next, int32_t *sums)
 {
     const grt_qgemm_kernel *kernel = t->s->kernel;
     const int64_t lda = t->s->row_bytes, strips = qstrassen_ceil_div(t->part, kernel->mr),
@@ -251,8 +285,8 @@ static void multiply_groups(const qstrassen_tile *t, const char *a, const char *
 }
 
 /* A part of a panel after the other, which stays in the first-level cache while rows go by. */
-static void multiply_panels(const qstrassen_tile *t, const char *a, const char *b, const char *next,
-                            int32_t *sums)
+static void qstrassen_multiply_panels(const qstrassen_tile *t, const char *a, const char *b, const char *next,
+                                      int32_t *sums)
 {
     const grt_qgemm_kernel *kernel = t->s->kernel;
     const int64_t groups = t->s->groups, most = kernel->depth ? kernel->depth : groups,
@@ -263,13 +297,13 @@ static void multiply_panels(const qstrassen_tile *t, const char *a, const char *
         const bool last = x + depth >= groups;
         const char *from = b;
         b += bytes + (x ? 0 : grt_qgemm_panel_head(kernel));
-        multiply_groups(t, a, from, last ? groups - x : depth, x > 0,
-                        (qstrassen_next){last ? next : b, bytes}, sums);
+        qstrassen_multiply_groups(t, a, from, last ? groups - x : depth, x > 0,
+                                  (qstrassen_next){last ? next : b, bytes}, sums);
         a += row_bytes + (x ? 0 : grt_qgemm_row_head(kernel));
     }
 }
 
-static void multiply_product(const qstrassen_tile *t, int product, int32_t *sums)
+static void qstrassen_multiply_product(const qstrassen_tile *t, int product, int32_t *sums)
 {
     enum { PANELS = WIDTH / NR };
     const grt_qstrassen *s = t->s;
@@ -279,7 +313,7 @@ static void multiply_product(const qstrassen_tile *t, int product, int32_t *sums
     for (int64_t p = 0; p < panels; p += each, b += each * s->panel_bytes) {
         const char *next = p + each < panels ? b + each * s->panel_bytes
                                              : t->packed + qstrassen_panel_at(s, product + 1, t->col);
-        multiply_panels(t, a, b, next, sums + p / PANELS * t->part * WIDTH + p % PANELS * NR);
+        qstrassen_multiply_panels(t, a, b, next, sums + p / PANELS * t->part * WIDTH + p % PANELS * NR);
     }
 }
 
@@ -306,6 +340,6 @@ void grt_qstrassen_multiply(const grt_qstrassen *s, int64_t rows, const char *a,
     const int64_t part = grt_qstrassen_part(rows);
     const qstrassen_tile t = {s, part, col, cols, a, packed};
     for (int r = 0; r < PRODUCTS; r++)
-        multiply_product(&t, r, sums + r * part * cols);
+        qstrassen_multiply_product(&t, r, sums + r * part * cols);
     qstrassen_gather(sums, part * cols);
 }

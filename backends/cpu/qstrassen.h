@@ -33,7 +33,8 @@ bool grt_qstrassen_packed_bytes(const grt_qstrassen *s, size_t *out_bytes);
 void grt_qstrassen_pack(const grt_qstrassen *s, const uint8_t *from, int64_t step_k, int64_t step_n,
                         uint8_t flip, int32_t *sums, char *to);
 
-/* Of a tile: its rows at most, those of a part, and how many columns of each part are multiplied together. */
+/* Of tiles: their rows at most, those of a part, and how many columns of each part are multiplied together
+ * where they have at most `rows` rows. */
 int64_t grt_qstrassen_rows(const grt_qstrassen *s);
 int64_t grt_qstrassen_columns(const grt_qstrassen *s, int64_t rows);
 static inline int64_t grt_qstrassen_part(int64_t rows)
@@ -41,13 +42,13 @@ static inline int64_t grt_qstrassen_part(int64_t rows)
     return (rows + 1) / 2;
 }
 
-/* Bytes for a tile's rows as kernels read them, and for its sums. False: overflow. */
+/* Bytes for rows of tiles of at most so many as kernels read them, and for their sums. False: overflow. */
 bool grt_qstrassen_scratch_bytes(const grt_qstrassen *s, int64_t rows, size_t *out_rows, size_t *out_sums);
 /* `rows` rows of k bytes, ld bytes apart and changed by `flip`, as rows of all products. */
 void grt_qstrassen_split(const grt_qstrassen *s, const uint8_t *bytes, int64_t ld, int64_t rows, uint8_t flip,
                          char *to);
 /* Sums of columns [col, col + cols) of both parts, cols being a multiple of GRT_QGEMM_WIDTH and at most
- * grt_qstrassen_columns. */
+ * what grt_qstrassen_columns has. */
 void grt_qstrassen_multiply(const grt_qstrassen *s, int64_t rows, const char *a, const char *packed,
                             int64_t col, int64_t cols, int32_t *sums);
 /* Where that has GRT_QGEMM_WIDTH columns from `col` + x on of such parts of the rows and of the columns. */

@@ -92,11 +92,11 @@ static void choose_plain(problem *p)
 static void choose(problem *p, uint32_t seed)
 {
     state = seed * 2654435761u;
-    const bool big = seed % 17 == 0, extreme = seed % 5 == 0;
+    const bool big = seed % 17 == 0, broad = seed % 34 == 0, extreme = seed % 5 == 0;
     memset(p, 0, sizeof *p);
     p->m = 1 + pick(big ? 300 : 40);
-    p->n = 1 + pick(big ? 200 : 80);
-    p->k = 1 + pick(big ? 1500 : 70);
+    p->n = 1 + pick(broad ? 1500 : big ? 200 : 80);
+    p->k = 1 + pick(broad ? 90 : big ? 1500 : 70);
     p->lda = p->k + pick(3);
     p->ldy = p->n + pick(3);
     p->a_signed = pick(2) != 0;
@@ -229,11 +229,15 @@ static void run_form(problem *p, const grt_qgemm_kernel *kernel, int threads, bo
                          .y = y,
                          .ldy = p->ldy};
     ck_assert(grt_qgemm_scratch_bytes(&g, threads, &bytes));
-    void *scratch = aligned(bytes);
+    char *scratch = aligned(bytes);
+    memset(scratch + bytes, 7, 64);
     memset(y, 7, y_bytes);
     memset(before, 7, y_bytes);
     grt_qgemm_run(&g, scratch, threads);
     check_result(p, kernel, y, before, seed);
+    for (int i = 0; i < 64; i++)
+        ck_assert_msg(scratch[bytes + (size_t)i] == 7, "problem %u, %s: written behind the scratch", seed,
+                      kernel->name);
     void *const all[] = {packed,       y,      before, columns.offset, columns.zero, columns.scale,
                          columns.bias, scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
