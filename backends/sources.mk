@@ -66,6 +66,7 @@ backends_SOURCES += backends/cpu/wgemm_avx512.c
 backends_SOURCES += backends/cpu/qproduct.h backends/cpu/qproduct.c
 backends_SOURCES += backends/cpu/qwindow.h backends/cpu/qwindow.c
 backends_SOURCES += backends/cpu/qwinograd.h backends/cpu/qwinograd.c
+backends_SOURCES += backends/cpu/qstrassen.h backends/cpu/qstrassen.c
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c
 backends_SOURCES += backends/cpu/dnnl_conv.h
 backends_SOURCES += backends/cpu/dnnl_engine.h backends/cpu/dnnl_engine.c

@@ -8,6 +8,7 @@
 #include "backends/cpu/qgemm.h"
 
 #include "backends/cpu/qgemm_kernel.h"
+#include "backends/cpu/qstrassen.h"
 #include "backends/cpu/threads.h"
 #include "backends/cpu/workspace.h"
 #include "src/base/int64.h"
@@ -109,11 +110,29 @@ bool grt_qgemm_b_init(const grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool
     return !layout.overflow;
 }
 
+bool grt_qgemm_b_init_constant(const grt_qgemm_kernel *kernel, int64_t rows, int64_t k, int64_t n,
+                               bool is_signed, grt_qgemm_b *out)
+{
+    return grt_qgemm_b_init(kernel, k, n, is_signed, out) &&
+           (!grt_qstrassen_pays(out->kernel, rows, k, n) || grt_qgemm_b_halve(out));
+}
+
+bool grt_qgemm_b_halve(grt_qgemm_b *b)
+{
+    const grt_qstrassen s = grt_qstrassen_of(b->kernel, b->k, b->n);
+    size_t bytes;
+    if (!grt_qstrassen_packed_bytes(&s, &bytes) || bytes > SIZE_MAX / 4)
+        return false;
+    b->halves = true;
+    b->bytes = sums_bytes(b->n) + (int64_t)bytes;
+    return true;
+}
+
 /* As crossed groups: what the columns lose goes before them. */
 static void pack_crossed(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, int64_t step_n,
                          int64_t cols, int32_t *sums, char *to)
 {
-    static const int places[] = {2 * NR, 0, 2 * NR + 1, 1};
+    static const int places[] = {2 * NR, 2 * NR + 1, 0, 1};
     const uint8_t flip = b->is_signed ? 0 : 0x80;
     uint32_t *loses = (uint32_t *)(void *)to;
     int16_t *words = (int16_t *)(void *)(to + NR * sizeof *loses);
@@ -123,8 +142,8 @@ static void pack_crossed(const grt_qgemm_b *b, const uint8_t *from, int64_t step
             const int8_t v = (int8_t)(from[x * step_k + j * step_n] ^ flip);
             sums[j] += v;
             group[places[x % 4]] = v;
-            if (x % 2)
-                loses[j] -= (uint32_t)(v * group[places[x % 4 - 1]]);
+            if (x % 4 >= 2)
+                loses[j] -= (uint32_t)(v * group[places[x % 4 - 2]]);
         }
 }
 
@@ -169,6 +188,11 @@ void grt_qgemm_pack(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, i
     int32_t *sums = packed;
     char *to = (char *)packed + sums_bytes(b->n);
     memset(packed, 0, (size_t)b->bytes);
+    if (b->halves) {
+        const grt_qstrassen s = grt_qstrassen_of(kernel, b->k, b->n);
+        grt_qstrassen_pack(&s, from, step_k, step_n, b->is_signed ? 0 : 0x80, sums, to);
+        return;
+    }
     for (int64_t j = 0; j < b->n; j += NR, sums += NR, to += panel_bytes) {
         const int64_t cols = grt_min64(NR, b->n - j);
         const uint8_t *at = from + j * step_n;
@@ -256,22 +280,27 @@ typedef struct tiling {
     int64_t m_block, n_block, mt, nt, groups, lda, wide_lda; /* lda: bytes of a row that is made */
     bool in_place;
     int threads;
-    size_t made_at, wide_at, sums_at, thread_bytes;
+    size_t made_at, wide_at, sums_at, quarters_at, thread_bytes;
+    grt_qstrassen strassen; /* where B has halves */
 } tiling;
 
 /* Tiles small enough to keep every thread busy. Each reads its rows and its columns, so that the longer side
  * is cut. */
 static void qgemm_cut(const grt_qgemm *g, tiling *t)
 {
-    const int mr = t->kernel->mr;
-    const int64_t n = g->b->n, want = t->threads > 1 ? (int64_t)t->threads * 3 : 1;
-    const int64_t rows = grt_min64(grt_max64(A_BYTES / (t->lda ? t->lda : 1), mr), MOST_ROWS);
+    const bool halves = g->b->halves;
+    const int mr = halves ? 2 * t->kernel->mr : t->kernel->mr;
+    const int64_t n = halves ? t->strassen.n_part : g->b->n,
+                  least = halves ? LEAST_COLUMNS / 2 : LEAST_COLUMNS,
+                  want = t->threads > 1 ? (int64_t)t->threads * 3 : 1;
+    const int64_t rows = halves ? grt_qstrassen_rows(&t->strassen)
+                                : grt_min64(grt_max64(A_BYTES / (t->lda ? t->lda : 1), mr), MOST_ROWS);
     /* Even ones: the last of few rows would have all of B read once more. */
     const int64_t m = grt_max64(g->m, 1);
     t->m_block = qgemm_ceil_div(qgemm_ceil_div(m, qgemm_ceil_div(m, rows)), mr) * mr;
     t->n_block = grt_qgemm_padded(n);
     while (qgemm_ceil_div(g->m, t->m_block) * qgemm_ceil_div(n, t->n_block) < want) {
-        const bool rows_go = t->m_block > 4 * mr, columns_go = t->n_block > LEAST_COLUMNS;
+        const bool rows_go = t->m_block > 4 * mr, columns_go = t->n_block > least;
         if (columns_go && (!rows_go || t->n_block >= t->m_block))
             t->n_block = grt_qgemm_padded(t->n_block / 2);
         else if (rows_go)
@@ -295,11 +324,19 @@ static bool plan_tiles(const grt_qgemm *g, int threads, tiling *t)
     t->wide_lda = grt_qgemm_row_head(t->kernel) + 2 * t->lda;
     t->in_place =
         g->a && !g->a_signed && !t->kernel->wide && k == t->groups * grt_qgemm_panel_group(t->kernel);
+    if (g->b->halves)
+        t->strassen = grt_qstrassen_of(t->kernel, k, n);
     qgemm_cut(g, t);
     cpu_layout layout = {0};
+    size_t wide = 0, quarters = 0;
+    if (g->b->halves)
+        layout.overflow = !grt_qstrassen_scratch_bytes(&t->strassen, t->m_block, &wide, &quarters);
+    else if (t->kernel->wide)
+        layout.overflow = !grt_mul_size((size_t)t->m_block, (size_t)t->wide_lda, &wide);
     t->made_at = cpu_layout_add(&layout, t->in_place ? 0 : t->m_block, (size_t)t->lda);
-    t->wide_at = cpu_layout_add(&layout, t->kernel->wide ? t->m_block : 0, (size_t)t->wide_lda);
+    t->wide_at = cpu_layout_add(&layout, 1, wide);
     t->sums_at = cpu_layout_add(&layout, t->m_block, sizeof(int32_t));
+    t->quarters_at = cpu_layout_add(&layout, 1, quarters);
     t->thread_bytes = layout.bytes;
     return !layout.overflow;
 }
@@ -337,7 +374,9 @@ static strip widen_strip(const grt_qgemm *g, const tiling *t, const uint8_t *byt
                          uint8_t flip, char *own)
 {
     char *wide = own + t->wide_at;
-    if (!t->kernel->planes)
+    if (g->b->halves)
+        grt_qstrassen_split(&t->strassen, bytes, ld, rows, flip, wide);
+    else if (!t->kernel->planes)
         t->kernel->widen(bytes, ld, rows, g->b->k, flip, wide, t->wide_lda);
     else
         for (int64_t i = 0; i < rows; i++)
@@ -507,6 +546,31 @@ static void multiply_tile(const grt_qgemm *g, const tiling *t, const strip *s, i
         multiply_rows(g, t, s, row, whole, rows, col, cols);
 }
 
+/* Of a part of the rows and one of the columns, columns [col, col + cols) of those in `sums`. */
+static void finish_quarter(const grt_qgemm *g, const tiling *t, const tile_rows *r, int row_part,
+                           int col_part, int64_t col, int64_t cols, const int32_t *sums)
+{
+    const int64_t first = row_part * grt_qstrassen_part(r->to), n = g->b->n,
+                  rows = grt_min64(grt_qstrassen_part(r->to), r->to - first);
+    int64_t j = col_part * t->strassen.n_part + col;
+    for (int64_t x = 0; rows > 0 && x < cols && j < n; x += WIDTH, j += WIDTH)
+        finish_strip(g, t, r, first, (int)rows, j, grt_min64(n - j, WIDTH),
+                     grt_qstrassen_block(r->to, cols, row_part, col_part, x, sums));
+}
+
+/* Columns [col, col + cols) of both parts. */
+static void multiply_halves(const grt_qgemm *g, const tiling *t, const tile_rows *r, int64_t col,
+                            int64_t cols, int32_t *sums)
+{
+    const int64_t most = grt_qstrassen_columns(&t->strassen, t->m_block);
+    for (int64_t j = col, now; j < col + cols; j += now) {
+        now = grt_min64(most, col + cols - j);
+        grt_qstrassen_multiply(&t->strassen, r->to, r->s->a, qgemm_panels_of(g->b, g->packed), j, now, sums);
+        for (int i = 0; i < 4; i++)
+            finish_quarter(g, t, r, i / 2, i % 2, j, now, sums);
+    }
+}
+
 /* Neighbouring tiles share rows. *made: the first of the rows that the thread has ready, -1 at first. */
 static void qgemm_run_one(const grt_qgemm *g, const tiling *t, int64_t tile, char *own, strip *s,
                           int64_t *made)
@@ -516,6 +580,12 @@ static void qgemm_run_one(const grt_qgemm *g, const tiling *t, int64_t tile, cha
     if (*made != row)
         *s = prepare_rows(g, t, row, rows, own);
     *made = row;
+    if (g->b->halves) {
+        const tile_rows r = {s, row, 0, rows, rows};
+        multiply_halves(g, t, &r, col, grt_min64(t->n_block, t->strassen.n_part - col),
+                        (int32_t *)(void *)(own + t->quarters_at));
+        return;
+    }
     multiply_tile(g, t, s, row, rows, col, grt_min64(t->n_block, g->b->n - col));
 }
 

@@ -23,6 +23,7 @@ typedef struct grt_qgemm_b {
     const struct grt_qgemm_kernel *kernel;
     int64_t k, n, bytes; /* of one matrix */
     bool is_signed;
+    bool halves; /* for Strassen's products, see qstrassen.h */
 } grt_qgemm_b;
 
 typedef struct grt_qgemm {
@@ -42,6 +43,11 @@ typedef struct grt_qgemm {
 /* False: the sizes do not fit. kernel NULL: this process's best for that k. */
 bool grt_qgemm_b_init(const struct grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool is_signed,
                       grt_qgemm_b *out);
+/* The same for a constant matrix that meets `rows` rows, -1 if that is not known. */
+bool grt_qgemm_b_init_constant(const struct grt_qgemm_kernel *kernel, int64_t rows, int64_t k, int64_t n,
+                               bool is_signed, grt_qgemm_b *out);
+/* Strassen's products for it, fast or not, where its kernel multiplies int16. False: the sizes do not fit. */
+bool grt_qgemm_b_halve(grt_qgemm_b *b);
 /* Packs one matrix, whose element (x, j) is b[x * step_k + j * step_n]. `packed` is 64-byte aligned. */
 void grt_qgemm_pack(const grt_qgemm_b *b, const uint8_t *from, int64_t step_k, int64_t step_n, void *packed);
 

@@ -47,24 +47,48 @@ static inline __attribute__((always_inline)) __m256i add_crossed(__m256i sum, __
 #define TAPS_DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
 #include "backends/cpu/qgemm_taps.inc"
 
-/* Elements 1, 3, 2 and 4 of each four; before them what the row loses. */
+/* Sums in every other 32 bits of v's elements, what it loses. */
+static inline __attribute__((always_inline)) int32_t crossed_loss(__m256i pairs)
+{
+    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+    sum = _mm_add_epi32(sum, _mm_unpackhi_epi64(sum, sum));
+    return (int32_t)(0 - (uint32_t)_mm_cvtsi128_si32(sum));
+}
+
+/* A row's numbers behind what it loses. */
 static inline __attribute__((always_inline)) void cross_row(const uint8_t *from, int64_t k, __m128i flip,
                                                             const uint8_t *end, int16_t *to)
 {
     enum { BYTES = sizeof(__m128i), HEAD = 4 };
-    const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15, 0, 1, 4, 5,
-                                           2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
     __m256i pairs = _mm256_setzero_si256(); /* in every other sum of 32 bits */
     for (int64_t i = 0; i < k; i += BYTES) {
-        const __m256i v =
-            _mm256_shuffle_epi8(_mm256_cvtepu8_epi16(load_bytes(from + i, k - i, flip, end)), order);
+        const __m256i v = _mm256_cvtepu8_epi16(load_bytes(from + i, k - i, flip, end));
         pairs = _mm256_add_epi32(pairs, _mm256_madd_epi16(v, _mm256_srli_epi64(v, 32)));
         _mm256_storeu_si256((__m256i *)(void *)(to + HEAD + i), v);
     }
-    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
-    sum = _mm_add_epi32(sum, _mm_unpackhi_epi64(sum, sum));
-    const int32_t loses[2] = {(int32_t)(0 - (uint32_t)_mm_cvtsi128_si32(sum)), 0};
+    const int32_t loses[2] = {crossed_loss(pairs), 0};
     memcpy(to, loses, sizeof loses);
+}
+
+/* k: a multiple of four. */
+static void lose_rows(void *rows, int64_t lda, int64_t n, int64_t k)
+{
+    enum { LANES_16 = sizeof(__m256i) / sizeof(int16_t), HEAD = 4 };
+    for (int64_t i = 0; i < n; i++) {
+        char *row = (char *)rows + i * lda;
+        const int16_t *from = (const int16_t *)(const void *)row + HEAD;
+        __m256i pairs = _mm256_setzero_si256();
+        int64_t x = 0;
+        for (; x + LANES_16 <= k; x += LANES_16) {
+            const __m256i v = LOAD(from + x);
+            pairs = _mm256_add_epi32(pairs, _mm256_madd_epi16(v, _mm256_srli_epi64(v, 32)));
+        }
+        uint32_t loss = (uint32_t)crossed_loss(pairs);
+        for (; x < k; x += 4)
+            loss -= (uint32_t)(from[x] * from[x + 2]) + (uint32_t)(from[x + 1] * from[x + 3]);
+        const uint32_t loses[2] = {loss, 0};
+        memcpy(row, loses, sizeof loses);
+    }
 }
 
 static void cross_rows(const uint8_t *from, int64_t ld, int64_t rows, int64_t k, uint8_t flip, void *to,
@@ -215,6 +239,7 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void)
                                             .finish = finish_rows,
                                             .windows = sum_windows,
                                             .widen = cross_rows,
+                                            .lose = lose_rows,
                                             .row_sums = sum_rows};
     return cpu_isa_best() >= CPU_ISA_AVX2 ? &kernel : NULL;
 }

@@ -7,9 +7,9 @@
  *
  * Two forms halve what a kernel of int16 does. Crossed: a1 * b1 + a2 * b2 is one product,
  * (a1 + b2) * (a2 + b1), less a1 * a2, which is the same for a row, and b1 * b2, which is the same for a
- * column (Winograd's inner product). A group is 128 bytes, for each column int16 of elements 2 and 4 of four
- * and, behind those of all columns, of 1 and 3; a panel begins with what its columns lose, a row of A with
- * what it loses, and has elements 1, 3, 2 and 4.
+ * column (Winograd's inner product). A group is 128 bytes, for each column int16 of elements 3 and 4 of four
+ * and, behind those of all columns, of 1 and 2, so that 1 and 3, 2 and 4 are crossed; a panel begins with
+ * what its columns lose, a row of A with what it loses.
  *
  * Planes: an instruction multiplies bytes, A's without a sign by B's with one, and saturates sums of two
  * products, so that two planes of A's bytes make a row: their low four bits and their high ones. Then eight
@@ -93,7 +93,9 @@ typedef struct grt_qgemm_kernel {
     void (*leave)(void);          /* called by a thread that has no more blocks for now, or NULL */
     grt_qgemm_finish_rows *finish;
     grt_qgemm_windows *windows;
-    grt_qgemm_widen *widen;                                     /* of a wide kernel without planes */
+    grt_qgemm_widen *widen; /* of a wide kernel without planes */
+    /* Of a crossed kernel: puts what n rows of k numbers lose before them. */
+    void (*lose)(void *rows, int64_t lda, int64_t n, int64_t k);
     void (*split)(const uint8_t *from, int64_t k, uint8_t *to); /* a row of k bytes as two planes, or NULL */
     void (*row_sums)(const uint8_t *a, int64_t lda, int64_t rows, int64_t k, int32_t *sums);
 } grt_qgemm_kernel;

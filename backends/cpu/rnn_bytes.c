@@ -55,16 +55,17 @@ cpu_rnn_bytes cpu_rnn_bytes_of(const grt_tensor *weights, const grt_tensor *scal
 }
 
 /* As cpu_rnn_bytes_pack packs them. */
-static bool init_packed(int64_t k, int64_t n, bool is_signed, bool many, grt_qgemm_b *out)
+static bool init_packed(int64_t k, int64_t n, bool is_signed, int64_t rows, grt_qgemm_b *out)
 {
-    return grt_qgemm_b_init(many ? NULL : grt_qgemm_kernel_of_few(), k, n, is_signed, out);
+    return rows ? grt_qgemm_b_init_constant(NULL, rows, k, n, is_signed, out)
+                : grt_qgemm_b_init(grt_qgemm_kernel_of_few(), k, n, is_signed, out);
 }
 
 grt_status cpu_rnn_bytes_pack(const grt_kernel_node *node, const void *weights, int64_t k, int64_t n,
-                              bool is_signed, bool many, uint8_t **out_packed)
+                              bool is_signed, int64_t rows, uint8_t **out_packed)
 {
     grt_qgemm_b b;
-    if (!init_packed(k, n, is_signed, many, &b))
+    if (!init_packed(k, n, is_signed, rows, &b))
         return grt_fail_memory(SIZE_MAX);
     GRT_TRY(grt_kernel_alloc(node, (size_t)b.bytes, (void **)out_packed));
     grt_qgemm_pack(&b, weights, n, 1, *out_packed);
@@ -300,12 +301,12 @@ static grt_qgemm product_of_many(const grt_qgemm_b *b, int64_t m)
     return (grt_qgemm){.m = m, .fill = fill_rounded, .b = b, .finish.y_dtype = GRT_DTYPE_FLOAT, .ldy = b->n};
 }
 
-bool cpu_rnn_bytes_run_scratch(int64_t m, int64_t k, int64_t n, int threads, size_t *out_bytes)
+bool cpu_rnn_bytes_run_scratch(int64_t rows, int64_t m, int64_t k, int64_t n, int threads, size_t *out_bytes)
 {
     grt_qgemm_b b;
     cpu_layout layout;
     size_t product, at[5], few;
-    if (!init_packed(k, n, false, true, &b) || !cpu_rnn_bytes_scratch(k, n, threads, &few))
+    if (!init_packed(k, n, false, rows, &b) || !cpu_rnn_bytes_scratch(k, n, threads, &few))
         return false;
     const grt_qgemm g = product_of_many(&b, m);
     if (!grt_qgemm_scratch_bytes(&g, threads, &product) || !rnn_bytes_run_layout(n, product, &layout, at))
@@ -320,7 +321,8 @@ static void run_many(const cpu_rnn_bytes *b, int64_t m, const float *a, range al
     grt_qgemm_b packed;
     cpu_layout layout;
     size_t at[5];
-    if (!init_packed(b->k, b->n, b->is_signed, true, &packed) || !rnn_bytes_run_layout(b->n, 0, &layout, at))
+    if (!init_packed(b->k, b->n, b->is_signed, b->rows, &packed) ||
+        !rnn_bytes_run_layout(b->n, 0, &layout, at))
         return; /* cpu_rnn_bytes_run_scratch has refused such sizes */
     const rounding rows = {a, b->k, all};
     const grt_qgemm_params params = {.a_zero = (int32_t)all.zero,
@@ -347,7 +349,7 @@ void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, int64_t ranged, const 
 {
     const int64_t k = b->k, n = b->n;
     const range all = find_range(a, ranged * k);
-    if (b->packed && b->many) {
+    if (b->packed && b->rows) {
         run_many(b, m, a, all, bias, c, scratch, threads);
         return;
     }

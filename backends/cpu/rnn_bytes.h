@@ -13,7 +13,7 @@ typedef struct cpu_rnn_bytes {
     int64_t k, n;
     const void *weights, *zero; /* int8 or uint8; zero may be NULL */
     const uint8_t *packed;      /* weights by cpu_rnn_bytes_pack, or NULL */
-    bool many;                  /* they are packed for many rows */
+    int64_t rows;               /* that they are packed for: 0 a few, -1 not known */
     const float *scale;
     bool is_signed, zero_each, scale_each; /* each: one per column, else one */
     bool backwards; /* from the last packed column to the first: a cache holds what was used last */
@@ -23,18 +23,18 @@ typedef struct cpu_rnn_bytes {
  * wants: one per direction, or one per direction and column? */
 bool cpu_rnn_bytes_fit(const grt_tensor *weights, const grt_tensor *scale, const grt_tensor *zero,
                        int64_t directions, int64_t k, int64_t n);
-/* Weights [k, n] of the node as the kernels of 8-bit products of few rows or of many read them (qgemm.h), for
- * what it keeps. */
+/* Weights [k, n] of the node as the kernels of 8-bit products of so many rows read them (qgemm.h), for what
+ * it keeps. */
 grt_status cpu_rnn_bytes_pack(const grt_kernel_node *node, const void *weights, int64_t k, int64_t n,
-                              bool is_signed, bool many, uint8_t **out_packed);
+                              bool is_signed, int64_t rows, uint8_t **out_packed);
 cpu_rnn_bytes cpu_rnn_bytes_of(const grt_tensor *weights, const grt_tensor *scale, const grt_tensor *zero,
                                int64_t direction);
 
 /* Bytes of 64-byte aligned scratch for products of these sizes, and all smaller ones if `scratch` is not kept
  * between them. False: overflow. */
 bool cpu_rnn_bytes_scratch(int64_t k, int64_t n, int threads, size_t *out_bytes);
-/* The same for cpu_rnn_bytes_run of m rows. */
-bool cpu_rnn_bytes_run_scratch(int64_t m, int64_t k, int64_t n, int threads, size_t *out_bytes);
+/* The same for cpu_rnn_bytes_run of m rows with weights packed for `rows`. */
+bool cpu_rnn_bytes_run_scratch(int64_t rows, int64_t m, int64_t k, int64_t n, int threads, size_t *out_bytes);
 /* c[m, n] = bias[n] + a[m, k] * weights; all rows of a are rounded in the range of the first `ranged`. */
 void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, int64_t ranged, const float *a, const float *bias,
                        float *c, void *scratch, int threads);

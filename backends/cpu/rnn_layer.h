@@ -18,7 +18,7 @@ typedef struct cpu_rnn_layer {
      * constant. */
     float *input[2], *recurrent[2], *hidden_gate[2];
     uint8_t *input_bytes[2], *recurrent_bytes[2]; /* the same of weights that are bytes */
-    bool many_inputs;                             /* input_bytes are packed for many rows */
+    int64_t input_rows;                           /* input_bytes are packed for, see rnn_bytes.h */
 } cpu_rnn_layer;
 
 typedef struct cpu_rnn_shape {

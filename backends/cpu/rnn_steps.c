@@ -106,7 +106,7 @@ static cpu_rnn_bytes rnn_bytes_of(const direction *d, int32_t i, int32_t scale)
     cpu_rnn_bytes b =
         cpu_rnn_bytes_of(r->in[i], r->in[scale], cpu_rnn_given(r->in, r->n_in, scale + 1), d->index);
     b.packed = (i == W ? d->state->input_bytes : d->state->recurrent_bytes)[d->index];
-    b.many = i == W && d->state->many_inputs;
+    b.rows = i == W ? d->state->input_rows : 0;
     return b;
 }
 

@@ -52,7 +52,7 @@ static grt_status rnn_pack_floats(const grt_kernel_node *node, cpu_rnn_layer *st
     return GRT_OK;
 }
 
-static grt_status rnn_pack_bytes(const grt_kernel_node *node, int32_t i, int32_t directions, bool many,
+static grt_status rnn_pack_bytes(const grt_kernel_node *node, int32_t i, int32_t directions, int64_t rows,
                                  uint8_t **out)
 {
     const grt_tensor *weights = &node->in[i];
@@ -61,7 +61,7 @@ static grt_status rnn_pack_bytes(const grt_kernel_node *node, int32_t i, int32_t
     const int64_t k = weights->dims[1], n = weights->dims[2];
     for (int32_t d = 0; d < directions; d++)
         GRT_TRY(cpu_rnn_bytes_pack(node, (const uint8_t *)weights->data + d * k * n, k, n,
-                                   weights->dtype == GRT_DTYPE_INT8, many, &out[d]));
+                                   weights->dtype == GRT_DTYPE_INT8, rows, &out[d]));
     return GRT_OK;
 }
 
@@ -71,7 +71,8 @@ grt_status cpu_rnn_pack(const grt_kernel_node *node, cpu_rnn_layer *state)
         return rnn_pack_floats(node, state);
     const grt_tensor *x = &node->in[X];
     const bool known = x->rank == 3 && x->dims[0] >= 0 && x->dims[1] >= 0;
-    state->many_inputs = !known || (double)x->dims[0] * (double)x->dims[1] >= MANY_INPUTS;
-    GRT_TRY(rnn_pack_bytes(node, W, state->layer.directions, state->many_inputs, state->input_bytes));
-    return rnn_pack_bytes(node, R, state->layer.directions, false, state->recurrent_bytes);
+    const int64_t rows = known ? grt_mul_saturated(x->dims[0], x->dims[1]) : -1;
+    state->input_rows = !known || rows >= MANY_INPUTS ? rows : 0;
+    GRT_TRY(rnn_pack_bytes(node, W, state->layer.directions, state->input_rows, state->input_bytes));
+    return rnn_pack_bytes(node, R, state->layer.directions, 0, state->recurrent_bytes);
 }

@@ -92,11 +92,11 @@ static void choose_plain(problem *p)
 static void choose(problem *p, uint32_t seed)
 {
     state = seed * 2654435761u;
-    const bool big = seed % 17 == 0, extreme = seed % 5 == 0;
+    const bool big = seed % 17 == 0, broad = seed % 34 == 0, extreme = seed % 5 == 0;
     memset(p, 0, sizeof *p);
     p->m = 1 + pick(big ? 300 : 40);
-    p->n = 1 + pick(big ? 200 : 80);
-    p->k = 1 + pick(big ? 1500 : 70);
+    p->n = 1 + pick(broad ? 1500 : big ? 200 : 80);
+    p->k = 1 + pick(broad ? 90 : big ? 1500 : 70);
     p->lda = p->k + pick(3);
     p->ldy = p->n + pick(3);
     p->a_signed = pick(2) != 0;
@@ -207,11 +207,12 @@ static void check_result(const problem *p, const grt_qgemm_kernel *kernel, const
         }
 }
 
-static void run_problem(problem *p, const grt_qgemm_kernel *kernel, int threads, uint32_t seed)
+static void run_form(problem *p, const grt_qgemm_kernel *kernel, int threads, bool halves, uint32_t seed)
 {
     grt_qgemm_b b;
     size_t bytes, y_bytes = (size_t)(p->m * p->ldy) * sizeof(float);
     ck_assert(grt_qgemm_b_init(kernel, p->k, p->n, p->b_signed, &b));
+    ck_assert(!halves || grt_qgemm_b_halve(&b));
     void *packed = aligned((size_t)b.bytes), *y = aligned(y_bytes), *before = aligned(y_bytes);
     grt_qgemm_pack(&b, p->b, p->trans_b ? 1 : p->n, p->trans_b ? p->k : 1, packed);
     const size_t padded = (size_t)grt_qgemm_padded(p->n) * sizeof(float);
@@ -228,15 +229,24 @@ static void run_problem(problem *p, const grt_qgemm_kernel *kernel, int threads,
                          .y = y,
                          .ldy = p->ldy};
     ck_assert(grt_qgemm_scratch_bytes(&g, threads, &bytes));
-    void *scratch = aligned(bytes);
+    char *scratch = aligned(bytes);
+    memset(scratch + bytes, 7, 64);
     memset(y, 7, y_bytes);
     memset(before, 7, y_bytes);
     grt_qgemm_run(&g, scratch, threads);
     check_result(p, kernel, y, before, seed);
+    for (int i = 0; i < 64; i++)
+        ck_assert_msg(scratch[bytes + (size_t)i] == 7, "problem %u, %s: written behind the scratch", seed,
+                      kernel->name);
     void *const all[] = {packed,       y,      before, columns.offset, columns.zero, columns.scale,
                          columns.bias, scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
+}
+
+static void run_problem(problem *p, const grt_qgemm_kernel *kernel, int threads, uint32_t seed)
+{
+    run_form(p, kernel, threads, false, seed);
 }
 
 START_TEST(every_level_gives_the_defined_bits)
@@ -253,6 +263,24 @@ START_TEST(every_level_gives_the_defined_bits)
             if (kernels[i]->pairs)
                 run_problem(&p, kernels[i]->pairs, 1 + (int)(seed % 3), seed);
         }
+        release(&p);
+    }
+}
+END_TEST
+
+/* Of any size, though few are faster for it. */
+START_TEST(strassens_products_give_the_defined_bits)
+{
+    const grt_qgemm_kernel *const *kernels = grt_qgemm_kernels();
+    for (uint32_t seed = 0; seed < 180; seed++) {
+        problem p;
+        choose(&p, seed);
+        define(&p);
+        for (int i = 0; kernels[i]; i++)
+            if (kernels[i]->pairs) {
+                run_form(&p, kernels[i], 1 + (int)(seed % 3), true, seed);
+                run_form(&p, kernels[i]->pairs, 1 + (int)(seed % 3), true, seed);
+            }
         release(&p);
     }
 }
@@ -377,5 +405,6 @@ START_TEST(windows_are_summed_by_channel)
 }
 END_TEST
 
-UNIT_SUITE(test_qgemm, NULL, NULL, every_level_gives_the_defined_bits, pairs_of_products_do_not_saturate,
+UNIT_SUITE(test_qgemm, NULL, NULL, every_level_gives_the_defined_bits,
+           strassens_products_give_the_defined_bits, pairs_of_products_do_not_saturate,
            tiles_give_the_defined_bits_on_a_model_of_amx, windows_are_summed_by_channel)

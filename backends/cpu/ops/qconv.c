@@ -116,12 +116,27 @@ static grt_status spread_taps(const grt_kernel_node *node, qconv_state *state)
     return GRT_OK;
 }
 
+/* Of all images of a result; -1 while that is not known. */
+static int64_t qconv_pixels(const grt_tensor *y, bool last)
+{
+    const int32_t channels = last ? y->rank - 1 : 1;
+    int64_t pixels = 1;
+    for (int32_t i = 0; i < y->rank; i++) {
+        if (y->dims[i] < 0)
+            return -1;
+        if (i != channels)
+            pixels = grt_mul_saturated(pixels, y->dims[i]);
+    }
+    return pixels;
+}
+
 /* Filters [filter][channel][tap] become rows of B in the order [tap][channel]. */
 static grt_status pack_groups(const grt_kernel_node *node, qconv_state *state)
 {
     const int64_t n = state->filters / state->groups, k = state->taps * state->per_group;
     size_t bytes;
-    if (!grt_qgemm_b_init(NULL, k, n, node->in[QP_W].dtype == GRT_DTYPE_INT8, &state->b) ||
+    const int64_t rows = state->groups == 1 ? qconv_pixels(&node->out[0], state->last) : -1;
+    if (!grt_qgemm_b_init_constant(NULL, rows, k, n, node->in[QP_W].dtype == GRT_DTYPE_INT8, &state->b) ||
         !grt_mul_size((size_t)state->b.bytes, (size_t)state->groups, &bytes) || bytes > SIZE_MAX / 2)
         return grt_fail_memory(SIZE_MAX);
     GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->packed));

@@ -27,11 +27,15 @@ typedef struct qmatmul_shape {
     bool whole_batches; /* a thread computes matrices of the batch */
 } qmatmul_shape;
 
-static bool init_b(const struct grt_qgemm_kernel *kernel, const grt_tensor *b, bool trans, grt_qgemm_b *out)
+/* Columns of B, and terms of a sum. */
+static int64_t qmatmul_n(const grt_tensor *b, bool trans)
 {
-    const int64_t rows = b->dims[b->rank - 2], cols = b->dims[b->rank - 1];
-    return grt_qgemm_b_init(kernel, trans ? cols : rows, trans ? rows : cols, b->dtype == GRT_DTYPE_INT8,
-                            out);
+    return b->dims[b->rank - (trans ? 2 : 1)];
+}
+
+static int64_t qmatmul_k(const grt_tensor *b, bool trans)
+{
+    return b->dims[b->rank - (trans ? 1 : 2)];
 }
 
 static void pack_matrix(const grt_qgemm_b *b, bool trans, const void *data, int64_t matrix, char *packed)
@@ -65,9 +69,10 @@ static grt_status pack_constant(const grt_kernel_node *node, qmatmul_state *stat
     const grt_tensor *b = &node->in[QP_W];
     size_t bytes = 0;
     state->matrices = grt_dims_product(b->dims, 0, b->rank - 2);
-    const struct grt_qgemm_kernel *kernel =
-        state->matrices == 1 ? grt_qgemm_kernel_of_rows(qmatmul_rows(&node->in[QP_X])) : NULL;
-    if (!init_b(kernel, b, state->trans_b, &state->b) ||
+    const int64_t rows = state->matrices == 1 ? qmatmul_rows(&node->in[QP_X]) : -1;
+    const struct grt_qgemm_kernel *kernel = grt_qgemm_kernel_of_rows(rows);
+    if (!grt_qgemm_b_init_constant(kernel, rows, qmatmul_k(b, state->trans_b), qmatmul_n(b, state->trans_b),
+                                   b->dtype == GRT_DTYPE_INT8, &state->b) ||
         !grt_mul_size((size_t)state->b.bytes, (size_t)state->matrices, &bytes) || bytes > SIZE_MAX / 2)
         return grt_fail_memory(SIZE_MAX);
     GRT_TRY(grt_kernel_alloc(node, bytes, (void **)&state->packed));
@@ -108,7 +113,10 @@ static grt_status qmatmul_fit(const grt_reshape *r, qmatmul_shape *s)
     const grt_tensor *a = r->in[QP_X], *b = r->in[QP_W];
     if (a->rank < 2 || b->rank < 2)
         return qmatmul_misfit(r);
-    if (!init_b(state->packed ? state->b.kernel : NULL, b, state->trans_b, &s->b))
+    if (state->packed)
+        s->b = state->b;
+    else if (!grt_qgemm_b_init(NULL, qmatmul_k(b, state->trans_b), qmatmul_n(b, state->trans_b),
+                               b->dtype == GRT_DTYPE_INT8, &s->b))
         return grt_fail_memory(SIZE_MAX);
     const int32_t lead_a = a->rank - 2, lead_b = b->rank - 2;
     if (a->dims[a->rank - 1] != s->b.k ||

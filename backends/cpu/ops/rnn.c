@@ -167,8 +167,8 @@ static grt_status rnn_reshape(grt_reshape *r)
     size_t scratch = 0, projection = 0;
     if (state->bytes)
         part.overflow = !cpu_rnn_bytes_scratch(s->input > h ? s->input : h, stacked, r->threads, &scratch) ||
-                        (state->many_inputs &&
-                         !cpu_rnn_bytes_run_scratch(rows, s->input, stacked, r->threads, &projection));
+                        (state->input_rows && !cpu_rnn_bytes_run_scratch(state->input_rows, rows, s->input,
+                                                                         stacked, r->threads, &projection));
     else
         part.overflow = !rnn_scratch_of(&s->project, r->threads, &scratch);
     scratch = scratch > projection ? scratch : projection;
