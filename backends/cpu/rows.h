@@ -29,8 +29,8 @@ typedef enum cpu_fold {
 } cpu_fold;
 
 typedef struct cpu_rows {
-    /* As cpu_softmax_row, for n > 0. */
-    void (*softmax)(const float *x, float *y, int64_t n, bool log);
+    /* As cpu_softmax_rows, for n > 0. */
+    void (*softmax)(const float *x, float *y, int64_t rows, int64_t n, bool log);
     /* As cpu_dot_rows. */
     void (*dots)(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha,
                  float *scores);

@@ -252,20 +252,13 @@ static bool mask_row(const grt_run *run, int64_t batch, int64_t head, int64_t ro
         return allowed > 0;
     }
     const float *m = (const float *)mask->data + at;
+    int32_t open = 0; /* as wide as the values, for vectors */
+#pragma omp simd reduction(| : open)
     for (int64_t j = lo; j < hi; j++) {
         s[j] += m[j];
-        allowed += m[j] != -INFINITY;
+        open |= m[j] != -INFINITY;
     }
-    return allowed > 0;
-}
-
-/* In place. A row without any key gets zeros. */
-static void softmax_row(float *s, int64_t n, bool any)
-{
-    if (any)
-        cpu_softmax_row(s, s, n, false);
-    else
-        memset(s, 0, (size_t)n * sizeof *s);
+    return open != 0;
 }
 
 static void attention_emit(const grt_run *run, int mode, int64_t at, int64_t m, int64_t n,
@@ -303,15 +296,42 @@ static attention_scratch divide_scratch(const attention_shape *shape, char *scra
 /* The rows [row, row + m) of one head of queries, and the keys [from, to) that they look at. */
 typedef struct attention_part {
     int64_t batch, head, kv_head, row, m, from, to;
+    bool all; /* every row looks at every key, and no mask is added */
 } attention_part;
+
+/* True if every row may look at every key, and nothing is added to scores. */
+static bool sees_all(const grt_run *run)
+{
+    const grt_attention_dims *dims = &((const attention_shape *)run->shape)->dims;
+    return !cpu_attention_input(run, ATTENTION_MASK) && !cpu_attention_input(run, ATTENTION_NONPAD) &&
+           !dims->causal && dims->left < 0 && dims->right < 0 && dims->total > 0;
+}
+
+/* From the scores of m rows to their weights, in place. A row without any key gets zeros. */
+static void soften(const grt_run *run, const attention_part *part, int64_t at, float *s)
+{
+    const int64_t n = part->to - part->from;
+    int64_t first = 0;
+    for (int64_t i = 0; i < part->m; i++) {
+        const bool any =
+            part->all || mask_row(run, part->batch, part->head, part->row + i, part->from, n, s + i * n);
+        attention_emit(run, 2, at + i, 1, n, s + i * n);
+        if (any)
+            continue;
+        cpu_softmax_rows(s + first * n, s + first * n, i - first, n, false);
+        memset(s + i * n, 0, (size_t)n * sizeof *s);
+        first = i + 1;
+    }
+    cpu_softmax_rows(s + first * n, s + first * n, part->m - first, n, false);
+}
 
 /* Keys that any of the rows may look at; all where scores are an output. */
 static void find_keys(const grt_run *run, attention_part *part)
 {
     const attention_shape *shape = run->shape;
-    part->from = shape->dims.total;
-    part->to = 0;
-    for (int64_t i = 0; i < part->m; i++) {
+    part->from = part->all ? 0 : shape->dims.total;
+    part->to = part->all ? shape->dims.total : 0;
+    for (int64_t i = 0; i < part->m && !part->all; i++) {
         int64_t lo, hi;
         attention_range(run, part->batch, part->row + i, &lo, &hi);
         part->from = lo < hi && lo < part->from ? lo : part->from;
@@ -397,11 +417,7 @@ static void attention_block(const grt_run *run, const attention_views *views, at
     if (cap > 0)
         cpu_cap_scores(s, m * n, cap);
     attention_emit(run, 1, at, m, n, s);
-    for (int64_t i = 0; i < m; i++) {
-        bool any = mask_row(run, part.batch, part.head, part.row + i, part.from, n, s + i * n);
-        attention_emit(run, 2, at + i, 1, n, s + i * n);
-        softmax_row(s + i * n, n, any);
-    }
+    soften(run, &part, at, s);
     attention_emit(run, 3, at, m, n, s);
     float *y = (float *)run->out[ATTENTION_Y]->data + part.batch * views->y.batch +
                part.head * views->y.head + part.row * views->y.row;
@@ -442,6 +458,7 @@ static grt_status attention_run(const grt_run *run)
     workspace += shape->key_bytes + shape->value_bytes;
     int64_t blocks = shape->block ? (shape->dims.q_len + shape->block - 1) / shape->block : 0;
     int64_t tasks = shape->dims.batch * shape->dims.q_heads * blocks;
+    const bool all = sees_all(run);
     /* In floating point, as it overflows nowhere. */
     const double work = (double)tasks * (double)shape->block * (double)shape->dims.total *
                         (double)(shape->dims.size + shape->dims.v_size);
@@ -456,7 +473,7 @@ static grt_status attention_run(const grt_run *run)
             int64_t m = shape->dims.q_len - row < shape->block ? shape->dims.q_len - row : shape->block;
             const int64_t kv_head = head / (shape->dims.q_heads / shape->dims.kv_heads);
             const attention_part part = {
-                .batch = batch, .head = head, .kv_head = kv_head, .row = row, .m = m};
+                .batch = batch, .head = head, .kv_head = kv_head, .row = row, .m = m, .all = all};
             if (state->fast)
                 attention_block(run, &views, part, &scratch);
             else
