@@ -7,6 +7,7 @@
 #include "backends/cpu/attention_packed.h"
 
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/rows.h"
 #include "backends/cpu/softmax.h"
 #include "backends/cpu/threads.h"
 #include "src/base/checked.h"
@@ -400,6 +401,57 @@ static void compute_values(const attention_shape *shape, const attention_views *
     grt_gemm_run(&g, scratch->scores, v, y, scratch->gemm, 1);
 }
 
+/* True if a head's rows look at so few keys that short_head computes it, from what it takes: masks of floats
+ * that have all keys. */
+static bool is_short(const attention_state *state, const grt_run *run, const cpu_rows *loops)
+{
+    const grt_attention_dims *dims = &((const attention_shape *)run->shape)->dims;
+    const grt_tensor *mask = cpu_attention_input(run, ATTENTION_MASK);
+    return state->fast && dims->q_len >= DIRECT_ROWS && dims->q_len <= ATTENTION_SHORT_ROWS &&
+           dims->softcap <= 0 && !attention_output(run, ATTENTION_QK) &&
+           (!mask || (mask->dtype == GRT_DTYPE_FLOAT && dims->mask_len >= dims->total)) &&
+           loops->short_fits(dims->total, dims->size, dims->v_size);
+}
+
+static void short_block(const grt_run *run, const attention_views *views, const attention_part *part,
+                        const cpu_rows *loops)
+{
+    const grt_attention_dims *dims = &((const attention_shape *)run->shape)->dims;
+    const grt_tensor *mask = cpu_attention_input(run, ATTENTION_MASK);
+    int32_t from[ATTENTION_SHORT_ROWS], to[ATTENTION_SHORT_ROWS];
+    attention_short head = {.q = attention_rows(&views->q, part->batch, part->head, part->row),
+                            .k = attention_rows(&views->k, part->batch, part->kv_head, 0),
+                            .v = attention_rows(&views->v, part->batch, part->kv_head, 0),
+                            .y = (float *)run->out[ATTENTION_Y]->data + part->batch * views->y.batch +
+                                 part->head * views->y.head + part->row * views->y.row,
+                            .q_row = views->q.row,
+                            .k_row = views->k.row,
+                            .v_row = views->v.row,
+                            .y_row = views->y.row,
+                            .rows = part->m,
+                            .keys = dims->total,
+                            .size = dims->size,
+                            .v_size = dims->v_size,
+                            .scale = (float)dims->scale};
+    if (mask) {
+        const int64_t *strides = dims->mask_strides;
+        head.mask = (const float *)mask->data + part->batch * strides[0] + part->head * strides[1] +
+                    part->row * strides[2];
+        head.mask_row = strides[2];
+    }
+    for (int64_t i = 0; i < part->m && !part->all; i++) {
+        int64_t lo, hi;
+        attention_range(run, part->batch, part->row + i, &lo, &hi);
+        from[i] = (int32_t)lo;
+        to[i] = (int32_t)hi;
+    }
+    if (!part->all) {
+        head.from = from;
+        head.to = to;
+    }
+    loops->short_head(&head);
+}
+
 static void attention_block(const grt_run *run, const attention_views *views, attention_part part,
                             attention_scratch *scratch)
 {
@@ -458,7 +510,8 @@ static grt_status attention_run(const grt_run *run)
     workspace += shape->key_bytes + shape->value_bytes;
     int64_t blocks = shape->block ? (shape->dims.q_len + shape->block - 1) / shape->block : 0;
     int64_t tasks = shape->dims.batch * shape->dims.q_heads * blocks;
-    const bool all = sees_all(run);
+    const cpu_rows *loops = cpu_rows_best();
+    const bool all = sees_all(run), brief = is_short(state, run, loops);
     /* In floating point, as it overflows nowhere. */
     const double work = (double)tasks * (double)shape->block * (double)shape->dims.total *
                         (double)(shape->dims.size + shape->dims.v_size);
@@ -474,7 +527,9 @@ static grt_status attention_run(const grt_run *run)
             const int64_t kv_head = head / (shape->dims.q_heads / shape->dims.kv_heads);
             const attention_part part = {
                 .batch = batch, .head = head, .kv_head = kv_head, .row = row, .m = m, .all = all};
-            if (state->fast)
+            if (brief)
+                short_block(run, &views, &part, loops);
+            else if (state->fast)
                 attention_block(run, &views, part, &scratch);
             else
                 attention_exact_rows(run, &views.q, &views.k, &views.v, &views.y, batch, head, row, m,
