@@ -84,6 +84,7 @@ backends_SOURCES += backends/cpu/reduce_run.inc backends/cpu/reduce_runs.c
 backends_SOURCES += backends/cpu/reduce_row.inc backends/cpu/reduce_columns.c
 backends_SOURCES += backends/cpu/attention_exact.h backends/cpu/attention_exact.c
 backends_SOURCES += backends/cpu/attention_packed.h backends/cpu/attention_packed.c
+backends_SOURCES += backends/cpu/attention_short.h backends/cpu/attention_short.inc
 backends_SOURCES += backends/cpu/threads.h
 backends_SOURCES += backends/cpu/isa.h backends/cpu/isa.c
 backends_SOURCES += backends/cpu/amx.h backends/cpu/amx.c

@@ -20,18 +20,22 @@ def newest(name):
     return found[-1] if found else None
 
 
-def speed(result, precision, aim):
+def speed(result, precision, aim, without=()):
     isa = ", as on AVX2" if result["benchmark"].endswith("_avx2") else ""
+    clock = "processor time" if "_processor" in result["benchmark"] else "time"
     for key, s in result["summary"].items():
-        if key.startswith("threads_"):
+        if key.startswith("threads_") and key not in without:
             threads = f"{key[8:]} thread{'' if key == 'threads_1' else 's'}"
             models = len({row["model"] for row in result["rows"]})
-            yield (f"time beside ONNX Runtime, {threads}, {models} models, {precision}{isa}",
+            yield (f"{clock} beside ONNX Runtime, {threads}, {models} models, {precision}{isa}",
                    f"geometric mean {s['geomean']:.2f}, worst {s['worst']:.2f} ({s['worst_model']})", aim)
 
 
 def float32_speed(result):
-    return speed(result, "fp32", "<= 0.70, none above 1.0")
+    """Where processor time was measured later, with one thread, it takes the place of latency."""
+    other = newest(result["benchmark"].replace("cpu_speed", "cpu_speed_processor")) if "_processor" not in result["benchmark"] else None
+    later = other and other["date"] > result["date"]
+    return speed(result, "fp32", "<= 0.70, none above 1.0", other["summary"] if later else ())
 
 
 def quantised_speed(result):
@@ -146,7 +150,8 @@ def cpu_exports(result):
 
 def main():
     lines, notes = ["| measured | result | aim |", "|---|---|---|"], set()
-    for name, rows in (("cpu_speed", float32_speed), ("cpu_speed_avx2", float32_speed), ("quantised_speed", quantised_speed),
+    for name, rows in (("cpu_speed_processor", float32_speed), ("cpu_speed_processor_avx2", float32_speed), ("cpu_speed", float32_speed),
+                       ("cpu_speed_avx2", float32_speed), ("quantised_speed", quantised_speed),
                        ("quantised_speed_avx2", quantised_speed), ("startup", startup), ("memory", memory), ("compile_time", compile_time),
                        ("host_overhead", host_overhead)):
         result = newest(name)

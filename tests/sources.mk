@@ -142,6 +142,7 @@ unit_SOURCES += tests/unit/test_isa.c
 unit_SOURCES += tests/unit/test_ml.c
 unit_SOURCES += tests/unit/test_ml_models.c
 unit_SOURCES += tests/unit/test_pointwise.c tests/unit/test_pointwise_functions.c tests/unit/test_pointwise_group.c tests/unit/test_cast.c
+unit_SOURCES += tests/unit/test_attention_short.c
 unit_SOURCES += tests/unit/test_row_folds.c
 unit_SOURCES += tests/unit/test_gemm_dots.c
 unit_SOURCES += tests/unit/test_rows.c

@@ -110,24 +110,29 @@ ACT_AVX2 __m256 act_avx2_tanh(__m256 x)
     return act_avx2_clamp(_mm256_div_ps(_mm256_mul_ps(v, p), q), -1.0f, 1.0f);
 }
 
-/* The formula of act.h; its factor of a half is in the exponent. */
+/* max(x, 0) - t erfc(t / sqrt(2)) / 2 with t = |x|, and erfc as the power -16 of a polynomial: a fit of least
+ * relative error on [0, 6], 1.7e-7 of erfc. Behind 6 results are below 1e-8, and off by less than 1e-13; at
+ * 40 the power is infinite. Sums by even and odd terms wait less for each other. */
 ACT_AVX2 __m256 act_avx2_gelu_erf(__m256 x)
 {
-    const __m256 one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
-    const __m256 a = _mm256_min_ps(_mm256_andnot_ps(sign, x), _mm256_set1_ps(40.0f));
-    const __m256 t = _mm256_div_ps(one, _mm256_fmadd_ps(a, _mm256_set1_ps(0.35355339f), one));
-    const __m256 t2 = _mm256_mul_ps(t, t), t4 = _mm256_mul_ps(t2, t2);
-    const __m256 p0 = _mm256_fmadd_ps(t, _mm256_set1_ps(1.00002368f), _mm256_set1_ps(-1.95865941f));
-    const __m256 p1 = _mm256_fmadd_ps(t, _mm256_set1_ps(0.09678418f), _mm256_set1_ps(0.37409196f));
-    const __m256 p2 = _mm256_fmadd_ps(t, _mm256_set1_ps(0.27886807f), _mm256_set1_ps(-0.18628806f));
-    const __m256 p3 = _mm256_fmadd_ps(t, _mm256_set1_ps(1.48851587f), _mm256_set1_ps(-1.13520398f));
-    const __m256 p4 = _mm256_fmadd_ps(t, _mm256_set1_ps(0.17087277f), _mm256_set1_ps(-0.82215223f));
-    const __m256 high = _mm256_fmadd_ps(p4, t4, _mm256_fmadd_ps(p3, t2, p2));
-    const __m256 p = _mm256_fmadd_ps(high, t4, _mm256_fmadd_ps(p1, t2, p0));
-    const __m256 half_square = _mm256_mul_ps(_mm256_mul_ps(a, _mm256_set1_ps(0.5f)), a);
-    const __m256 least = _mm256_max_ps(_mm256_set1_ps(-88.02969f), _mm256_sub_ps(p, half_square));
-    const __m256 tail = act_avx2_scaled(act_avx2_reduce(least, 1, 0));
-    return _mm256_fnmadd_ps(_mm256_mul_ps(a, t), tail, _mm256_max_ps(_mm256_setzero_ps(), x));
+    const __m256 t = _mm256_min_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), x), _mm256_set1_ps(40.0f));
+    const __m256 z = _mm256_mul_ps(t, t);
+    __m256 even = _mm256_set1_ps(2.721334128e-09f), odd = _mm256_set1_ps(-5.598521000e-08f);
+    even = _mm256_fmadd_ps(even, z, _mm256_set1_ps(6.354785776e-07f));
+    odd = _mm256_fmadd_ps(odd, z, _mm256_set1_ps(-3.351279810e-06f));
+    even = _mm256_fmadd_ps(even, z, _mm256_set1_ps(1.373668434e-05f));
+    odd = _mm256_fmadd_ps(odd, z, _mm256_set1_ps(3.965656344e-05f));
+    even = _mm256_fmadd_ps(even, z, _mm256_set1_ps(4.029565456e-05f));
+    odd = _mm256_fmadd_ps(odd, z, _mm256_set1_ps(3.280553973e-03f));
+    even = _mm256_fmadd_ps(even, z, _mm256_set1_ps(2.113923873e-02f));
+    odd = _mm256_fmadd_ps(odd, z, _mm256_set1_ps(4.986756201e-02f));
+    even = _mm256_fmadd_ps(even, z, _mm256_set1_ps(1.0f));
+    __m256 p = _mm256_fmadd_ps(odd, t, even);
+    p = _mm256_mul_ps(p, p);
+    p = _mm256_mul_ps(p, p);
+    p = _mm256_mul_ps(p, p);
+    p = _mm256_mul_ps(p, p);
+    return _mm256_fnmadd_ps(_mm256_div_ps(t, p), _mm256_set1_ps(0.5f), _mm256_max_ps(_mm256_setzero_ps(), x));
 }
 
 ACT_AVX2 __m256 act_avx2_gelu_tanh(__m256 x)

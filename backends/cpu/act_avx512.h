@@ -87,22 +87,29 @@ ACT_AVX512 __m512 act_avx512_tanh(__m512 x)
     return act_avx512_clamp(_mm512_div_ps(_mm512_mul_ps(v, p), q), -1.0f, 1.0f);
 }
 
-/* The formula of act.h; its factor of a half is in the exponent. */
+/* max(x, 0) - t erfc(t / sqrt(2)) / 2 with t = |x|, and erfc as the power -16 of a polynomial: a fit of least
+ * relative error on [0, 6], 1.7e-7 of erfc. Behind 6 results are below 1e-8, and off by less than 1e-13; at
+ * 40 the power is infinite. Sums by even and odd terms wait less for each other. */
 ACT_AVX512 __m512 act_avx512_gelu_erf(__m512 x)
 {
-    const __m512 a = _mm512_min_ps(_mm512_abs_ps(x), _mm512_set1_ps(40.0f)), one = _mm512_set1_ps(1.0f);
-    const __m512 t = _mm512_div_ps(one, _mm512_fmadd_ps(a, _mm512_set1_ps(0.35355339f), one));
-    const __m512 t2 = _mm512_mul_ps(t, t), t4 = _mm512_mul_ps(t2, t2);
-    const __m512 p0 = _mm512_fmadd_ps(t, _mm512_set1_ps(1.00002368f), _mm512_set1_ps(-1.95865941f));
-    const __m512 p1 = _mm512_fmadd_ps(t, _mm512_set1_ps(0.09678418f), _mm512_set1_ps(0.37409196f));
-    const __m512 p2 = _mm512_fmadd_ps(t, _mm512_set1_ps(0.27886807f), _mm512_set1_ps(-0.18628806f));
-    const __m512 p3 = _mm512_fmadd_ps(t, _mm512_set1_ps(1.48851587f), _mm512_set1_ps(-1.13520398f));
-    const __m512 p4 = _mm512_fmadd_ps(t, _mm512_set1_ps(0.17087277f), _mm512_set1_ps(-0.82215223f));
-    const __m512 high = _mm512_fmadd_ps(p4, t4, _mm512_fmadd_ps(p3, t2, p2));
-    const __m512 p = _mm512_fmadd_ps(high, t4, _mm512_fmadd_ps(p1, t2, p0));
-    const __m512 half_square = _mm512_mul_ps(_mm512_mul_ps(a, _mm512_set1_ps(0.5f)), a);
-    const __m512 tail = act_avx512_exp(_mm512_sub_ps(p, half_square));
-    return _mm512_fnmadd_ps(_mm512_mul_ps(a, t), tail, _mm512_max_ps(_mm512_setzero_ps(), x));
+    const __m512 t = _mm512_min_ps(_mm512_abs_ps(x), _mm512_set1_ps(40.0f));
+    const __m512 z = _mm512_mul_ps(t, t);
+    __m512 even = _mm512_set1_ps(2.721334128e-09f), odd = _mm512_set1_ps(-5.598521000e-08f);
+    even = _mm512_fmadd_ps(even, z, _mm512_set1_ps(6.354785776e-07f));
+    odd = _mm512_fmadd_ps(odd, z, _mm512_set1_ps(-3.351279810e-06f));
+    even = _mm512_fmadd_ps(even, z, _mm512_set1_ps(1.373668434e-05f));
+    odd = _mm512_fmadd_ps(odd, z, _mm512_set1_ps(3.965656344e-05f));
+    even = _mm512_fmadd_ps(even, z, _mm512_set1_ps(4.029565456e-05f));
+    odd = _mm512_fmadd_ps(odd, z, _mm512_set1_ps(3.280553973e-03f));
+    even = _mm512_fmadd_ps(even, z, _mm512_set1_ps(2.113923873e-02f));
+    odd = _mm512_fmadd_ps(odd, z, _mm512_set1_ps(4.986756201e-02f));
+    even = _mm512_fmadd_ps(even, z, _mm512_set1_ps(1.0f));
+    __m512 p = _mm512_fmadd_ps(odd, t, even);
+    p = _mm512_mul_ps(p, p);
+    p = _mm512_mul_ps(p, p);
+    p = _mm512_mul_ps(p, p);
+    p = _mm512_mul_ps(p, p);
+    return _mm512_fnmadd_ps(_mm512_div_ps(t, p), _mm512_set1_ps(0.5f), _mm512_max_ps(_mm512_setzero_ps(), x));
 }
 
 ACT_AVX512 __m512 act_avx512_gelu_tanh(__m512 x)

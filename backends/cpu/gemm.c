@@ -52,24 +52,30 @@ typedef struct plan {
     size_t b_floats; /* per packed matrix, or per thread's ragged panel */
 } plan;
 
-/* The best of this machine's; of those that have what is asked for. */
-static const grt_gemm_kernel *pick_kernel(bool for_few_rows)
+/* The best of this machine's. */
+static const grt_gemm_kernel *pick_kernel(void)
 {
-    const grt_gemm_kernel *const of_machine[] = {grt_gemm_kernel_avx512(), grt_gemm_kernel_avx2()};
-    for (size_t i = 0; i < sizeof of_machine / sizeof *of_machine; i++)
-        if (of_machine[i] && (!for_few_rows || of_machine[i]->few))
-            return of_machine[i];
-    return &grt_gemm_kernel_c;
+    const grt_gemm_kernel *best = grt_gemm_kernel_avx512();
+    if (!best)
+        best = grt_gemm_kernel_avx2();
+    return best ? best : &grt_gemm_kernel_c;
+}
+
+/* A machine with AVX-512 has AVX2. */
+static const grt_gemm_few *few_of(const grt_gemm_kernel *kernel)
+{
+    return kernel->few ? kernel->few : grt_gemm_kernel_avx2()->few;
 }
 
 const char *grt_gemm_kernel_name(void)
 {
-    return pick_kernel(false)->name;
+    return pick_kernel()->name;
 }
 
+/* Divisions take as long as a small product. a is not negative. */
 static int64_t gemm_ceil_div(int64_t a, int64_t b)
 {
-    return a / b + (a % b != 0);
+    return a <= b ? a > 0 : a / b + (a % b != 0);
 }
 
 bool grt_gemm_packed_b_floats(int64_t k, int64_t n, size_t *out_floats)
@@ -143,9 +149,9 @@ static void choose_tiles(const grt_gemm *g, plan *p)
         return;
     }
     /* In floating point: sizes that fit no memory are looked at before they are refused. */
-    while ((double)g->batch * (double)gemm_ceil_div(g->m, p->m_block) *
-               (double)gemm_ceil_div(g->n, p->n_block) <
-           (double)want) {
+    while (want > 1 && (double)g->batch * (double)gemm_ceil_div(g->m, p->m_block) *
+                               (double)gemm_ceil_div(g->n, p->n_block) <
+                           (double)want) {
         if (p->n_block > 4 * NR)
             p->n_block /= 2;
         else if (p->m_block > 4 * mr)
@@ -157,8 +163,8 @@ static void choose_tiles(const grt_gemm *g, plan *p)
 
 static plan make_plan(const grt_gemm *g, int threads)
 {
-    plan p = {
-        .kernel = pick_kernel(false), .few = pick_kernel(true)->few, .threads = threads < 1 ? 1 : threads};
+    plan p = {.kernel = pick_kernel(), .threads = threads < 1 ? 1 : threads};
+    p.few = few_of(p.kernel);
     if ((double)g->batch * (double)g->m * (double)g->n * (double)g->k < PARALLEL_OPS)
         p.threads = 1;
     const bool small = g->m <= p.few->most;
@@ -322,7 +328,7 @@ static grt_gemm_ahead gemm_share_of(const next_block *a, const operands *o, int6
     return (grt_gemm_ahead){from + first * GRT_GEMM_LINE, from + (end - 1) * GRT_GEMM_LINE};
 }
 
-static bool rows_collide(const grt_gemm *g, int rows, int64_t cols)
+static bool rows_collide(const grt_gemm *g, int64_t rows, int64_t cols)
 {
     return !g->trans_a && rows > CACHE_ROWS && rows <= MOST_ROWS && cols >= COPY_COLS &&
            (uint64_t)g->lda * sizeof(float) % CACHE_WAY == 0;
@@ -332,6 +338,15 @@ static void copy_strip(int rows, int64_t len, const float *a, int64_t lda, float
 {
     for (int i = 0; i < rows; i++)
         memcpy(out + i * len, a + i * lda, (size_t)len * sizeof *out);
+}
+
+/* Rows of the next strip, of those that are left. The last two strips share theirs where one of them would
+ * have fewer than the kernel wants. A packed A has strips of its own. */
+static int64_t strip_of(const grt_gemm *g, const grt_gemm_kernel *kernel, int64_t left)
+{
+    if (left <= kernel->mr)
+        return left;
+    return left >= kernel->mr + kernel->least || g->trans_a ? kernel->mr : (left + 1) / 2;
 }
 
 static void gemm_run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_t row, int64_t col,
@@ -351,13 +366,14 @@ static void gemm_run_tile(const grt_gemm *g, const plan *p, const operands *o, i
         const next_block next = look_ahead(g, p, o, gemm_ceil_div(rows, mr), col, cols, x + len);
         if (g->trans_a)
             pack_a(g, o->a, row, rows, x, len, mr, a_pack);
-        for (int64_t i = 0; i < rows; i += mr) {
-            const int strip = (int)grt_min64(mr, rows - i);
+        int64_t strips = 0;
+        for (int64_t i = 0, strip; i < rows; i += strip, strips++) {
+            strip = strip_of(g, p->kernel, rows - i);
             const float *at = g->trans_a ? a_pack + i * len : o->a + (row + i) * g->lda + x;
             int64_t rsa = g->trans_a ? 1 : g->lda;
             const int64_t csa = g->trans_a ? mr : 1;
             if (rows_collide(g, strip, cols)) {
-                copy_strip(strip, len, at, g->lda, apart);
+                copy_strip((int)strip, len, at, g->lda, apart);
                 at = apart;
                 rsa = len;
             }
@@ -370,8 +386,8 @@ static void gemm_run_tile(const grt_gemm *g, const plan *p, const operands *o, i
                 const float *b = (ragged ? o->ragged : o->b + (col + j) / NR * o->panel_stride) + x * ldb;
                 const grt_gemm_store t = shift_store(&s, row + i, col + j);
                 const grt_gemm_ahead ahead =
-                    gemm_share_of(&next, o, i / mr, j / NR, gemm_ceil_div(now, NR), b);
-                p->kernel->block(strip, now, len, at, rsa, csa, b, ldb, o->panel_stride, ahead, &t);
+                    gemm_share_of(&next, o, strips, j / NR, gemm_ceil_div(now, NR), b);
+                p->kernel->block((int)strip, now, len, at, rsa, csa, b, ldb, o->panel_stride, ahead, &t);
             }
         }
         x += len;
@@ -446,11 +462,37 @@ static void gemm_run_one(const job *w, int64_t t, float *a_pack, float *b_own, i
     gemm_run_tile(g, p, &o, row, col, a_pack);
 }
 
+/* A batch of products of few rows, each of which is one call of the streaming kernel. */
+static bool is_stream(const job *w)
+{
+    return w->p->mode == B_PACKED && w->g->m <= w->p->few->most && w->nt == 1;
+}
+
+static void run_stream(const job *w)
+{
+    const grt_gemm *g = w->g;
+    operands o = gemm_bind(g, w->p, 0, w->a, w->b, w->c);
+    const int64_t rsa = g->trans_a ? 1 : g->lda, csa = g->trans_a ? g->lda : 1;
+    grt_gemm_store s = make_store(g, &o, true, true);
+    for (int64_t i = 0; i < g->batch; i++) {
+        w->p->few->stream((int)g->m, g->n, g->k, o.a, rsa, csa, o.b, o.ldb, o.panel_stride, &s);
+        o.a += g->stride_a;
+        o.b += g->stride_b;
+        s.c += g->stride_c;
+        s.bias = s.bias ? s.bias + g->stride_bias : NULL;
+        s.residual = s.residual ? s.residual + g->stride_r : NULL;
+    }
+}
+
 /* Without any OpenMP construct: inside a parallel region of the caller's, those would share the work out to
  * its threads. */
 static void run_alone(const job *w, float *a_pack, float *b_own)
 {
     int64_t ragged_of = -1;
+    if (is_stream(w)) {
+        run_stream(w);
+        return;
+    }
     for (int64_t i = 0; w->p->mode == B_PACK_THREAD && i < w->g->batch; i++)
         run_item(w, i, a_pack, b_own);
     if (w->p->mode == B_PACK_THREAD)

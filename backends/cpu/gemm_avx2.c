@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GEMM micro-kernels for AVX2 with FMA: blocks of 6 x 16 for matrices, 1 x 64, 2 x 32 and 3 x 32 for a few
- * rows. The functions carry their own target attribute; the file needs no special compiler flag, and nothing
- * here runs before grt_gemm_kernel_avx2 has asked cpu_isa_best. */
+/* GEMM micro-kernels for AVX2 with FMA: blocks of 6 x 16 for matrices, up to four of them side by side, 1 x
+ * 64, 2 x 32 and 3 x 32 for a few rows. The functions carry their own target attribute; the file needs no
+ * special compiler flag, and nothing here runs before grt_gemm_kernel_avx2 has asked cpu_isa_best. */
 #include "backends/cpu/gemm_kernel.h"
 #include "backends/cpu/isa.h"
 
@@ -71,8 +71,31 @@ TARGET static inline __m256i lanes(int64_t cols)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), index);
 }
 
+/* The first n of eight. Stores with a mask are microcode on AMD's processors, as long as ten others. */
+TARGET static inline __attribute__((always_inline)) void put_first(float *to, __m256 v, int64_t n)
+{
+    __m128 part = _mm256_castps256_ps128(v);
+    if (n >= 8) {
+        PUT(to, v);
+        return;
+    }
+    if (n & 4) {
+        _mm_storeu_ps(to, part);
+        part = _mm256_extractf128_ps(v, 1);
+        to += 4;
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)(void *)to, part);
+        part = _mm_movehl_ps(part, part);
+        to += 2;
+    }
+    if (n & 1)
+        _mm_store_ss(to, part);
+}
+
 /* Sums to C: two rows of eight with everything but the costlier activations applied. */
 typedef struct finisher {
+    int64_t cols;
     __m256i low, high; /* lanes that exist */
     __m256 alpha, beta, bias0, bias1;
     bool whole;
@@ -89,8 +112,8 @@ TARGET static inline __attribute__((always_inline)) void gemm_avx2_put(const fin
 {
     if (f->whole)
         PUT(to + 8 * high, v);
-    else
-        _mm256_maskstore_ps(to + 8 * high, high ? f->high : f->low, v);
+    else if (!high || f->cols > 8)
+        put_first(to + 8 * high, v, f->cols - 8 * high);
 }
 
 /* The general epilogue on up to 16 columns of `acc`. The costlier activations run over all rows at once,
@@ -98,7 +121,8 @@ TARGET static inline __attribute__((always_inline)) void gemm_avx2_put(const fin
 TARGET static void gemm_avx2_finish(int rows, int64_t cols, float *acc, int64_t acc_ld,
                                     const grt_gemm_store *s)
 {
-    finisher f = {.low = lanes(cols),
+    finisher f = {.cols = cols,
+                  .low = lanes(cols),
                   .high = lanes(cols - 8),
                   .alpha = _mm256_set1_ps(s->alpha),
                   .beta = _mm256_set1_ps(s->beta),
@@ -148,23 +172,25 @@ TARGET static void gemm_avx2_finish(int rows, int64_t cols, float *acc, int64_t 
     }
 }
 
-#define STEPS(R, STEP_OF)                            \
-    for (; x < k; x++, b += ldb) {                   \
-        const __m256 b0 = LOAD(b), b1 = LOAD(b + 8); \
-        ROWS_##R(STEP_OF)                            \
+#define STEPS(R, STEP_OF)                                \
+    for (; x < k; x++, row += ldb) {                     \
+        const __m256 b0 = LOAD(row), b1 = LOAD(row + 8); \
+        ROWS_##R(STEP_OF)                                \
     }
-#define STEPS_AHEAD(R, STEP_OF)                                         \
-    for (; x + GRT_GEMM_AHEAD_STEPS <= k;) {                            \
-        grt_gemm_fetch(&ahead, 1, 0);                                   \
-        for (int u = 0; u < GRT_GEMM_AHEAD_STEPS; u++, x++, b += ldb) { \
-            const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                \
-            ROWS_##R(STEP_OF)                                           \
-        }                                                               \
-    }                                                                   \
+#define STEPS_AHEAD(R, STEP_OF)                                           \
+    grt_gemm_ahead ask = ahead;                                           \
+    for (; x + GRT_GEMM_AHEAD_STEPS <= k;) {                              \
+        grt_gemm_fetch(&ask, 1, 0);                                       \
+        for (int u = 0; u < GRT_GEMM_AHEAD_STEPS; u++, x++, row += ldb) { \
+            const __m256 b0 = LOAD(row), b1 = LOAD(row + 8);              \
+            ROWS_##R(STEP_OF)                                             \
+        }                                                                 \
+    }                                                                     \
     STEPS(R, STEP_OF)
 /* Adding a zero bias costs one instruction and saves a second set of stores. */
 #define SUM_AND_STORE(R, STEPS_OF)                                              \
     int64_t x = 0;                                                              \
+    const float *row = b;                                                       \
     ROWS_##R(DECLARE) if (csa == 1)                                             \
     {                                                                           \
         STEPS_OF(R, STEP)                                                       \
@@ -173,7 +199,7 @@ TARGET static void gemm_avx2_finish(int rows, int64_t cols, float *acc, int64_t 
     {                                                                           \
         STEPS_OF(R, STEP_STRIDED)                                               \
     }                                                                           \
-    if (s->simple && cols == GRT_GEMM_NR) {                                     \
+    if (s->simple && cols >= GRT_GEMM_NR) {                                     \
         const __m256 bias0 = s->bias ? LOAD(s->bias) : _mm256_setzero_ps();     \
         const __m256 bias1 = s->bias ? LOAD(s->bias + 8) : _mm256_setzero_ps(); \
         ROWS_##R(STORE_SIMPLE)                                                  \
@@ -181,12 +207,29 @@ TARGET static void gemm_avx2_finish(int rows, int64_t cols, float *acc, int64_t 
         float acc[(R)*GRT_GEMM_NR];                                             \
         ROWS_##R(SPILL) gemm_avx2_finish(R, cols, acc, GRT_GEMM_NR, s);         \
     }
-/* One function per number of rows. */
-#define DEFINE_BLOCK(R)                                                                                      \
-    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,          \
-                                 const float *b, int64_t ldb, grt_gemm_ahead ahead, const grt_gemm_store *s) \
-    {                                                                                                        \
-        SUM_AND_STORE(R, STEPS_AHEAD)                                                                        \
+
+/* The store of the next panel's sums. */
+static inline void next_panel(grt_gemm_store *s)
+{
+    s->c += GRT_GEMM_NR;
+    s->bias = s->bias ? s->bias + GRT_GEMM_NR : NULL;
+    s->residual = s->residual ? s->residual + GRT_GEMM_NR : NULL;
+}
+
+/* One function per number of rows. Panel by panel, without a way back to the driver: where k is short, calls
+ * would take a tenth of the time. */
+#define DEFINE_BLOCK(R)                                                                                   \
+    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,       \
+                                 const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead, \
+                                 const grt_gemm_store *store)                                             \
+    {                                                                                                     \
+        grt_gemm_store t = *store;                                                                        \
+        const grt_gemm_store *const s = &t;                                                               \
+        for (; cols > 0; cols -= GRT_GEMM_NR, b += panel_stride, next_panel(&t)) {                        \
+            SUM_AND_STORE(R, STEPS_AHEAD)                                                                 \
+            ahead.next += panel_stride;                                                                   \
+            ahead.last += panel_stride;                                                                   \
+        }                                                                                                 \
     }
 /* A batch of small products is little else: asking ahead would take longer than it saves. */
 #define DEFINE_FEW(R)                                                                             \
@@ -210,27 +253,10 @@ static void gemm_avx2_block(int rows, int64_t cols, int64_t k, const float *a, i
                             const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead,
                             const grt_gemm_store *s)
 {
-    (void)panel_stride;
-    switch (rows) {
-    case 1:
-        block_1(cols, k, a, rsa, csa, b, ldb, ahead, s);
-        break;
-    case 2:
-        block_2(cols, k, a, rsa, csa, b, ldb, ahead, s);
-        break;
-    case 3:
-        block_3(cols, k, a, rsa, csa, b, ldb, ahead, s);
-        break;
-    case 4:
-        block_4(cols, k, a, rsa, csa, b, ldb, ahead, s);
-        break;
-    case 5:
-        block_5(cols, k, a, rsa, csa, b, ldb, ahead, s);
-        break;
-    default:
-        block_6(cols, k, a, rsa, csa, b, ldb, ahead, s);
-        break;
-    }
+    typedef void of_rows(int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t, int64_t,
+                         grt_gemm_ahead, const grt_gemm_store *);
+    static of_rows *const blocks[] = {block_1, block_2, block_3, block_4, block_5, block_6};
+    blocks[rows - 1](cols, k, a, rsa, csa, b, ldb, panel_stride, ahead, s);
 }
 
 /* One row against four panels: eight independent sums hide the latency of FMA, and B is only ever streamed.
@@ -300,6 +326,10 @@ TARGET static void gemm_avx2_stream(int rows, int64_t cols, int64_t k, const flo
                                     int64_t csa, const float *b, int64_t ldb, int64_t panel_stride,
                                     const grt_gemm_store *store)
 {
+    if (cols <= GRT_GEMM_NR) {
+        (rows == 1 ? few_1 : rows == 2 ? few_2 : few_3)(cols, k, a, rsa, csa, b, ldb, store);
+        return;
+    }
     float acc[3 * 4 * GRT_GEMM_NR];
     grt_gemm_store s = *store;
     while (cols > 0) {
@@ -388,7 +418,9 @@ TARGET static void sweep(int rows, int64_t cols, int64_t k, const float *a, int6
 }
 
 static const grt_gemm_few few = {SWEEP_MOST, 4, gemm_avx2_stream, sweep};
-static const grt_gemm_kernel kernel = {"avx2", 6, 1, gemm_avx2_block, &few};
+enum { ROWS = 6, LEAST = 4, PANELS = 4 };
+
+static const grt_gemm_kernel kernel = {"avx2", ROWS, LEAST, PANELS, gemm_avx2_block, &few};
 
 const grt_gemm_kernel *grt_gemm_kernel_avx2(void)
 {

@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #include <math.h>
 
-enum { ROWS = 12, PANELS = 2, WIDTH = PANELS * GRT_GEMM_NR, GROUP = 3, GROUPS = ROWS / GROUP };
+enum { ROWS = 12, LEAST = 4, PANELS = 2, WIDTH = PANELS * GRT_GEMM_NR, GROUP = 3, GROUPS = ROWS / GROUP };
 
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,fma")))
 #define INLINE static inline __attribute__((always_inline))
@@ -218,7 +218,7 @@ static void gemm_avx512_block(int rows, int64_t cols, int64_t k, const float *a,
 
 const grt_gemm_kernel *grt_gemm_kernel_avx512(void)
 {
-    static const grt_gemm_kernel kernel = {"avx512", ROWS, PANELS, gemm_avx512_block, NULL};
+    static const grt_gemm_kernel kernel = {"avx512", ROWS, LEAST, PANELS, gemm_avx512_block, NULL};
     return cpu_isa_best() >= CPU_ISA_AVX512 ? &kernel : NULL;
 }
 

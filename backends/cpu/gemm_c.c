@@ -32,4 +32,4 @@ static void gemm_c_block(int rows, int64_t cols, int64_t k, const float *a, int6
 }
 
 static const grt_gemm_few none = {0, 1, gemm_c_stream, NULL};
-const grt_gemm_kernel grt_gemm_kernel_c = {"c", ROWS, 1, gemm_c_block, &none};
+const grt_gemm_kernel grt_gemm_kernel_c = {"c", ROWS, 1, 1, gemm_c_block, &none};

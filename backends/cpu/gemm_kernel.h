@@ -60,6 +60,7 @@ typedef struct grt_gemm_few {
 typedef struct grt_gemm_kernel {
     const char *name;
     int mr;     /* rows of a full block */
+    int least;  /* fewer rows take as long as these: so many sums hide the latency of a multiply-add */
     int panels; /* of a full block */
     grt_gemm_block *block;
     const grt_gemm_few *few;

@@ -6,6 +6,8 @@
 #ifndef GRT_BACKENDS_CPU_ROWS_H
 #define GRT_BACKENDS_CPU_ROWS_H
 
+#include "backends/cpu/attention_short.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,8 +31,8 @@ typedef enum cpu_fold {
 } cpu_fold;
 
 typedef struct cpu_rows {
-    /* As cpu_softmax_row, for n > 0. */
-    void (*softmax)(const float *x, float *y, int64_t n, bool log);
+    /* As cpu_softmax_rows, for n > 0. */
+    void (*softmax)(const float *x, float *y, int64_t rows, int64_t n, bool log);
     /* As cpu_dot_rows. */
     void (*dots)(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha,
                  float *scores);
@@ -42,6 +44,9 @@ typedef struct cpu_rows {
     /* out[i], for i < rows, is row i's number; rows have n > 0 values and lie one behind the other. Sums are
      * made in float32 for at most a thousand values, then in double. */
     void (*fold)(cpu_fold how, const float *x, int64_t rows, int64_t n, double *out);
+    /* True if short_head computes heads of these sizes. */
+    bool (*short_fits)(int64_t keys, int64_t size, int64_t v_size);
+    void (*short_head)(const attention_short *head);
 } cpu_rows;
 
 extern const cpu_rows cpu_rows_base, cpu_rows_avx2, cpu_rows_avx512;

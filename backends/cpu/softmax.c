@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-void cpu_softmax_row(const float *x, float *y, int64_t n, bool log)
+void cpu_softmax_rows(const float *x, float *y, int64_t rows, int64_t n, bool log)
 {
     if (n > 0)
-        cpu_rows_best()->softmax(x, y, n, log);
+        cpu_rows_best()->softmax(x, y, rows, n, log);
 }
 
 void cpu_dot_rows(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha,

@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* y = softmax(x), or its logarithm; y may be x. A row of -inf alone gives NaN. */
-void cpu_softmax_row(const float *x, float *y, int64_t n, bool log);
+/* y = softmax(x), or its logarithm, of rows of n one behind the other; y may be x. A row of -inf alone gives
+ * NaN. */
+void cpu_softmax_rows(const float *x, float *y, int64_t rows, int64_t n, bool log);
 /* scores[j] = alpha * <q, k row j> for n rows of `size`. */
 void cpu_dot_rows(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha,
                   float *scores);

@@ -90,18 +90,18 @@ START_TEST(softmaxes)
             x[n - 1] = 7;
             for (int64_t i = 0; i < n; i++)
                 sum += exp((double)x[i] - 7);
-            of[c]->softmax(x, y, n, false);
+            of[c]->softmax(x, y, 1, n, false);
             for (int64_t i = 0; i < n; i++)
                 ck_assert_double_eq_tol(y[i], exp((double)x[i] - 7) / sum, 1e-6);
-            of[c]->softmax(x, y, n, true);
+            of[c]->softmax(x, y, 1, n, true);
             for (int64_t i = 0; i < n; i++)
                 ck_assert(x[i] == -INFINITY ? y[i] == -INFINITY
                                             : fabs((double)y[i] - ((double)x[i] - 7 - log(sum))) < 2e-5);
-            of[c]->softmax(x, x, n, false); /* in place */
+            of[c]->softmax(x, x, 1, n, false); /* in place */
             for (int64_t i = 0; i < n; i++)
                 ck_assert(x[i] >= 0 && x[i] <= 1);
             x[n / 3] = NAN;
-            of[c]->softmax(x, y, n, false);
+            of[c]->softmax(x, y, 1, n, false);
             ck_assert(isnan(y[n / 3]));
         }
 }

@@ -7,6 +7,7 @@
 #include "backends/cpu/attention_packed.h"
 
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/rows.h"
 #include "backends/cpu/softmax.h"
 #include "backends/cpu/threads.h"
 #include "src/base/checked.h"
@@ -252,20 +253,13 @@ static bool mask_row(const grt_run *run, int64_t batch, int64_t head, int64_t ro
         return allowed > 0;
     }
     const float *m = (const float *)mask->data + at;
+    int32_t open = 0; /* as wide as the values, for vectors */
+#pragma omp simd reduction(| : open)
     for (int64_t j = lo; j < hi; j++) {
         s[j] += m[j];
-        allowed += m[j] != -INFINITY;
+        open |= m[j] != -INFINITY;
     }
-    return allowed > 0;
-}
-
-/* In place. A row without any key gets zeros. */
-static void softmax_row(float *s, int64_t n, bool any)
-{
-    if (any)
-        cpu_softmax_row(s, s, n, false);
-    else
-        memset(s, 0, (size_t)n * sizeof *s);
+    return open != 0;
 }
 
 static void attention_emit(const grt_run *run, int mode, int64_t at, int64_t m, int64_t n,
@@ -303,15 +297,42 @@ static attention_scratch divide_scratch(const attention_shape *shape, char *scra
 /* The rows [row, row + m) of one head of queries, and the keys [from, to) that they look at. */
 typedef struct attention_part {
     int64_t batch, head, kv_head, row, m, from, to;
+    bool all; /* every row looks at every key, and no mask is added */
 } attention_part;
+
+/* True if every row may look at every key, and nothing is added to scores. */
+static bool sees_all(const grt_run *run)
+{
+    const grt_attention_dims *dims = &((const attention_shape *)run->shape)->dims;
+    return !cpu_attention_input(run, ATTENTION_MASK) && !cpu_attention_input(run, ATTENTION_NONPAD) &&
+           !dims->causal && dims->left < 0 && dims->right < 0 && dims->total > 0;
+}
+
+/* From the scores of m rows to their weights, in place. A row without any key gets zeros. */
+static void soften(const grt_run *run, const attention_part *part, int64_t at, float *s)
+{
+    const int64_t n = part->to - part->from;
+    int64_t first = 0;
+    for (int64_t i = 0; i < part->m; i++) {
+        const bool any =
+            part->all || mask_row(run, part->batch, part->head, part->row + i, part->from, n, s + i * n);
+        attention_emit(run, 2, at + i, 1, n, s + i * n);
+        if (any)
+            continue;
+        cpu_softmax_rows(s + first * n, s + first * n, i - first, n, false);
+        memset(s + i * n, 0, (size_t)n * sizeof *s);
+        first = i + 1;
+    }
+    cpu_softmax_rows(s + first * n, s + first * n, part->m - first, n, false);
+}
 
 /* Keys that any of the rows may look at; all where scores are an output. */
 static void find_keys(const grt_run *run, attention_part *part)
 {
     const attention_shape *shape = run->shape;
-    part->from = shape->dims.total;
-    part->to = 0;
-    for (int64_t i = 0; i < part->m; i++) {
+    part->from = part->all ? 0 : shape->dims.total;
+    part->to = part->all ? shape->dims.total : 0;
+    for (int64_t i = 0; i < part->m && !part->all; i++) {
         int64_t lo, hi;
         attention_range(run, part->batch, part->row + i, &lo, &hi);
         part->from = lo < hi && lo < part->from ? lo : part->from;
@@ -380,6 +401,57 @@ static void compute_values(const attention_shape *shape, const attention_views *
     grt_gemm_run(&g, scratch->scores, v, y, scratch->gemm, 1);
 }
 
+/* True if a head's rows look at so few keys that short_head computes it, from what it takes: masks of floats
+ * that have all keys. */
+static bool is_short(const attention_state *state, const grt_run *run, const cpu_rows *loops)
+{
+    const grt_attention_dims *dims = &((const attention_shape *)run->shape)->dims;
+    const grt_tensor *mask = cpu_attention_input(run, ATTENTION_MASK);
+    return state->fast && dims->q_len >= DIRECT_ROWS && dims->q_len <= ATTENTION_SHORT_ROWS &&
+           dims->softcap <= 0 && !attention_output(run, ATTENTION_QK) &&
+           (!mask || (mask->dtype == GRT_DTYPE_FLOAT && dims->mask_len >= dims->total)) &&
+           loops->short_fits(dims->total, dims->size, dims->v_size);
+}
+
+static void short_block(const grt_run *run, const attention_views *views, const attention_part *part,
+                        const cpu_rows *loops)
+{
+    const grt_attention_dims *dims = &((const attention_shape *)run->shape)->dims;
+    const grt_tensor *mask = cpu_attention_input(run, ATTENTION_MASK);
+    int32_t from[ATTENTION_SHORT_ROWS], to[ATTENTION_SHORT_ROWS];
+    attention_short head = {.q = attention_rows(&views->q, part->batch, part->head, part->row),
+                            .k = attention_rows(&views->k, part->batch, part->kv_head, 0),
+                            .v = attention_rows(&views->v, part->batch, part->kv_head, 0),
+                            .y = (float *)run->out[ATTENTION_Y]->data + part->batch * views->y.batch +
+                                 part->head * views->y.head + part->row * views->y.row,
+                            .q_row = views->q.row,
+                            .k_row = views->k.row,
+                            .v_row = views->v.row,
+                            .y_row = views->y.row,
+                            .rows = part->m,
+                            .keys = dims->total,
+                            .size = dims->size,
+                            .v_size = dims->v_size,
+                            .scale = (float)dims->scale};
+    if (mask) {
+        const int64_t *strides = dims->mask_strides;
+        head.mask = (const float *)mask->data + part->batch * strides[0] + part->head * strides[1] +
+                    part->row * strides[2];
+        head.mask_row = strides[2];
+    }
+    for (int64_t i = 0; i < part->m && !part->all; i++) {
+        int64_t lo, hi;
+        attention_range(run, part->batch, part->row + i, &lo, &hi);
+        from[i] = (int32_t)lo;
+        to[i] = (int32_t)hi;
+    }
+    if (!part->all) {
+        head.from = from;
+        head.to = to;
+    }
+    loops->short_head(&head);
+}
+
 static void attention_block(const grt_run *run, const attention_views *views, attention_part part,
                             attention_scratch *scratch)
 {
@@ -397,11 +469,7 @@ static void attention_block(const grt_run *run, const attention_views *views, at
     if (cap > 0)
         cpu_cap_scores(s, m * n, cap);
     attention_emit(run, 1, at, m, n, s);
-    for (int64_t i = 0; i < m; i++) {
-        bool any = mask_row(run, part.batch, part.head, part.row + i, part.from, n, s + i * n);
-        attention_emit(run, 2, at + i, 1, n, s + i * n);
-        softmax_row(s + i * n, n, any);
-    }
+    soften(run, &part, at, s);
     attention_emit(run, 3, at, m, n, s);
     float *y = (float *)run->out[ATTENTION_Y]->data + part.batch * views->y.batch +
                part.head * views->y.head + part.row * views->y.row;
@@ -442,6 +510,8 @@ static grt_status attention_run(const grt_run *run)
     workspace += shape->key_bytes + shape->value_bytes;
     int64_t blocks = shape->block ? (shape->dims.q_len + shape->block - 1) / shape->block : 0;
     int64_t tasks = shape->dims.batch * shape->dims.q_heads * blocks;
+    const cpu_rows *loops = cpu_rows_best();
+    const bool all = sees_all(run), brief = is_short(state, run, loops);
     /* In floating point, as it overflows nowhere. */
     const double work = (double)tasks * (double)shape->block * (double)shape->dims.total *
                         (double)(shape->dims.size + shape->dims.v_size);
@@ -456,8 +526,10 @@ static grt_status attention_run(const grt_run *run)
             int64_t m = shape->dims.q_len - row < shape->block ? shape->dims.q_len - row : shape->block;
             const int64_t kv_head = head / (shape->dims.q_heads / shape->dims.kv_heads);
             const attention_part part = {
-                .batch = batch, .head = head, .kv_head = kv_head, .row = row, .m = m};
-            if (state->fast)
+                .batch = batch, .head = head, .kv_head = kv_head, .row = row, .m = m, .all = all};
+            if (brief)
+                short_block(run, &views, &part, loops);
+            else if (state->fast)
                 attention_block(run, &views, part, &scratch);
             else
                 attention_exact_rows(run, &views.q, &views.k, &views.v, &views.y, batch, head, row, m,

@@ -7,16 +7,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One head at one position: element k of pair p is at first[k][p * step]. */
+/* One head at one position, whose pairs are `half` apart or neighbours. y may be x, so that no pair depends
+ * on another. */
 static void rotate_float(const float *x, const float *c, const float *s, float *y, int64_t half,
                          bool interleaved)
 {
-    int64_t step = interleaved ? 2 : 1, other = interleaved ? 1 : half;
-    for (int64_t p = 0; p < half; p++) {
-        float a = x[p * step], b = x[p * step + other];
-        y[p * step] = c[p] * a - s[p] * b;
-        y[p * step + other] = s[p] * a + c[p] * b;
+    if (interleaved) {
+#pragma omp simd
+        for (int64_t p = 0; p < half; p++) {
+            const float a = x[2 * p], b = x[2 * p + 1];
+            y[2 * p] = c[p] * a - s[p] * b;
+            y[2 * p + 1] = s[p] * a + c[p] * b;
+        }
+        return;
     }
+#pragma omp simd
+    for (int64_t p = 0; p < half; p++) {
+        const float a = x[p], b = x[p + half];
+        y[p] = c[p] * a - s[p] * b;
+        y[p + half] = s[p] * a + c[p] * b;
+    }
+}
+
+/* The row of the caches, or of position_ids, of a head at a position. Rows are in memory order: [batch,
+ * heads, length] or, packed, [batch, length, heads]. Divisions take as long as rotating a short head. */
+static int64_t rotary_cache_row(const grt_rotary_dims *shape, int64_t row)
+{
+    if (shape->packed)
+        return row / shape->heads;
+    const int64_t head = row / shape->length; /* of all batches */
+    return head / shape->heads * shape->length + (row - head * shape->length);
 }
 
 static void rotary_rotate(const grt_run *run, const grt_tensor *x, grt_tensor *y, int64_t at,
@@ -57,10 +77,7 @@ static void rotary_rotate_rows(const grt_run *run, int32_t result)
         memcpy(y->data, x->data, grt_tensor_bytes(x));
 #pragma omp parallel for num_threads(run->threads) if (rows * shape->size > CPU_GRAIN)
     for (int64_t row = 0; row < rows; row++) {
-        /* rows are in memory order: [batch, heads, length] or [batch, length, heads] */
-        int64_t batch = row / (shape->heads * shape->length);
-        int64_t pos = shape->packed ? row / shape->heads % shape->length : row % shape->length;
-        int64_t cache_row = batch * shape->length + pos, at = grt_rotary_row(shape, row) * shape->size;
+        int64_t cache_row = rotary_cache_row(shape, row), at = grt_rotary_row(shape, row) * shape->size;
         if (ids)
             cache_row = ((const int64_t *)ids->data)[cache_row];
         if (x->dtype == GRT_DTYPE_FLOAT)

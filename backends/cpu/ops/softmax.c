@@ -70,7 +70,7 @@ static void softmax_run_float(const grt_softmax *s, const float *x, float *y, in
         const cpu_rows *loops = cpu_rows_best();
 #pragma omp parallel for num_threads(threads) if (many)
         for (int64_t i = 0; i < (s->size ? s->outer : 0); i++)
-            loops->softmax(x + i * s->size, y + i * s->size, s->size, s->log);
+            loops->softmax(x + i * s->size, y + i * s->size, 1, s->size, s->log);
         return;
     }
 #pragma omp parallel for num_threads(threads) if (many)
