@@ -46,8 +46,7 @@ static grt_status parse_keys(const char *text, const char *from, grt_trust *out)
     for (const char *p = text; *p; p += *p == ',') {
         const size_t size = strcspn(p, ",");
         if (out->n_keys == GRT_TRUST_MOST_KEYS)
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: more than %d keys", from,
-                            GRT_TRUST_MOST_KEYS);
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: more than %d keys", from, GRT_TRUST_MOST_KEYS);
         if (!grt_key_parse(false, p, size, out->keys[out->n_keys++]))
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                             "%s: '%.*s' is neither all, none nor a public key, 'ed25519:' and 64 "
