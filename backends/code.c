@@ -50,7 +50,7 @@ grt_status grt_code_when_parse(const char *text, grt_code_when otherwise, const 
     for (int i = 0; text && *text; i++) {
         if (i == GRT_CODE_NEVER + 1)
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                            "%s is '%s', must be NULL, \"background\", \"first\" or \"never\"", option, text);
+                            "%s is '%s'; it may be background, first or never, or left out", option, text);
         if (strcmp(text, names[i]))
             continue;
         *out_when = (grt_code_when)i;

@@ -70,17 +70,18 @@ static void widen_keys(const attention_shape *shape, grt_dtype type, double root
                       : 0;
 }
 
-/* Products of some query rows with all keys, both scaled by the root of the scale. */
+/* Products of some query rows with all keys, both scaled by the root of the scale; the keys have its sign. */
 static void take_scores(const attention_shape *shape, grt_dtype type, int64_t rows, const attention_view *k,
                         int64_t k_at, const exact_scratch *s)
 {
-    const double root = attention_exact_round_to(type, sqrt(shape->dims.scale));
+    const double root = attention_exact_round_to(type, sqrt(fabs(shape->dims.scale))),
+                 of_keys = copysign(root, shape->dims.scale);
     const int64_t size = shape->dims.size, total = shape->dims.total;
     for (int64_t i = 0; i < rows * size; i++)
         s->q[i] = attention_exact_round_to(type, s->q[i] * root);
     for (int64_t from = 0; from < total; from += TILE) {
         const int64_t n = total - from < TILE ? total - from : TILE;
-        widen_keys(shape, type, root, k, k_at + from * k->row, n, s->tile);
+        widen_keys(shape, type, of_keys, k, k_at + from * k->row, n, s->tile);
         for (int64_t r = 0; r < rows; r++) {
             double sums[TILE] = {0};
             for (int64_t d = 0; d < size; d++) {

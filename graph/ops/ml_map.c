@@ -92,6 +92,16 @@ static grt_status cast_dtype(const infer *inf, grt_dtype *out)
     return infer_fail(inf, "attribute cast_to is '%s'; it must be TO_FLOAT, TO_STRING or TO_INT64", name);
 }
 
+/* The types that cast_to can name: expand_cast first makes a row of the map's own. */
+static grt_status ml_map_need_castable(const infer *inf)
+{
+    const grt_dtype values = inf->in[0]->dtype;
+    if (values && !grt_dtype_in(values, GRT_BIT(FLOAT) | GRT_BIT(INT64) | GRT_BIT(STRING)))
+        return infer_fail(inf, "the values of the map are %s; they must be float32, int64 or string",
+                          grt_dtype_name(values));
+    return GRT_OK;
+}
+
 static bool is_sparse(const grt_op_desc *desc)
 {
     return !strcmp(grt_attr_string(desc, "map_form", "DENSE"), "SPARSE");
@@ -103,6 +113,7 @@ static grt_status ml_map_infer_cast(infer *inf)
     const char *form = grt_attr_string(inf->desc, "map_form", "DENSE");
     const int64_t most = grt_attr_int(inf->desc, "max_map", 1);
     GRT_TRY(row_ml_map_need_map(inf, GRT_DTYPE_INT64));
+    GRT_TRY(ml_map_need_castable(inf));
     GRT_TRY(cast_dtype(inf, &dtype));
     if (strcmp(form, "DENSE") != 0 && !is_sparse(inf->desc))
         return infer_fail(inf, "attribute map_form is '%s'; it must be DENSE or SPARSE", form);

@@ -39,25 +39,29 @@ bool grt_key_parse(bool secret, const char *text, size_t size, uint8_t out_key[G
     return true;
 }
 
-static grt_status parse_keys(const char *text, grt_trust *out)
+/* `from`: where the text is from, for messages. */
+static grt_status parse_keys(const char *text, const char *from, grt_trust *out)
 {
     out->kind = GRT_TRUST_KEYS;
     for (const char *p = text; *p; p += *p == ',') {
         const size_t size = strcspn(p, ",");
         if (out->n_keys == GRT_TRUST_MOST_KEYS)
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "trust: more than %d keys", GRT_TRUST_MOST_KEYS);
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: more than %d keys", from, GRT_TRUST_MOST_KEYS);
         if (!grt_key_parse(false, p, size, out->keys[out->n_keys++]))
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                            "trust: '%.*s' is neither all, none nor a public key, 'ed25519:' and 64 "
+                            "%s: '%.*s' is neither all, none nor a public key, 'ed25519:' and 64 "
                             "hexadecimal digits (keys are separated by commas)",
-                            (int)size, p);
+                            from, (int)size, p);
         p += size;
     }
-    return out->n_keys ? GRT_OK : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "trust: it is empty");
+    return out->n_keys ? GRT_OK
+                       : grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                                  "%s is empty; it may be all, none or public keys, or left out", from);
 }
 
 grt_status grt_trust_parse(const char *text, grt_trust *out_trust)
 {
+    const char *from = text ? "trust" : "GRAPHRT_TRUST";
     *out_trust = (grt_trust){.kind = GRT_TRUST_ALL};
     if (!text)
         text = secure_getenv("GRAPHRT_TRUST");
@@ -66,7 +70,7 @@ grt_status grt_trust_parse(const char *text, grt_trust *out_trust)
     if (!strcmp(text, "all"))
         return GRT_OK;
     if (strcmp(text, "none") != 0)
-        return parse_keys(text, out_trust);
+        return parse_keys(text, from, out_trust);
     out_trust->kind = GRT_TRUST_NONE;
     return GRT_OK;
 }

@@ -66,6 +66,7 @@ check "trust none" ./graphrun "$plan" --trust none
 check "a model has no signature" refused "no signature" ./graphrun "$model" --trust "$scratch/key.pub"
 check "the environment's key" env GRAPHRT_TRUST="$(cat "$scratch/key.pub")" ./graphrun "$plan"
 check "another one" refused "another key" env GRAPHRT_TRUST="$(cat "$scratch/other.pub")" ./graphrun "$plan"
+check "an empty one, by its name" refused "GRAPHRT_TRUST is empty" env GRAPHRT_TRUST= ./graphrun "$plan"
 check "inspect tells who signed" sh -c "./graphc inspect '$plan' | grep -q 'signed by  ed25519:.*as it says'"
 check "and that it is right" sh -c "./graphc inspect '$plan' --trust '$scratch/key.pub' | grep -q 'which is right'"
 cp "$plan" "$scratch/changed.grt"

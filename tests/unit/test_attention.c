@@ -352,6 +352,26 @@ START_TEST(test_wide_masks_hide_by_finite_numbers)
 }
 END_TEST
 
+/* What is far away is near: the key that is most unlike a query has most weight, in each kernel. */
+START_TEST(test_scales_below_zero)
+{
+    static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_DOUBLE};
+    const float narrow[] = {1, 2, 3};
+    const double wide[] = {1, 2, 3}, expected = (1 + 2 * exp(-4) + 3 * exp(-8)) / (1 + exp(-4) + exp(-8));
+    const grt_dtype dtype = dtypes[_i];
+    const void *keys = dtype == GRT_DTYPE_FLOAT ? (const void *)narrow : wide;
+    op_runner r;
+    op_begin(&r, "", "Attention");
+    op_float(&r, "scale", -4);
+    op_add(&r, dtype, 4, (const int64_t[]){1, 1, 1, 1}, keys);
+    op_add(&r, dtype, 4, (const int64_t[]){1, 1, 3, 1}, keys);
+    op_add(&r, dtype, 4, (const int64_t[]){1, 1, 3, 1}, keys);
+    op_run_ok(&r, 1);
+    ck_assert_double_eq_tol(grt_element_get(&r.out[0].t, 0), expected, 1e-6);
+    op_end(&r);
+}
+END_TEST
+
 START_TEST(test_refuses_misfits)
 {
     sizes s = cases[1];
@@ -409,6 +429,7 @@ Suite *suite_test_attention(void)
     tcase_add_loop_test(tests, test_matches_definition, 0, (int)(sizeof cases / sizeof *cases));
     tcase_add_loop_test(tests, test_exact_rows_match_definition, 0, (int)(sizeof cases / sizeof *cases));
     tcase_add_loop_test(tests, test_wide_masks_hide_by_finite_numbers, 0, 3);
+    tcase_add_loop_test(tests, test_scales_below_zero, 0, 2);
     tcase_add_test(tests, test_refuses_misfits);
     tcase_add_test(tests, test_rotary_turns_pairs);
     tcase_add_test(tests, test_rotary_refuses_unknown_position);
