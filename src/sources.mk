@@ -137,7 +137,7 @@ src_SOURCES += src/exec/transfer.h src/exec/transfer.c
 src_SOURCES += src/exec/trim.c
 src_SOURCES += src/exec/watch.h src/exec/watch.c
 src_SOURCES += src/exec/rehearse.h src/exec/rehearse.c
-src_SOURCES += src/exec/warm_up.h src/exec/warm_up.c
+src_SOURCES += src/exec/warm_up.c
 
 src_SOURCES += src/process/link.h src/process/link.c
 src_SOURCES += src/process/process.h src/process/process.c

@@ -170,22 +170,6 @@ static void init_use(ir_node *node, int32_t i, ir_value *value)
     use_link(&node->in[i], value);
 }
 
-ir_value *ir_node_add_output(ir_node *node)
-{
-    grt_arena *arena = node->graph->module->arena;
-    ir_value **out = GRT_ARENA_ARRAY(arena, ir_value *, node->n_out + 1);
-    ir_value *value = ir_value_fresh(node->graph, node->desc.name);
-    if (!out || !value)
-        return NULL;
-    if (node->n_out)
-        memcpy(out, node->out, (size_t)node->n_out * sizeof *out);
-    value->producer = node;
-    value->out_index = node->n_out;
-    out[node->n_out++] = value;
-    node->out = out;
-    return value;
-}
-
 ir_node *ir_node_create(ir_graph *graph, ir_node *before, const char *domain, const char *op,
                         const char *name, int32_t n_in, ir_value *const *in, int32_t n_out)
 {
@@ -466,51 +450,6 @@ void ir_node_add_inputs(const ir_node *node, grt_text *text)
         }
         ir_add_input(node->graph->module->dims, node->in[i].value, text);
     }
-}
-
-static void print_type(const ir_graph *graph, const ir_type *type, grt_text *text)
-{
-    grt_text_add(text, ": %s%s[",
-                 type->kind == GRT_KIND_SEQUENCE   ? "seq "
-                 : type->kind == GRT_KIND_OPTIONAL ? "opt "
-                 : type->kind == GRT_KIND_MAP      ? "map "
-                                                   : "",
-                 grt_dtype_name(type->dtype));
-    if (type->rank < 0)
-        grt_text_add(text, "*");
-    for (int32_t i = 0; i < type->rank; i++) {
-        grt_text_add(text, i ? "," : "");
-        grt_dim_print(graph->module->dims, type->dims[i], text);
-    }
-    grt_text_add(text, "]");
-}
-
-void ir_graph_print(const ir_graph *graph, grt_text *text)
-{
-    for (int32_t i = 0; i < graph->n_inputs; i++) {
-        grt_text_add(text, "input %s", graph->inputs[i]->name);
-        print_type(graph, &graph->inputs[i]->type, text);
-        grt_text_add(text, "\n");
-    }
-    IR_FOR_EACH_NODE (node, graph) {
-        for (int32_t i = 0; i < node->n_out; i++) {
-            grt_text_add(text, "%s%s", i ? ", " : "", node->out[i] ? node->out[i]->name : "_");
-            if (node->out[i])
-                print_type(graph, &node->out[i]->type, text);
-        }
-        grt_text_add(text, " = %s%s%s(", node->desc.domain, *node->desc.domain ? "::" : "", node->desc.op);
-        for (int32_t i = 0; i < node->n_in; i++)
-            grt_text_add(text, "%s%s", i ? ", " : "", node->in[i].value ? node->in[i].value->name : "_");
-        grt_text_add(text, ")\n");
-        for (size_t i = 0; i < node->desc.n_attrs; i++)
-            if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH) {
-                grt_text_add(text, "{ %s\n", node->desc.attrs[i].name);
-                ir_graph_print(node->desc.attrs[i].graph, text);
-                grt_text_add(text, "}\n");
-            }
-    }
-    for (int32_t i = 0; i < graph->n_outputs; i++)
-        grt_text_add(text, "output %s\n", graph->outputs[i].value->name);
 }
 
 grt_status ir_warn(ir_module *module, const ir_node *node, const char *format, ...)

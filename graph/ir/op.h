@@ -63,7 +63,6 @@ static inline bool infer_const(const infer *inf, grt_dim dim, int64_t *out_value
 /* Common rules. */
 grt_status infer_same_as_first(infer *inf); /* out[0] has the type and shape of in[0] */
 grt_status infer_elementwise(infer *inf);   /* all inputs of one dtype, broadcast; out[0] of that dtype */
-grt_status infer_comparison(infer *inf);    /* the same, out[0] is bool */
 
 typedef struct op_attr {
     const char *name;

@@ -80,7 +80,8 @@ static ir_value *written(const attend *a, ir_value *room, ir_value *fresh)
     return with_int(put3(node, "TensorScatter", room, heads, at), "axis", 2);
 }
 
-ir_value *attend_total(const attend *a)
+/* Past and present sequence together, int64[1]: of the keys that a query may see. */
+static ir_value *attend_total(const attend *a)
 {
     ir_value *fresh = put_dim(a->node, a->k, a->split ? 2 : 1);
     return a->past_k ? put2(a->node, "Add", put_dim(a->node, a->past_k, 2), fresh) : fresh;

@@ -89,7 +89,7 @@ typedef struct ensemble {
     numbers splits, weights, base;
     const int64_t *targets;     /* per weight */
     place *nodes, *leaf_places; /* sorted */
-    int64_t n, n_weights, n_targets, n_trees;
+    int64_t n, n_weights, n_targets;
 } ensemble;
 
 static const int64_t *ints_of(const grt_op_desc *desc, const char *name, int64_t n, bool *ok)

@@ -74,13 +74,14 @@ grt_status grt_db_fail(sqlite3 *db, int code, const char *path)
                     sqlite3_errstr(sqlite3_extended_errcode(db)), advice);
 }
 
-int grt_db_execute(sqlite3 *db, const char *sql)
+/* SQLite's code. */
+static int grt_db_execute(sqlite3 *db, const char *sql)
 {
     return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
 
 /* A number that a statement without parameters returns. */
-int grt_db_query(sqlite3 *db, const char *sql, int64_t *out)
+static int grt_db_query(sqlite3 *db, const char *sql, int64_t *out)
 {
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);

@@ -31,10 +31,6 @@ grt_status grt_db_open_to_write(const char *path, const char *tables, sqlite3 **
 /* Closes it, too; what `status` says does not happen, unless it is OK. */
 grt_status grt_db_commit(sqlite3 *db, const char *path, grt_status status);
 grt_status grt_db_fail(sqlite3 *db, int code, const char *path);
-/* SQLite's code. */
-int grt_db_execute(sqlite3 *db, const char *sql);
-/* A number that a statement without parameters returns. */
-int grt_db_query(sqlite3 *db, const char *sql, int64_t *out);
 bool grt_db_has_table(sqlite3 *db, const char *name);
 
 #endif
