@@ -57,6 +57,7 @@ src_SOURCES += src/plan/check.c
 src_SOURCES += src/plan/choices.h src/plan/choices.c
 src_SOURCES += src/plan/decode.c
 src_SOURCES += src/plan/dims.h src/plan/dims.c
+src_SOURCES += src/plan/encode.c
 src_SOURCES += src/plan/format.h src/plan/format.c
 src_SOURCES += src/plan/memory_plan.h src/plan/memory_plan.c
 src_SOURCES += src/plan/plan.h src/plan/plan.c
