@@ -100,6 +100,7 @@ src_SOURCES += src/session/session.h src/session/session.c src/session/kernels.c
 src_SOURCES += src/session/upload.h src/session/upload.c
 
 src_SOURCES += src/exec/binding.h src/exec/binding.c
+src_SOURCES += src/exec/body.h src/exec/body.c
 src_SOURCES += src/exec/bound_tensor.h src/exec/bound_tensor.c
 src_SOURCES += src/exec/context.h src/exec/context.c
 src_SOURCES += src/exec/control_flow.h src/exec/control_flow.c
@@ -114,6 +115,7 @@ src_SOURCES += src/exec/hoist.h src/exec/hoist.c src/exec/stays.h src/exec/stays
 src_SOURCES += src/exec/in_flight.h src/exec/in_flight.c
 src_SOURCES += src/exec/instructions.h src/exec/instructions.c
 src_SOURCES += src/exec/io.c
+src_SOURCES += src/exec/lists.h src/exec/lists.c
 src_SOURCES += src/exec/new_code.h src/exec/new_code.c
 src_SOURCES += src/exec/predict.c
 src_SOURCES += src/exec/output_allocator.h src/exec/output_allocator.c
