@@ -68,5 +68,7 @@ void rewrite_number_nodes(ir_graph *graph);
 /* Visit every graph of the module, bodies after the graph that holds them. */
 grt_status rewrite_each_graph(pass_context *context,
                               grt_status (*visit)(pass_context *context, ir_graph *graph));
+/* Look at every node of these graphs, in their order; `look` may remove the node and those before it. */
+grt_status rewrite_each_node(pass_context *context, void (*look)(pass_context *context, ir_node *node));
 
 #endif

@@ -210,15 +210,13 @@ static void row_moves_look(pass_context *context, ir_node *last)
     }
 }
 
-static grt_status row_moves_visit(pass_context *context, ir_graph *graph)
+static void row_moves_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        if (node->n_out == 1 && node->out[0] && node->out[0]->n_uses && is_row_move(node))
-            row_moves_look(context, node);
-    return GRT_OK;
+    if (node->n_out == 1 && node->out[0] && node->out[0]->n_uses && is_row_move(node))
+        row_moves_look(context, node);
 }
 
 grt_status pass_row_moves(pass_context *context)
 {
-    return rewrite_each_graph(context, row_moves_visit);
+    return rewrite_each_node(context, row_moves_visit);
 }
