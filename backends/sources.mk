@@ -158,6 +158,7 @@ shared_files += backends/shared/optimizer.h backends/shared/optimizer.c
 shared_files += backends/shared/order.h
 shared_files += backends/shared/pad.h backends/shared/pad.c
 shared_files += backends/shared/pixel_filter.h backends/shared/pixel_filter.c
+shared_files += backends/shared/pointwise_rows.h
 shared_files += backends/shared/quantised.h backends/shared/quantised.c
 shared_files += backends/shared/random.h
 shared_files += backends/shared/reduce.h backends/shared/reduce.c
