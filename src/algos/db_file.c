@@ -28,11 +28,13 @@ static char *db_join(const char *a, const char *b)
     return path;
 }
 
-grt_status grt_algo_db_default_path(char **out_path)
+grt_status grt_algo_db_default_path(char **out_path, bool *out_named)
 {
     const char *set = secure_getenv("GRAPHRT_ALGO_CACHE"), *cache = secure_getenv("XDG_CACHE_HOME"),
                *home = secure_getenv("HOME");
     *out_path = NULL;
+    if (out_named)
+        *out_named = set && *set;
     if (set && (!strcmp(set, "off") || !strcmp(set, "0")))
         return GRT_OK;
     if (set && *set)

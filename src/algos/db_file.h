@@ -16,8 +16,8 @@ typedef struct sqlite3 sqlite3;
 
 /* Where the cache is: $GRAPHRT_ALGO_CACHE, else $XDG_CACHE_HOME/graphrt/algos.db, else
  * $HOME/.cache/graphrt/algos.db. *out_path is malloc'ed; NULL if it is switched off ("off" or "0") or there
- * is no home directory. */
-grt_status grt_algo_db_default_path(char **out_path);
+ * is no home directory. *out_named (may be NULL): the first of these says it. */
+grt_status grt_algo_db_default_path(char **out_path, bool *out_named);
 
 /* Tells one state of the file from another, without opening it. 0: there is no file. */
 uint64_t grt_algo_db_stamp(const char *path);
