@@ -176,7 +176,6 @@ shared_files += backends/shared/weight_rows.h backends/shared/weight_rows.c
 shared_files += backends/shared/weights.h backends/shared/weights.c
 shared_files += backends/shared/window.h backends/shared/window.c
 backends_SOURCES += $(shared_files)
-backends_SOURCES += backends/cpu/epilogue_attrs.h backends/cpu/epilogue_attrs.c
 backends_SOURCES += backends/cpu/matmul_typed.h backends/cpu/matmul_typed.c
 cpu_ops_SOURCES += backends/cpu/ops/matmul.c
 backends_SOURCES += backends/cpu/conv.h
