@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 graph_SOURCES =
-graph_SOURCES += graph/ir/ir.h graph/ir/ir.c
+graph_SOURCES += graph/ir/ir.h graph/ir/graph.c graph/ir/node.c
+graph_SOURCES += graph/ir/uses.h graph/ir/uses.c
 graph_SOURCES += graph/ir/type.h
 graph_SOURCES += graph/ir/budget.h graph/ir/budget.c
 graph_SOURCES += graph/ir/constant.h graph/ir/constant.c

@@ -1,137 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building and rewriting graphs. */
-#include "graph/ir/ir.h"
+/* Nodes: their place in a graph, inputs, attributes and names. */
+#include "graph/ir/uses.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-grt_status ir_module_create(ir_module **out_module)
-{
-    grt_arena *arena = grt_arena_create();
-    ir_module *module = arena ? GRT_ARENA_NEW(arena, ir_module) : NULL;
-    grt_dims *dims = module ? grt_dims_create() : NULL;
-    if (!dims) {
-        grt_arena_release(arena);
-        return grt_fail_memory(sizeof *module);
-    }
-    module->arena = arena;
-    module->dims = dims;
-    module->producer = "";
-    budget_start(&module->budget, 0);
-    *out_module = module;
-    return GRT_OK;
-}
-
-void ir_module_release(ir_module *module)
-{
-    if (!module)
-        return;
-    budget_release(&module->budget);
-    grt_dims_release(module->dims);
-    grt_arena_release(module->arena);
-}
-
-ir_graph *ir_graph_create(ir_module *module, ir_node *parent, const char *name)
-{
-    ir_graph *graph = GRT_ARENA_NEW(module->arena, ir_graph);
-    if (!graph)
-        return NULL;
-    graph->module = module;
-    graph->parent = parent;
-    module->has_bodies = module->has_bodies || parent;
-    graph->name = grt_arena_strdup(module->arena, name);
-    return graph;
-}
-
-/* ---- uses ---- */
-
-static void use_unlink(ir_use *use)
-{
-    if (!use->value)
-        return;
-    *use->link = use->next;
-    if (use->next)
-        use->next->link = use->link;
-    use->value->n_uses--;
-    use->value = NULL;
-}
-
-static void use_link(ir_use *use, ir_value *value)
-{
-    use->value = value;
-    if (!value)
-        return;
-    use->next = value->uses;
-    use->link = &value->uses;
-    if (use->next)
-        use->next->link = &use->next;
-    value->uses = use;
-    value->n_uses++;
-}
-
-/* Arrays of uses move when they grow: the list links follow. */
-static ir_use *grow_uses(grt_arena *arena, ir_use *old, int32_t n)
-{
-    /* Capacity is the next power of two, so that adding one by one stays linear. */
-    if (n && (n & (n - 1)))
-        return old;
-    ir_use *uses = GRT_ARENA_ARRAY(arena, ir_use, n ? 2 * n : 1);
-    if (!uses)
-        return NULL;
-    for (int32_t i = 0; i < n; i++) {
-        uses[i] = old[i];
-        if (!uses[i].value)
-            continue;
-        *uses[i].link = &uses[i];
-        if (uses[i].next)
-            uses[i].next->link = &uses[i].next;
-    }
-    return uses;
-}
-
-void ir_value_replace(ir_value *from, ir_value *to)
-{
-    while (from->uses) {
-        ir_use *use = from->uses;
-        use_unlink(use);
-        use_link(use, to);
-    }
-}
-
-/* ---- values ---- */
-
-ir_value *ir_value_create(ir_graph *graph, const char *name)
-{
-    grt_arena *arena = graph->module->arena;
-    ir_value *value = GRT_ARENA_NEW(arena, ir_value);
-    if (!value)
-        return NULL;
-    value->name = grt_arena_strdup(arena, name);
-    value->graph = graph;
-    value->type.rank = -1;
-    return value->name ? value : NULL;
-}
-
-ir_value *ir_value_fresh(ir_graph *graph, const char *hint)
-{
-    /* '\x1f' cannot clash: import refuses control characters in names. */
-    char *name = grt_arena_printf(graph->module->arena, "%s\x1f%" PRId64, hint, graph->module->next_id++);
-    ir_value *value = name ? ir_value_create(graph, "") : NULL;
-    if (value)
-        value->name = name;
-    return value;
-}
-
-void ir_value_forget_name(ir_value *value)
-{
-    const ir_value *fresh = ir_value_fresh(value->graph, value->name);
-    if (fresh)
-        value->name = fresh->name;
-}
-
-/* ---- nodes ---- */
 
 static void link_before(ir_node *node, ir_node *before)
 {
@@ -167,7 +38,7 @@ static void unlink_node(ir_node *node)
 static void init_use(ir_node *node, int32_t i, ir_value *value)
 {
     node->in[i] = (ir_use){.node = node, .graph = node->graph, .index = i};
-    use_link(&node->in[i], value);
+    ir_use_link(&node->in[i], value);
 }
 
 ir_node *ir_node_create(ir_graph *graph, ir_node *before, const char *domain, const char *op,
@@ -175,7 +46,7 @@ ir_node *ir_node_create(ir_graph *graph, ir_node *before, const char *domain, co
 {
     grt_arena *arena = graph->module->arena;
     ir_node *node = GRT_ARENA_NEW(arena, ir_node);
-    /* Room for the next power of two: see grow_uses. */
+    /* Room for the next power of two: see ir_uses_grow. */
     int32_t capacity = 1;
     while (capacity < n_in)
         capacity *= 2;
@@ -213,7 +84,7 @@ static void remove_body(const grt_attr *attr)
         return;
     ir_graph *body = attr->graph;
     for (int32_t i = 0; i < body->n_outputs; i++)
-        use_unlink(&body->outputs[i]);
+        ir_use_unlink(&body->outputs[i]);
     while (body->last)
         ir_node_remove(body->last);
 }
@@ -221,7 +92,7 @@ static void remove_body(const grt_attr *attr)
 void ir_node_remove(ir_node *node)
 {
     for (int32_t i = 0; i < node->n_in; i++)
-        use_unlink(&node->in[i]);
+        ir_use_unlink(&node->in[i]);
     unlink_node(node);
     for (size_t i = 0; i < node->desc.n_attrs; i++)
         remove_body(&node->desc.attrs[i]);
@@ -235,13 +106,13 @@ void ir_node_move_before(ir_node *node, ir_node *before)
 
 void ir_node_set_input(ir_node *node, int32_t index, ir_value *value)
 {
-    use_unlink(&node->in[index]);
-    use_link(&node->in[index], value);
+    ir_use_unlink(&node->in[index]);
+    ir_use_link(&node->in[index], value);
 }
 
 void ir_node_add_input(ir_node *node, ir_value *value)
 {
-    ir_use *uses = grow_uses(node->graph->module->arena, node->in, node->n_in);
+    ir_use *uses = ir_uses_grow(node->graph->module->arena, node->in, node->n_in);
     if (!uses)
         return;
     node->in = uses;
@@ -251,7 +122,7 @@ void ir_node_add_input(ir_node *node, ir_value *value)
 void ir_node_drop_inputs(ir_node *node, int32_t from)
 {
     for (int32_t i = from; i < node->n_in; i++)
-        use_unlink(&node->in[i]);
+        ir_use_unlink(&node->in[i]);
     if (from < node->n_in) {
         /* Keep "capacity is the next power of two" true by re-homing the survivors. */
         int32_t capacity = 1;
@@ -265,61 +136,10 @@ void ir_node_drop_inputs(ir_node *node, int32_t from)
         node->n_in = from;
         for (int32_t i = 0; i < from; i++) {
             ir_value *value = old[i].value;
-            use_unlink(&old[i]);
+            ir_use_unlink(&old[i]);
             init_use(node, i, value);
         }
     }
-}
-
-void ir_graph_add_input(ir_graph *graph, ir_value *value, ir_value *default_value)
-{
-    grt_arena *arena = graph->module->arena;
-    int32_t n = graph->n_inputs;
-    if (!(n & (n - 1))) {
-        int32_t capacity = n ? 2 * n : 1;
-        ir_value **inputs = GRT_ARENA_ARRAY(arena, ir_value *, capacity);
-        ir_value **defaults = GRT_ARENA_ARRAY(arena, ir_value *, capacity);
-        if (!inputs || !defaults)
-            return;
-        for (int32_t i = 0; i < n; i++) {
-            inputs[i] = graph->inputs[i];
-            defaults[i] = graph->defaults[i];
-        }
-        graph->inputs = inputs;
-        graph->defaults = defaults;
-    }
-    value->is_input = true;
-    graph->inputs[n] = value;
-    graph->defaults[n] = default_value;
-    graph->n_inputs++;
-}
-
-void ir_graph_add_output(ir_graph *graph, ir_value *value)
-{
-    ir_use *uses = grow_uses(graph->module->arena, graph->outputs, graph->n_outputs);
-    if (!uses)
-        return;
-    int32_t n = graph->n_outputs;
-    if (!(n & (n - 1))) {
-        const char **names = GRT_ARENA_ARRAY(graph->module->arena, const char *, n ? 2 * n : 1);
-        if (!names)
-            return;
-        for (int32_t i = 0; i < n; i++)
-            names[i] = graph->output_names[i];
-        graph->output_names = names;
-    }
-    graph->output_names[n] = value->name;
-    graph->outputs = uses;
-    ir_use *use = &uses[n];
-    *use = (ir_use){.graph = graph, .index = graph->n_outputs};
-    graph->n_outputs++;
-    use_link(use, value);
-}
-
-void ir_graph_set_output(ir_graph *graph, int32_t index, ir_value *value)
-{
-    use_unlink(&graph->outputs[index]);
-    use_link(&graph->outputs[index], value);
 }
 
 void ir_node_become(ir_node *node, const char *domain, const char *op)
@@ -340,8 +160,6 @@ void ir_node_absorb_name(ir_node *node, const ir_node *other)
     if (name)
         node->desc.name = name;
 }
-
-/* ---- attributes ---- */
 
 void ir_attr_set(ir_node *node, grt_attr attr)
 {
@@ -406,19 +224,6 @@ void ir_attrs_copy(ir_node *to, const ir_node *from)
     to->desc.n_attrs = from->desc.n_attrs;
 }
 
-/* ---- whole graphs ---- */
-
-grt_status ir_graph_walk(ir_graph *graph, grt_status (*visit)(ir_graph *graph, void *user), void *user)
-{
-    if (!graph->module->has_bodies)
-        return visit(graph, user);
-    IR_FOR_EACH_NODE (node, graph)
-        for (size_t i = 0; i < node->desc.n_attrs; i++)
-            if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
-                GRT_TRY(ir_graph_walk(node->desc.attrs[i].graph, visit, user));
-    return visit(graph, user);
-}
-
 static void ir_add_input(const grt_dims *dims, const ir_value *value, grt_text *text)
 {
     if (!value) {
@@ -450,38 +255,6 @@ void ir_node_add_inputs(const ir_node *node, grt_text *text)
         }
         ir_add_input(node->graph->module->dims, node->in[i].value, text);
     }
-}
-
-grt_status ir_warn(ir_module *module, const ir_node *node, const char *format, ...)
-{
-    char message[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    if (module->warnings.strict)
-        return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL, "%s", message);
-    ir_warnings_tell(&module->warnings, node->desc.name, node->desc.op, node->opset, message);
-    return GRT_OK;
-}
-
-void ir_clear_marks(ir_graph *graph)
-{
-    for (int32_t i = 0; i < graph->n_inputs; i++)
-        graph->inputs[i]->mark = 0;
-    IR_FOR_EACH_NODE (node, graph) {
-        for (int32_t i = 0; i < node->n_in; i++)
-            if (node->in[i].value)
-                node->in[i].value->mark = 0;
-        for (int32_t i = 0; i < node->n_out; i++)
-            if (node->out[i])
-                node->out[i]->mark = 0;
-    }
-}
-
-bool ir_is_inner(const ir_value *value)
-{
-    return value && value->producer && value->n_uses == 1;
 }
 
 bool ir_node_is_unused(const ir_node *node)
