@@ -216,7 +216,7 @@ typedef struct op_row {
     grt_status (*rewrite)(ir_node *node);
 } op_row;
 
-/* May an op that takes min to max inputs (or outputs) have n? */
+/* True if an op that takes min to max inputs (or outputs) may have n. */
 static inline bool op_count_fits(int64_t n, int16_t min, int16_t max)
 {
     return n >= min && (max == OP_VARIADIC || n <= max);

@@ -92,7 +92,7 @@ static ir_value *contrib_attend_scalar_of(ir_node *node, ir_value *one)
     return put_squeeze(node, one, (int64_t[]){0}, 1);
 }
 
-/* Is a vector's length certainly the batch size? */
+/* True if a vector's length is certainly the batch size. */
 static bool is_per_batch(const ir_node *node, const ir_value *vector)
 {
     int64_t n, batch;

@@ -288,7 +288,7 @@ static int64_t copies_of(const ensemble *e, int64_t from, int64_t to)
     return most;
 }
 
-/* Does each leaf have a weight for each target? Then copies add none of their own, and the least and the
+/* True if each leaf has a weight for each target. Then copies add none of their own, and the least and the
  * greatest of a target are those of its weights. */
 static bool leaves_are_full(const ensemble *e, int64_t n_targets)
 {

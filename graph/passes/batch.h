@@ -13,7 +13,7 @@ typedef enum batch_input {
     BATCH_IGNORED, /* the result's type says the same */
 } batch_input;
 
-/* Can the node be one of a batch? Then it has one result, whose rank is known. */
+/* True if the node can be one of a batch. Then it has one result, whose rank is known. */
 bool batch_knows(const ir_node *node);
 batch_input batch_input_of(const ir_node *node, int32_t index);
 

@@ -185,7 +185,7 @@ static bool known_dims(rotation *r, const ir_value *value)
            grt_dim_is_const(dims, dim[3], &r->size) && r->heads > 0 && r->size >= 2 && r->size % 2 == 0;
 }
 
-/* Is the value made of concat(a, a) along its last dim by steps that treat all elements alike? */
+/* True if the value is made of concat(a, a) along its last dim by steps that treat all elements alike. */
 static bool has_equal_halves(const ir_value *value)
 {
     enum { MOST_STEPS = 8 };
