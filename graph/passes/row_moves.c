@@ -210,13 +210,15 @@ static void row_moves_look(pass_context *context, ir_node *last)
     }
 }
 
-static void row_moves_visit(pass_context *context, ir_node *node)
+static grt_status row_moves_visit(pass_context *context, ir_graph *graph)
 {
-    if (node->n_out == 1 && node->out[0] && node->out[0]->n_uses && is_row_move(node))
-        row_moves_look(context, node);
+    IR_FOR_EACH_NODE (node, graph)
+        if (node->n_out == 1 && node->out[0] && node->out[0]->n_uses && is_row_move(node))
+            row_moves_look(context, node);
+    return GRT_OK;
 }
 
 grt_status pass_row_moves(pass_context *context)
 {
-    return rewrite_each_node(context, row_moves_visit);
+    return rewrite_each_graph(context, row_moves_visit);
 }
