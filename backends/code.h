@@ -75,7 +75,7 @@ grt_status grt_code_take(grt_codes *codes, const grt_code_request *request, grt_
 void grt_code_give(grt_code *code);
 /* What the maker's load returned; NULL: there is none, or none yet. */
 void *grt_code_get(const grt_code *code);
-/* May grt_code_get still change from NULL to something? NULL: false. */
+/* True if grt_code_get may still change from NULL to something. NULL: false. */
 bool grt_code_is_awaited(const grt_code *code);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is a backend complete? See registry.h. */
+/* Whether a backend is complete: see registry.h. */
 #include "backends/registry.h"
 
 #include <string.h>

@@ -40,7 +40,7 @@ typedef struct grt_stream_api {
     void (*release)(grt_device *device, void *stream);
     grt_status (*wait)(grt_device *device, void *stream); /* block the host until the stream is idle */
     uint64_t (*id)(grt_device *device, void *stream);     /* no other stream of the process has or had it */
-    /* Is the caller capturing what is enqueued on this stream into a graph of its own? */
+    /* True if the caller is capturing what is enqueued on this stream into a graph of its own. */
     bool (*is_captured)(grt_device *device, void *stream);
 } grt_stream_api;
 

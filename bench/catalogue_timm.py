@@ -2,8 +2,6 @@
 """Further families of timm, one model each, the smallest usual size, at the size of picture that the model says itself."""
 from catalogue import entry, image
 
-SMALL_SIDES = {"hiera_tiny_224": 224}  # what is not here is exported at its own size also when small
-
 
 def own_size(name, side=None):
     def make(is_small, batch):

@@ -97,8 +97,7 @@ def main():
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as directory:
         export(Path(directory))
-        sys.argv = ["sweep.py", "--no-speed", "--json", str(args.json), directory]
-        return sweep.main()
+        return sweep.main(["--no-speed", "--json", str(args.json), directory])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ Models are small ones of each architecture with random weights, made into DIRECT
 (set0) and of the token behind it (set1); what is there already is not made again. bench/sweep.py compares them. Full precision must also be
 within 1e-3 of PyTorch.
 """
-import argparse
 import json
 import shutil
 import sys
@@ -141,13 +140,10 @@ def make(args, name, config):
 
 
 def arguments():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("directory", type=Path)
+    p = sweep.maker(__doc__)
     p.add_argument("models", nargs="*", metavar="MODEL")
     p.add_argument("--hidden", type=int, default=256)
     p.add_argument("--layers", type=int, default=2)
-    p.add_argument("--json", type=Path)
-    p.add_argument("--no-speed", action="store_true")
     return p.parse_intermixed_args()
 
 
@@ -156,9 +152,7 @@ def main():
     ort.set_default_logger_severity(4)
     known = configs(args)
     models = [target for name in args.models or known for target in make(args, name, known[name])]
-    sys.argv = ["sweep.py", *(["--no-speed"] if args.no_speed else []), *(["--json", str(args.json)] if args.json else []), "--tolerance", "1e-3",
-                *[str(m / "model.onnx") for m in models if (m / "model.onnx").exists()]]
-    return sweep.main()
+    return sweep.made(args, [m / "model.onnx" for m in models if (m / "model.onnx").exists()])
 
 
 if __name__ == "__main__":

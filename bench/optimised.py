@@ -10,7 +10,6 @@ ONNX Runtime's transformer optimiser with several options, its and onnxconverter
 Runtime saving what it has optimised itself. What is there already is not made again. bench/sweep.py compares their outputs with the plain
 export's (of fused-gelu, which approximates, with ONNX Runtime's). A line tells what a form has made of the operators.
 """
-import argparse
 import collections
 import json
 import sys
@@ -176,25 +175,21 @@ def make(args, name, form, source, values, outputs):
 
 
 def arguments():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("directory", type=Path)
+    p = sweep.maker(__doc__)
     p.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(KIND) + " (default: all)")
     p.add_argument("--forms", nargs="+", choices=list(FORMS), default=list(FORMS), metavar="FORM", help=", ".join(FORMS) + " (default: all)")
     p.add_argument("--dynamo", action="store_true", help="export by torch.export; default: by TorchScript, which the optimiser's patterns are made for")
-    p.add_argument("--json", type=Path)
-    p.add_argument("--no-speed", action="store_true")
     return p.parse_intermixed_args()
 
 
 def main():
     args = arguments()
     ort.set_default_logger_severity(4)
-    made = []
+    models = []
     for name in args.models or KIND:
         source, values, outputs = plain(args, name)
-        made += [str(source)] + [m for form in args.forms for m in make(args, name, form, source, values, outputs)]
-    sys.argv = ["sweep.py", *(["--no-speed"] if args.no_speed else []), *(["--json", str(args.json)] if args.json else []), "--tolerance", "1e-3", *made]
-    return sweep.main()
+        models += [str(source)] + [m for form in args.forms for m in make(args, name, form, source, values, outputs)]
+    return sweep.made(args, models)
 
 
 if __name__ == "__main__":

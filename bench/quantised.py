@@ -7,7 +7,6 @@
 Each MODEL is quantised in every form into DIRECTORY/MODEL-FORM/, with inputs: recorded ones beside the model (test_data_set_0/*.pb or
 set0/in.NAME.npy), else random ones. What is there already is not made again. bench/sweep.py compares.
 """
-import argparse
 import json
 import sys
 import tempfile
@@ -103,22 +102,17 @@ def make(directory, source, form):
 
 def arguments():
     forms = [*STATIC, *DYNAMIC, *BITS4]
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("directory", type=Path)
+    p = sweep.maker(__doc__)
     p.add_argument("models", nargs="+", type=Path, metavar="MODEL")
     p.add_argument("--forms", nargs="+", choices=forms, default=forms, metavar="FORM", help=", ".join(forms) + " (default: all)")
-    p.add_argument("--json", type=Path)
-    p.add_argument("--no-speed", action="store_true")
     return p.parse_intermixed_args()
 
 
 def main():
     args = arguments()
     ort.set_default_logger_severity(4)
-    made = [make(args.directory, source, form) for source in args.models for form in args.forms]
-    sys.argv = ["sweep.py", *(["--no-speed"] if args.no_speed else []), *(["--json", str(args.json)] if args.json else []), "--tolerance", "1e-3",
-                *[str(m) for m in made if m.exists()]]
-    return sweep.main()
+    models = [make(args.directory, source, form) for source in args.models for form in args.forms]
+    return sweep.made(args, [m for m in models if m.exists()])
 
 
 if __name__ == "__main__":

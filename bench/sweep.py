@@ -32,7 +32,7 @@ NUMPY = {"float": np.float32, "double": np.float64, "float16": np.float16, "int6
          "uint8": np.uint8, "bool": np.bool_, "int16": np.int16}
 
 
-def arguments():
+def arguments(words):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", type=Path, default=Path(os.environ.get("GRAPHRT_BUILD", TOP / "build")), help="build directory (default: build)")
     p.add_argument("--tolerance", type=float, default=1e-4, help="largest difference, as a share of the output's largest value (default: 1e-4)")
@@ -42,7 +42,22 @@ def arguments():
     p.add_argument("--json", type=Path, help="write all figures here")
     p.add_argument("--group", metavar="REGEX", help="end with a table of times by this part of the name")
     p.add_argument("paths", type=Path, nargs="+")
-    return p.parse_args()
+    return p.parse_args(words)
+
+
+def maker(doc):
+    """The arguments of a program that makes models in a directory and sweeps them."""
+    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("directory", type=Path)
+    p.add_argument("--json", type=Path)
+    p.add_argument("--no-speed", action="store_true")
+    return p
+
+
+def made(args, models):
+    """Sweeps what such a program has made."""
+    speed, file = ["--no-speed"] if args.no_speed else [], ["--json", str(args.json)] if args.json else []
+    return main([*speed, *file, "--tolerance", "1e-3", *map(str, models)])
 
 
 def session(path, optimise):
@@ -216,8 +231,8 @@ def table(rows, pattern):
         print(f"| {name} | {len(ratios)} | {np.exp(np.mean(np.log(ratios))):.2f} | {min(ratios):.2f} | {max(ratios):.2f} |")
 
 
-def main():
-    args = arguments()
+def main(words=None):
+    args = arguments(words)
     models = sorted(m for p in args.paths for m in ([p] if p.is_file() else p.rglob("*.onnx")))
     rows = []
     for path in models:

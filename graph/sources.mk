@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 graph_SOURCES =
-graph_SOURCES += graph/ir/ir.h graph/ir/ir.c
+graph_SOURCES += graph/ir/ir.h graph/ir/graph.c graph/ir/node.c
+graph_SOURCES += graph/ir/uses.h graph/ir/uses.c
 graph_SOURCES += graph/ir/type.h
 graph_SOURCES += graph/ir/budget.h graph/ir/budget.c
 graph_SOURCES += graph/ir/constant.h graph/ir/constant.c
@@ -43,7 +44,8 @@ graph_SOURCES += graph/passes/attention_layout.h graph/passes/attention_layout.c
 graph_SOURCES += graph/passes/attention_mask.h graph/passes/attention_mask.c
 graph_SOURCES += graph/passes/attention_match.h graph/passes/attention_match.c
 graph_SOURCES += graph/passes/index_map.h graph/passes/index_map.c
-graph_SOURCES += graph/passes/batch.h graph/passes/batch.c
+graph_SOURCES += graph/passes/batch.h graph/passes/batch.c graph/passes/batch_node.c
+graph_SOURCES += graph/passes/batch_make.h graph/passes/batch_make.c
 graph_SOURCES += graph/passes/batch_branches.c
 graph_SOURCES += graph/passes/branch_family.h graph/passes/branch_family.c
 graph_SOURCES += graph/passes/causal_mask.c

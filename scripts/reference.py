@@ -12,7 +12,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 HEADERS = ["graphrt", *sorted(path.stem for path in (TOP / "include/graphrt").glob("*.h") if path.stem != "graphrt")]
-MODULES = {"graphrt": ["_core.pyi", "_pool.py", "_inspect.py", "_types.py"], "graphrt.ort": ["ort.py"], "graphrt.backend": ["backend.py"],
+MODULES = {"graphrt": ["_core.pyi", "_pool.py", "_inspect.py", "_types.py"], "graphrt.ort": ["ort.py", "_ort_values.py"], "graphrt.backend": ["backend.py"],
            "graphrt.ray": ["ray.py"]}
 
 # A comment that begins a line, or one declaration, up to the semicolon outside braces.

@@ -97,7 +97,7 @@ static bool add_case(test_cases *cases, const char *directory, const char *model
     return true;
 }
 
-/* Has it what a case has? */
+/* True if it has what a case has. */
 static bool is_case(const char *directory)
 {
     char *model = join_path(directory, "model.onnx"), *data = join_path(directory, "data.json");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does a value equal a reference as the official ONNX test runner sees it? */
+/* Whether a value equals a reference as the official ONNX test runner sees it. */
 #ifndef TOOLS_COMPARE_H
 #define TOOLS_COMPARE_H
 

@@ -157,7 +157,8 @@ void descriptions_release(descriptions *all)
     *all = (descriptions){0};
 }
 
-bool descriptions_is_sm(const char *text)
+/* True if the text looks like a GPU's name rather than a kind of devices. */
+static bool descriptions_is_sm(const char *text)
 {
     return !strncmp(text, "sm_", 3) && text[3] && strspn(text + 3, "0123456789") == strlen(text + 3);
 }

@@ -23,8 +23,6 @@ bool descriptions_load(descriptions *out);
 void descriptions_release(descriptions *all);
 /* By "h200", or "sm_90": the first with that compute capability. NULL if there is none. */
 const description *descriptions_find(const descriptions *all, const char *text);
-/* Does the text look like a GPU's name rather than a kind of devices? */
-bool descriptions_is_sm(const char *text);
 
 enum { DESCRIPTION_FORMAT = 1 }; /* of the files */
 

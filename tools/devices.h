@@ -16,7 +16,7 @@ bool devices_parse(const char *text, device_list *out);
 /* The kind of what may be written so, "cuda": false after printing that it may not. Asks for no device. */
 enum { DEVICE_KIND_SIZE = 64 };
 bool devices_kind(const char *text, char out[DEVICE_KIND_SIZE]);
-/* Is there this one device, "cuda" or "cuda:1" (NULL: "cpu")? May start the kind's driver. */
+/* True if there is this one device, "cuda" or "cuda:1" (NULL: "cpu"). May start the kind's driver. */
 bool devices_has(const char *text);
 /* The first kind of accelerators that is not for tests, "cuda": what commands about GPUs mean by default. */
 const char *devices_accelerator(void);

@@ -9,7 +9,7 @@
  * read into memory, and *path becomes a file's name for it, which is good until the process ends. Other paths
  * stay as they are. False after printing an error. */
 bool piped_take(const char **path);
-/* Is this the name of one? It says nothing of where a plan could be written to. */
+/* True if this is the name of one. It says nothing of where a plan could be written to. */
 bool piped_is(const char *path);
 
 #endif

@@ -27,7 +27,7 @@ typedef struct precision_search {
     int64_t n_convolutions, tried;
 } precision_search;
 
-/* Is the plan for the CPU? */
+/* True if the plan is for the CPU. */
 bool precision_search_is_for_cpu(const precision_search *s);
 /* Prints format % (name, error), unless the caller wants quiet. */
 void precision_search_say(const precision_search *s, const char *format, const char *name, double error);

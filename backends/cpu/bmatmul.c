@@ -3,10 +3,10 @@
  * the attribute math says so. Weights keep 16 bits, in plans as well. */
 #include "backends/cpu/bmatmul.h"
 
+#include "backends/cpu/act.h"
 #include "backends/cpu/bgemm.h"
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/epilogue_attrs.h"
 #include "backends/cpu/packing.h"
 #include "backends/cpu/workspace.h"
 #include "backends/shared/matmul.h"

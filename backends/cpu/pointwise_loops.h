@@ -16,8 +16,6 @@ typedef const pw_loop *pw_table;
 
 /* Element types float32, float64, integers, bool. NULL for others (16-bit floats are computed in float32). */
 pw_table cpu_pw_table(grt_dtype dtype);
-/* float32 with truth as 1.0f and 0.0f: for groups. */
-pw_table cpu_pw_table_group(void);
 
 /* The loop of Pow with cheap forms for constant exponents. */
 void cpu_pw_power_f32(int64_t n, void *out, const void *const *in, const uint8_t *scalar, const float *p);

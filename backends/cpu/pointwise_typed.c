@@ -225,11 +225,6 @@ const pw_f32_tables *cpu_pw_f32(void)
     }
 }
 
-pw_table cpu_pw_table_group(void)
-{
-    return cpu_pw_f32()->group;
-}
-
 pw_table cpu_pw_table(grt_dtype dtype)
 {
     switch (dtype) {

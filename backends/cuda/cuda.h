@@ -34,8 +34,6 @@ typedef struct cuda_device {
     struct cuda_part *part;           /* that its streams are in; NULL: the whole GPU */
 } cuda_device;
 
-/* Memory of a device; OUT_OF_MEMORY says how much is free. cudaFree gives it back. */
-grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data);
 /* Host to device, done when it returns, whatever the program's other streams are at: while a session is
  * created. */
 grt_status cuda_upload_now(grt_device *device, void *dst, const void *src, size_t bytes);

@@ -124,11 +124,6 @@ size_t cuda_dnn_plan_workspace(const cuda_dnn_plan *plan)
     return plan->execution->workspace;
 }
 
-int64_t cuda_dnn_plan_engine(const cuda_dnn_plan *plan)
-{
-    return plan->execution->engine;
-}
-
 /* Made again only when a pointer has changed. */
 static cudnnStatus_t dnn_conv_bind(cuda_dnn_plan *p, const cuda_dnn_args *args)
 {

@@ -24,8 +24,6 @@ grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, 
                                 cuda_dnn_plan **out_plan);
 void cuda_dnn_plan_release(cuda_dnn_plan *plan); /* NULL-safe */
 size_t cuda_dnn_plan_workspace(const cuda_dnn_plan *plan);
-/* cuDNN's number of the engine, -1 if it does not say. */
-int64_t cuda_dnn_plan_engine(const cuda_dnn_plan *plan);
 /* On the run's stream, with the handle of its context; by one thread at a time. */
 grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_run *run, const cuda_dnn_args *args);
 

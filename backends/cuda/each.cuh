@@ -119,20 +119,6 @@ static __device__ inline double cuda_block_sum(double v)
         v += part[k];
     return v;
 }
-static __device__ inline double cuda_block_max(double v)
-{
-    __shared__ double part[32];
-    __syncthreads();
-    for (int step = 16; step; step >>= 1)
-        v = fmax(v, __shfl_xor_sync(0xffffffffu, v, step));
-    if (threadIdx.x % 32 == 0)
-        part[threadIdx.x / 32] = v;
-    __syncthreads();
-    for (unsigned k = 0; k < blockDim.x / 32; k++)
-        v = fmax(v, part[k]);
-    return v;
-}
-
 /* What dynamic kernels read back. */
 template <typename T> static grt_status cuda_read(const grt_run *r, const void *device, T *out, int64_t n = 1)
 {

@@ -21,7 +21,8 @@ static grt_status alloc_here(grt_device *device, size_t bytes, void **out_data)
     return GRT_OK;
 }
 
-grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data)
+/* Memory of a device; OUT_OF_MEMORY says how much is free. cudaFree gives it back. */
+static grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data)
 {
     bool switched;
     GRT_TRY(cuda_enter(device, &switched));

@@ -219,17 +219,6 @@ struct alignas(16) cuda_bits128 {
 #define CUDA_MOVABLE GRT_SET_PLAIN
 #define CUDA_INDEX   (GRT_BIT(INT32) | GRT_BIT(INT64))
 
-/* Is input i absent or a constant? If not, `why` says so. */
-static inline bool cuda_wants_constant(const grt_kernel_node *node, int32_t i, const char *name,
-                                       grt_text *why)
-{
-    if (!grt_node_has(node, i) || node->in[i].data)
-        return true;
-    if (why)
-        grt_text_add(why, "input %s must be a constant", name);
-    return false;
-}
-
 /* Element i of an int32 or int64 tensor in host memory. */
 static inline int64_t cuda_host_index(const grt_tensor *t, int64_t i)
 {

@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which axes a reduction reduces. */
+/* Reductions: which ones backends have, and which axes they reduce. */
 #ifndef GRT_BACKENDS_SHARED_REDUCE_H
 #define GRT_BACKENDS_SHARED_REDUCE_H
 
 #include "backends/kernel.h"
+
+/* ROW(op, dtypes) of each reduction. */
+#define REDUCE_ROWS(ROW)                              \
+    ROW("ReduceSum", GRT_SET_NUMBERS)                 \
+    ROW("ReduceMean", GRT_SET_NUMBERS)                \
+    ROW("ReduceProd", GRT_SET_NUMBERS)                \
+    ROW("ReduceMax", GRT_SET_NUMBERS | GRT_BIT(BOOL)) \
+    ROW("ReduceMin", GRT_SET_NUMBERS | GRT_BIT(BOOL)) \
+    ROW("ReduceL1", GRT_SET_NUMBERS)                  \
+    ROW("ReduceL2", GRT_SET_NUMBERS)                  \
+    ROW("ReduceSumSquare", GRT_SET_NUMBERS)           \
+    ROW("ReduceLogSum", GRT_SET_NUMBERS)              \
+    ROW("ReduceLogSumExp", GRT_SET_NUMBERS)
+/* ROW(op) of each whose result may be float32 where the data is narrower. */
+#define REDUCE_WIDE_ROWS(ROW) ROW("ReduceSum") ROW("ReduceL1") ROW("ReduceL2") ROW("ReduceSumSquare")
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-Onnx__AttributeProto__AttributeType attr_type(const Onnx__AttributeProto *p)
+/* The type, also of attributes that do not say theirs. */
+static Onnx__AttributeProto__AttributeType attr_type(const Onnx__AttributeProto *p)
 {
     if (p->has_type && p->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED)
         return p->type;

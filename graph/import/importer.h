@@ -166,8 +166,6 @@ grt_status import_attrs(importer *imp, scope *s, const culprit *who, ir_node *no
 /* The attribute that `proto` stands for: itself, what the call gives for its reference, or NULL (left out).
  * *out_scope: where its names belong. */
 const Onnx__AttributeProto *attr_target(const Onnx__AttributeProto *proto, scope *s, scope **out_scope);
-/* The type, also of attributes that do not say theirs. */
-Onnx__AttributeProto__AttributeType attr_type(const Onnx__AttributeProto *proto);
 /* The value of a Constant node. */
 grt_status import_constant(importer *imp, scope *s, const culprit *who, const Onnx__NodeProto *proto,
                            const grt_tensor **out_tensor);

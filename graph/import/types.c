@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Is `name` an entry of the comma-separated `list`? */
+/* True if `name` is an entry of the comma-separated `list`. */
 bool import_listed(const char *list, const char *name)
 {
     const size_t size = strlen(name);

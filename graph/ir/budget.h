@@ -30,7 +30,7 @@ typedef struct compile_budget {
 size_t budget_bytes(size_t size);
 /* The budget of a model of `size` bytes; what has been made stays counted. */
 void budget_start(compile_budget *budget, size_t size);
-/* Is there room for constants of so many bytes that take so many operations to compute? */
+/* True if there is room for constants of so many bytes that take so many operations to compute. */
 bool budget_allows(const compile_budget *budget, size_t bytes, double operations);
 /* Take operations, whether the budget allows them or not. */
 void budget_work(compile_budget *budget, double operations);

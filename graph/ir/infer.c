@@ -201,25 +201,15 @@ grt_status infer_same_as_first(infer *inf)
     return GRT_OK;
 }
 
-static grt_status broadcast_all(infer *inf, grt_dtype dtype)
+grt_status infer_elementwise(infer *inf)
 {
     int32_t rank;
     const grt_dim *dims;
     for (int32_t i = 1; i < inf->n_in; i++)
         GRT_TRY(infer_same_dtype(inf, 0, i));
     GRT_TRY(infer_broadcast(inf, 0, inf->n_in, &rank, &dims));
-    infer_set(inf, 0, dtype, rank, dims);
+    infer_set(inf, 0, inf->in[0]->dtype, rank, dims);
     return GRT_OK;
-}
-
-grt_status infer_elementwise(infer *inf)
-{
-    return broadcast_all(inf, inf->in[0]->dtype);
-}
-
-grt_status infer_comparison(infer *inf)
-{
-    return broadcast_all(inf, GRT_DTYPE_BOOL);
 }
 
 grt_status op_infer_types(const op_row *row, infer *inf)

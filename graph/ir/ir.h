@@ -127,7 +127,6 @@ void ir_node_move_before(ir_node *node, ir_node *before); /* within one graph; b
 void ir_node_set_input(ir_node *node, int32_t index, ir_value *value);
 void ir_node_add_input(ir_node *node, ir_value *value);
 void ir_node_drop_inputs(ir_node *node, int32_t from); /* inputs from.. are removed */
-ir_value *ir_node_add_output(ir_node *node);
 static inline ir_value *ir_in(const ir_node *node, int32_t index)
 {
     return index < node->n_in ? node->in[index].value : NULL;
@@ -171,8 +170,6 @@ void ir_clear_marks(ir_graph *graph);
 grt_status ir_graph_walk(ir_graph *graph, grt_status (*visit)(ir_graph *graph, void *user), void *user);
 /* For messages: "'x' float32[Nx3], none, 'w' float32[8x3]". */
 void ir_node_add_inputs(const ir_node *node, grt_text *text);
-/* Human-readable dump, for tests and `graphc inspect`. */
-void ir_graph_print(const ir_graph *graph, grt_text *text);
 /* Checks order, use lists, ownership, types; INTERNAL with the culprit named. Runs after every pass in debug
  * builds. */
 grt_status ir_verify(const ir_module *module);

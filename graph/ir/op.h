@@ -63,7 +63,6 @@ static inline bool infer_const(const infer *inf, grt_dim dim, int64_t *out_value
 /* Common rules. */
 grt_status infer_same_as_first(infer *inf); /* out[0] has the type and shape of in[0] */
 grt_status infer_elementwise(infer *inf);   /* all inputs of one dtype, broadcast; out[0] of that dtype */
-grt_status infer_comparison(infer *inf);    /* the same, out[0] is bool */
 
 typedef struct op_attr {
     const char *name;
@@ -217,7 +216,7 @@ typedef struct op_row {
     grt_status (*rewrite)(ir_node *node);
 } op_row;
 
-/* May an op that takes min to max inputs (or outputs) have n? */
+/* True if an op that takes min to max inputs (or outputs) may have n. */
 static inline bool op_count_fits(int64_t n, int16_t min, int16_t max)
 {
     return n >= min && (max == OP_VARIADIC || n <= max);

@@ -6,32 +6,16 @@
 
 #include <string.h>
 
-static const op_attr attention_attrs[] = {
-    {"is_causal", GRT_ATTR_INT, false},
-    {"kv_num_heads", GRT_ATTR_INT, false},
-    {"left_window_size", GRT_ATTR_INT, false},
-    {"q_num_heads", GRT_ATTR_INT, false},
-    {"qk_matmul_output_mode", GRT_ATTR_INT, false},
-    {"right_window_size", GRT_ATTR_INT, false},
-    {"scale", GRT_ATTR_FLOAT, false},
-    {"softcap", GRT_ATTR_FLOAT, false},
-    {"softmax_precision", GRT_ATTR_INT, false},
-    {0},
-};
-
-static const op_attr quantised_attrs[] = {
-    {"is_causal", GRT_ATTR_INT, false},
-    {"joined", GRT_ATTR_INT, false},
-    {"kv_num_heads", GRT_ATTR_INT, false},
-    {"left_window_size", GRT_ATTR_INT, false},
-    {"q_num_heads", GRT_ATTR_INT, false},
-    {"qk_matmul_output_mode", GRT_ATTR_INT, false},
-    {"right_window_size", GRT_ATTR_INT, false},
-    {"scale", GRT_ATTR_FLOAT, false},
-    {"softcap", GRT_ATTR_FLOAT, false},
-    {"softmax_precision", GRT_ATTR_INT, false},
-    {0},
-};
+#define ATTENTION_ATTRS                                                                             \
+    {"is_causal", GRT_ATTR_INT, false}, {"kv_num_heads", GRT_ATTR_INT, false},                      \
+        {"left_window_size", GRT_ATTR_INT, false}, {"q_num_heads", GRT_ATTR_INT, false},            \
+        {"qk_matmul_output_mode", GRT_ATTR_INT, false}, {"right_window_size", GRT_ATTR_INT, false}, \
+        {"scale", GRT_ATTR_FLOAT, false}, {"softcap", GRT_ATTR_FLOAT, false},                       \
+    {                                                                                               \
+        "softmax_precision", GRT_ATTR_INT, false                                                    \
+    }
+static const op_attr attention_attrs[] = {ATTENTION_ATTRS, {0}};
+static const op_attr quantised_attrs[] = {ATTENTION_ATTRS, {"joined", GRT_ATTR_INT, false}, {0}};
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, NONPAD };
 

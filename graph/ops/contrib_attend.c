@@ -80,7 +80,8 @@ static ir_value *written(const attend *a, ir_value *room, ir_value *fresh)
     return with_int(put3(node, "TensorScatter", room, heads, at), "axis", 2);
 }
 
-ir_value *attend_total(const attend *a)
+/* Past and present sequence together, int64[1]: of the keys that a query may see. */
+static ir_value *attend_total(const attend *a)
 {
     ir_value *fresh = put_dim(a->node, a->k, a->split ? 2 : 1);
     return a->past_k ? put2(a->node, "Add", put_dim(a->node, a->past_k, 2), fresh) : fresh;
@@ -91,7 +92,7 @@ static ir_value *contrib_attend_scalar_of(ir_node *node, ir_value *one)
     return put_squeeze(node, one, (int64_t[]){0}, 1);
 }
 
-/* Is a vector's length certainly the batch size? */
+/* True if a vector's length is certainly the batch size. */
 static bool is_per_batch(const ir_node *node, const ir_value *vector)
 {
     int64_t n, batch;

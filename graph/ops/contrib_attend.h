@@ -37,8 +37,6 @@ void attend_share(attend *a, ir_value *length);
 /* Beam search: row (i, j) of batch x beams goes on with what row (i, indirection[i, j, k]) has at position k.
  */
 void attend_redirect(attend *a, ir_value *indirection);
-/* Past and present sequence together, int64[1]: of the keys that a query may see. */
-ir_value *attend_total(const attend *a);
 /* Make `a->mask` of a mask in any of the forms that these operators take (input `index`, int32), of values
  * above 0 where a key is seen, and of a bias that is added to the scores (input `bias`; -1: the operator has
  * none). Either may be missing. */

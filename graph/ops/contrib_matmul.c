@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: products and convolutions with what was fused into them. */
 #include "graph/ops/foreign.h"
+#include "graph/ops/window.h"
 
 #include <string.h>
 
@@ -29,15 +30,8 @@ static const op_attr gemm_attrs[] = {{"activation", GRT_ATTR_STRING, false},
                                      {"transA", GRT_ATTR_INT, false},
                                      {"transB", GRT_ATTR_INT, false},
                                      {0}};
-static const op_attr conv_attrs[] = {{"activation", GRT_ATTR_STRING, false},
-                                     {"activation_params", GRT_ATTR_FLOATS, false},
-                                     {"auto_pad", GRT_ATTR_STRING, false},
-                                     {"dilations", GRT_ATTR_INTS, false},
-                                     {"group", GRT_ATTR_INT, false},
-                                     {"kernel_shape", GRT_ATTR_INTS, false},
-                                     {"pads", GRT_ATTR_INTS, false},
-                                     {"strides", GRT_ATTR_INTS, false},
-                                     {0}};
+static const op_attr conv_attrs[] = {
+    {"activation", GRT_ATTR_STRING, false}, {"activation_params", GRT_ATTR_FLOATS, false}, CONV_ATTRS, {0}};
 
 /* Input i with the first dim behind the batch dims (batch), and the last two dims swapped (matrix). */
 static grt_status contrib_matmul_transposed(ir_node *node, int32_t i, const char *matrix, const char *batch,

@@ -119,20 +119,12 @@ static grt_status infer_conv_transpose(infer *inf)
     return GRT_OK;
 }
 
-#define WINDOW_ATTRS                                                            \
-    {"auto_pad", GRT_ATTR_STRING, false}, {"dilations", GRT_ATTR_INTS, false},  \
-        {"group", GRT_ATTR_INT, false}, {"kernel_shape", GRT_ATTR_INTS, false}, \
-        {"pads", GRT_ATTR_INTS, false},                                         \
-    {                                                                           \
-        "strides", GRT_ATTR_INTS, false                                         \
-    }
-
-static const op_attr conv_attrs[] = {WINDOW_ATTRS, {NULL, 0, false}};
-static const op_attr transpose_attrs[] = {WINDOW_ATTRS,
+static const op_attr conv_attrs[] = {CONV_ATTRS, {NULL, 0, false}};
+static const op_attr transpose_attrs[] = {CONV_ATTRS,
                                           {"output_padding", GRT_ATTR_INTS, false},
                                           {"output_shape", GRT_ATTR_INTS, false},
                                           {NULL, 0, false}};
-static const op_attr transpose_last_attrs[] = {WINDOW_ATTRS,
+static const op_attr transpose_last_attrs[] = {CONV_ATTRS,
                                                {"output_padding", GRT_ATTR_INTS, false},
                                                {"output_shape", GRT_ATTR_INTS, false},
                                                {"layout", GRT_ATTR_STRING, false},

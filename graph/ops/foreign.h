@@ -63,7 +63,7 @@ grt_status put_activation(ir_node *at, const char *op, const float *params, size
 /* Rank and dims of an input, as far as inference knows them. */
 int32_t foreign_rank(const ir_node *node, int32_t i);                     /* -1: unknown */
 bool foreign_dim(const ir_value *value, int32_t axis, int64_t *out_size); /* axis from the end if negative */
-/* Is the output asked for? */
+/* True if the output is asked for. */
 bool foreign_wants(const ir_node *node, int32_t i);
 /* INVALID_MODEL, or UNSUPPORTED, and the node is named. */
 grt_status foreign_invalid(const ir_node *node, const char *format, ...) GRT_PRINTF(2, 3);

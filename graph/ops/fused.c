@@ -13,6 +13,7 @@
  * are laid out with channels last (their dims are in that order then; w stays as in ONNX). */
 #include "graph/ir/flops.h"
 #include "graph/ir/op.h"
+#include "graph/ops/window.h"
 
 #include <string.h>
 
@@ -101,15 +102,7 @@ static grt_status fused_infer_matmul(infer *inf)
         "beta", GRT_ATTR_FLOAT, false                                         \
     }
 
-static const op_attr conv_attrs[] = {{"auto_pad", GRT_ATTR_STRING, false},
-                                     {"dilations", GRT_ATTR_INTS, false},
-                                     {"group", GRT_ATTR_INT, false},
-                                     {"kernel_shape", GRT_ATTR_INTS, false},
-                                     {"pads", GRT_ATTR_INTS, false},
-                                     {"strides", GRT_ATTR_INTS, false},
-                                     {"layout", GRT_ATTR_STRING, false},
-                                     EPILOGUE,
-                                     {0}};
+static const op_attr conv_attrs[] = {CONV_ATTRS, {"layout", GRT_ATTR_STRING, false}, EPILOGUE, {0}};
 static const op_attr matmul_attrs[] = {{"transA", GRT_ATTR_INT, false},
                                        {"transB", GRT_ATTR_INT, false},
                                        {"scale", GRT_ATTR_FLOAT, false},

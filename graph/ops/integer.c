@@ -2,14 +2,7 @@
 /* Integer arithmetic of quantised models: ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul. */
 #include "graph/ops/window.h"
 
-#define WINDOW_ATTRS                                                            \
-    {"auto_pad", GRT_ATTR_STRING, false}, {"dilations", GRT_ATTR_INTS, false},  \
-        {"group", GRT_ATTR_INT, false}, {"kernel_shape", GRT_ATTR_INTS, false}, \
-        {"pads", GRT_ATTR_INTS, false},                                         \
-    {                                                                           \
-        "strides", GRT_ATTR_INTS, false                                         \
-    }
-static const op_attr conv_attrs[] = {WINDOW_ATTRS, {0}};
+static const op_attr conv_attrs[] = {CONV_ATTRS, {0}};
 
 /* Conv's rule on data, weight and bias wherever this op has them; their dtypes may differ. */
 static grt_status infer_conv_at(infer *inf, int32_t w_at, int32_t bias_at, grt_dtype out)

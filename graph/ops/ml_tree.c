@@ -89,7 +89,7 @@ typedef struct ensemble {
     numbers splits, weights, base;
     const int64_t *targets;     /* per weight */
     place *nodes, *leaf_places; /* sorted */
-    int64_t n, n_weights, n_targets, n_trees;
+    int64_t n, n_weights, n_targets;
 } ensemble;
 
 static const int64_t *ints_of(const grt_op_desc *desc, const char *name, int64_t n, bool *ok)
@@ -288,7 +288,7 @@ static int64_t copies_of(const ensemble *e, int64_t from, int64_t to)
     return most;
 }
 
-/* Does each leaf have a weight for each target? Then copies add none of their own, and the least and the
+/* True if each leaf has a weight for each target. Then copies add none of their own, and the least and the
  * greatest of a target are those of its weights. */
 static bool leaves_are_full(const ensemble *e, int64_t n_targets)
 {

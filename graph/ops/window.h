@@ -15,6 +15,15 @@ grt_status window_transposed_sizes(const infer *inf, int32_t spatial, const grt_
 /* The integer list attribute `name` of n entries, each at least `least`; NULL in *out if absent. */
 grt_status window_attr(const infer *inf, const char *name, int32_t n, int64_t least, const int64_t **out);
 
+/* Conv's attributes. */
+#define CONV_ATTRS                                                              \
+    {"auto_pad", GRT_ATTR_STRING, false}, {"dilations", GRT_ATTR_INTS, false},  \
+        {"group", GRT_ATTR_INT, false}, {"kernel_shape", GRT_ATTR_INTS, false}, \
+        {"pads", GRT_ATTR_INTS, false},                                         \
+    {                                                                           \
+        "strides", GRT_ATTR_INTS, false                                         \
+    }
+
 /* The rule of Conv: inputs x, w, bias; further inputs are not looked at. Knows the attribute `layout`. */
 grt_status infer_conv(infer *inf);
 

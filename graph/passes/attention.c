@@ -469,15 +469,13 @@ static void look_at_product(pass_context *context, ir_node *node)
         tell_near_miss(context, node, m.why);
 }
 
-static grt_status attention_visit(pass_context *context, ir_graph *graph)
+static void attention_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        if (rewrite_is(node, "MatMul") && node->out[0]->type.rank >= 3)
-            look_at_product(context, node);
-    return GRT_OK;
+    if (rewrite_is(node, "MatMul") && node->out[0]->type.rank >= 3)
+        look_at_product(context, node);
 }
 
 grt_status pass_attention(pass_context *context)
 {
-    return rewrite_each_graph(context, attention_visit);
+    return rewrite_each_node(context, attention_visit);
 }

@@ -62,7 +62,7 @@ static const ir_value *attention_parts_part(attention_parts *p, int32_t i)
                : NULL;
 }
 
-/* Is output i of the split `heads` heads of that size? */
+/* True if output i of the split is `heads` heads of that size. */
 static bool attention_parts_has_heads(const attention_parts *p, int32_t i, int64_t size)
 {
     const ir_type *type = &p->split->out[i]->type;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches: N values of one type as one value with a dim of N in front, and N nodes of one form as one node on
- * such values. What is made stands aside until somebody uses it, and can be taken back. */
+ * such values. */
 #ifndef GRT_GRAPH_PASSES_BATCH_H
 #define GRT_GRAPH_PASSES_BATCH_H
 
-#include "graph/passes/rewrite.h"
+#include "graph/passes/batch_make.h"
 
 /* What inputs of N nodes of one form may be. */
 typedef enum batch_input {
@@ -13,20 +13,9 @@ typedef enum batch_input {
     BATCH_IGNORED, /* the result's type says the same */
 } batch_input;
 
-/* Can the node be one of a batch? Then it has one result, whose rank is known. */
+/* True if the node can be one of a batch. Then it has one result, whose rank is known. */
 bool batch_knows(const ir_node *node);
 batch_input batch_input_of(const ir_node *node, int32_t index);
-
-/* A place where nodes are made. */
-typedef struct batch {
-    const pass_context *context;
-    grt_arena *scratch;
-    int64_t n;       /* values in a batch */
-    ir_node *before; /* new nodes are made in front of this one */
-    const char *name;
-    struct batch_made *made; /* latest first */
-    int64_t n_made;
-} batch;
 
 /* An operand: a batch, or one value for all. */
 typedef struct batch_operand {
@@ -53,7 +42,5 @@ ir_value *batch_join(batch *b, ir_value *value, int32_t axis);
 ir_value *batch_reduce(batch *b, ir_value *value, const char *op, ir_value *start);
 /* Member i of `value` by itself. */
 ir_value *batch_member(batch *b, ir_value *value, int64_t i);
-/* Remove all nodes that were made. */
-void batch_take_back(batch *b);
 
 #endif

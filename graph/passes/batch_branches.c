@@ -32,7 +32,7 @@ static bool batch_branches_is_product(const ir_node *node)
     return rewrite_is(node, "MatMul") || rewrite_is(node, "Gemm");
 }
 
-/* Has the product enough to do by itself? Dims that are not known count as 1. */
+/* True if the product has enough to do by itself. Dims that are not known count as 1. */
 static bool is_large(const parallel *p, const ir_node *product)
 {
     const ir_value *w = ir_in(product, 1), *y = product->out[0];

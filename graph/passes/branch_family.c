@@ -207,7 +207,7 @@ static void collect_from_concat(families *f, ir_node *concat)
     }
 }
 
-/* Is the Add one of a chain, but not its last? */
+/* True if the Add is one of a chain, but not its last. */
 static bool is_added_on(const ir_node *add)
 {
     const ir_node *user = rewrite_only_user(add->out[0]);

@@ -61,14 +61,7 @@ static void causal_mask_look(pass_context *context, ir_node *node)
     context->changed++;
 }
 
-static grt_status causal_mask_visit(pass_context *context, ir_graph *graph)
-{
-    IR_FOR_EACH_NODE (node, graph)
-        causal_mask_look(context, node);
-    return GRT_OK;
-}
-
 grt_status pass_causal_mask(pass_context *context)
 {
-    return rewrite_each_graph(context, causal_mask_visit);
+    return rewrite_each_node(context, causal_mask_look);
 }

@@ -5,7 +5,7 @@
 
 #include "graph/ir/ir.h"
 
-/* Have the nodes the same attributes, in the same order? */
+/* True if the nodes have the same attributes, in the same order. */
 bool cse_same_attrs(const ir_node *a, const ir_node *b);
 /* Equal for nodes that have the same attributes. */
 uint64_t cse_hash_attrs(uint64_t seed, const ir_node *node);

@@ -72,7 +72,7 @@ static bool is_static_node(const known_dims *k, const ir_node *node, int32_t n_i
     return true;
 }
 
-/* Is it certain that the input of an Expand fits its result, whatever the symbols turn out to be? Otherwise
+/* True if the input of an Expand certainly fits its result, whatever the symbols turn out to be. Otherwise
  * the op's rule has to see the shape. */
 static bool surely_expands(const grt_dims *dims, const ir_type *in, const ir_type *out)
 {

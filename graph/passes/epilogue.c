@@ -369,7 +369,7 @@ static ir_value *as_rows(ir_value *value, const ir_type *out)
     return value;
 }
 
-/* Has a later head better reason to take this Add? */
+/* True if a later head has better reason to take this Add. */
 static bool leaves_to_other(const ir_node *node, const ir_value *other)
 {
     const ir_node *producer = other->producer;

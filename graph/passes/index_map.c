@@ -43,7 +43,9 @@ bool index_map_of_dims(grt_dims *dims, int32_t rank, const grt_dim *sizes, index
     return true;
 }
 
-bool index_map_identity(ir_value *value, index_map *map)
+/* The map of a value onto itself. False if its shape is not known or it has too many parts: then the
+ * map's content is undefined. */
+static bool index_map_identity(ir_value *value, index_map *map)
 {
     const ir_type *type = &value->type;
     if (type->kind != GRT_KIND_TENSOR ||

@@ -28,9 +28,6 @@ typedef struct index_map {
 
 /* The map of dims onto themselves, without a source. False if one is 0 or there are too many. */
 bool index_map_of_dims(grt_dims *dims, int32_t rank, const grt_dim *sizes, index_map *map);
-/* The map of a value onto itself. False if its shape is not known or it has too many parts, as below: then
- * the map's content is undefined. */
-bool index_map_identity(ir_value *value, index_map *map);
 /* The map of a value onto what it was moved from, as far back as that can be followed; at worst itself.
  * scale: may be NULL; else products with scalar constants are followed too, and multiply *scale. */
 bool index_map_of(ir_value *value, index_map *map, double *scale);

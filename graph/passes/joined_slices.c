@@ -196,15 +196,13 @@ static void joined_slices_look(pass_context *context, ir_node *node)
         context->changed++;
 }
 
-static grt_status joined_slices_visit(pass_context *context, ir_graph *graph)
+static void joined_slices_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        if (node->n_out == 1 && node->out[0])
-            joined_slices_look(context, node);
-    return GRT_OK;
+    if (node->n_out == 1 && node->out[0])
+        joined_slices_look(context, node);
 }
 
 grt_status pass_joined_slices(pass_context *context)
 {
-    return rewrite_each_graph(context, joined_slices_visit);
+    return rewrite_each_node(context, joined_slices_visit);
 }

@@ -90,7 +90,7 @@ ir_node *layout_clone(const ir_node *node, const char *domain, int32_t n_in, ir_
     return made;
 }
 
-/* Is what was made, with channels last, of the shape that the old value has? */
+/* True if what was made, with channels last, has the shape of the old value. */
 static bool is_twin_shape(const layout *l, const ir_value *value, const ir_value *last)
 {
     int32_t rank = value->type.rank;

@@ -114,15 +114,13 @@ static void mask_rows_look(pass_context *context, ir_value *mask)
     }
 }
 
-static grt_status mask_rows_visit(pass_context *context, ir_graph *graph)
+static void mask_rows_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        if (ir_in(node, MASK) && is_mask_of(&node->in[MASK]))
-            mask_rows_look(context, ir_in(node, MASK));
-    return GRT_OK;
+    if (ir_in(node, MASK) && is_mask_of(&node->in[MASK]))
+        mask_rows_look(context, ir_in(node, MASK));
 }
 
 grt_status pass_mask_rows(pass_context *context)
 {
-    return rewrite_each_graph(context, mask_rows_visit);
+    return rewrite_each_node(context, mask_rows_visit);
 }

@@ -66,7 +66,7 @@ static bool merge_products_may_join(const ir_node *node)
            (!bias || bias->dims[0] == width);
 }
 
-/* Do two that may join differ in nothing but the constants' content and width? */
+/* True if two that may join differ in nothing but the constants' content and width. */
 static bool are_siblings(const ir_node *a, const ir_node *b)
 {
     const ir_value *bias_a = ir_in(a, BIAS), *bias_b = ir_in(b, BIAS);

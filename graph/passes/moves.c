@@ -49,16 +49,14 @@ static bool ends_chain(const ir_value *value)
     return false;
 }
 
-static grt_status moves_visit(pass_context *context, ir_graph *graph)
+static void moves_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        if (node->n_out == 1 && node->out[0] && (is_view(node) || rewrite_is(node, "Transpose")) &&
-            ends_chain(node->out[0]))
-            moves_look(context, node);
-    return GRT_OK;
+    if (node->n_out == 1 && node->out[0] && (is_view(node) || rewrite_is(node, "Transpose")) &&
+        ends_chain(node->out[0]))
+        moves_look(context, node);
 }
 
 grt_status pass_moves(pass_context *context)
 {
-    return rewrite_each_graph(context, moves_visit);
+    return rewrite_each_node(context, moves_visit);
 }

@@ -165,14 +165,7 @@ static void join(pass_context *context, ir_node *concat)
         ir_node_remove(concat->prev);
 }
 
-static grt_status partial_rotary_visit(pass_context *context, ir_graph *graph)
-{
-    IR_FOR_EACH_NODE (node, graph)
-        join(context, node);
-    return GRT_OK;
-}
-
 grt_status pass_partial_rotary(pass_context *context)
 {
-    return rewrite_each_graph(context, partial_rotary_visit);
+    return rewrite_each_node(context, join);
 }

@@ -196,14 +196,12 @@ static bool pixel_filters_replace(pass_context *context, ir_node *sum)
     return out && rewrite_take_over_node(sum, out);
 }
 
-static grt_status pixel_filters_visit(pass_context *context, ir_graph *graph)
+static void pixel_filters_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        context->changed += pixel_filters_replace(context, node);
-    return GRT_OK;
+    context->changed += pixel_filters_replace(context, node);
 }
 
 grt_status pass_pixel_filters(pass_context *context)
 {
-    return rewrite_each_graph(context, pixel_filters_visit);
+    return rewrite_each_node(context, pixel_filters_visit);
 }

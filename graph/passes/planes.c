@@ -77,16 +77,14 @@ static bool planes_replace(pass_context *context, ir_node *node)
     return false; /* what was made is not used, and dead */
 }
 
-static grt_status planes_visit(pass_context *context, ir_graph *graph)
+static void planes_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        context->changed += planes_replace(context, node);
-    return GRT_OK;
+    context->changed += planes_replace(context, node);
 }
 
 grt_status pass_planes(pass_context *context)
 {
     return context->target->traits->filters_channels || rewrite_is_listed(context->enabled, "planes")
-               ? rewrite_each_graph(context, planes_visit)
+               ? rewrite_each_node(context, planes_visit)
                : GRT_OK;
 }

@@ -233,15 +233,20 @@ ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t 
 }
 
 static grt_status each_graph(pass_context *context, ir_graph *graph,
-                             grt_status (*visit)(pass_context *context, ir_graph *graph))
+                             grt_status (*visit)(pass_context *context, ir_graph *graph),
+                             void (*look)(pass_context *context, ir_node *node))
 {
-    GRT_TRY(visit(context, graph));
+    if (visit)
+        GRT_TRY(visit(context, graph));
+    if (look)
+        IR_FOR_EACH_NODE (node, graph)
+            look(context, node);
     if (!graph->module->has_bodies)
         return GRT_OK;
     IR_FOR_EACH_NODE (node, graph)
         for (size_t i = 0; i < node->desc.n_attrs; i++)
             if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
-                GRT_TRY(each_graph(context, node->desc.attrs[i].graph, visit));
+                GRT_TRY(each_graph(context, node->desc.attrs[i].graph, visit, look));
     return GRT_OK;
 }
 
@@ -255,7 +260,12 @@ void rewrite_number_nodes(ir_graph *graph)
 grt_status rewrite_each_graph(pass_context *context,
                               grt_status (*visit)(pass_context *context, ir_graph *graph))
 {
-    return each_graph(context, context->module->main, visit);
+    return each_graph(context, context->module->main, visit, NULL);
+}
+
+grt_status rewrite_each_node(pass_context *context, void (*look)(pass_context *context, ir_node *node))
+{
+    return each_graph(context, context->module->main, NULL, look);
 }
 
 grt_tensor *rewrite_adopt(ir_module *module, grt_value *value)

@@ -21,15 +21,15 @@ bool rewrite_take_name(ir_value *from, ir_value *to);
 /* From `value` on, each read by one node, values are no longer the model's tensors, up to but without `last`.
  */
 void rewrite_forget_names(ir_value *value, const ir_value *last);
-/* Is `name` an entry of the comma-separated `list`? NULL: there is none. */
+/* True if `name` is an entry of the comma-separated `list`. NULL: there is none. */
 bool rewrite_is_listed(const char *list, const char *name);
-/* Is the value an output of the main graph? */
+/* True if the value is an output of the main graph. */
 bool rewrite_is_output(const ir_value *value);
 /* The value as the target sees it: dims -1 where symbolic. */
 grt_tensor rewrite_tensor(const grt_dims *dims, const ir_type *type);
 /* Executed by the runtime itself on every target: views and control flow. */
 bool rewrite_needs_no_kernel(const ir_node *node);
-/* Has the target a kernel for this node, as it stands? `why` may be NULL. */
+/* True if the target has a kernel for this node, as it stands. `why` may be NULL. */
 bool rewrite_supported(const pass_context *context, const ir_node *node, grt_text *why);
 /* The same, or a kernel of the host's. */
 bool rewrite_runs(const pass_context *context, const ir_node *node, grt_text *why);
@@ -68,5 +68,7 @@ void rewrite_number_nodes(ir_graph *graph);
 /* Visit every graph of the module, bodies after the graph that holds them. */
 grt_status rewrite_each_graph(pass_context *context,
                               grt_status (*visit)(pass_context *context, ir_graph *graph));
+/* Look at every node of these graphs, in their order; `look` may remove the node and those before it. */
+grt_status rewrite_each_node(pass_context *context, void (*look)(pass_context *context, ir_node *node));
 
 #endif

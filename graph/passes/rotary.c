@@ -185,7 +185,7 @@ static bool known_dims(rotation *r, const ir_value *value)
            grt_dim_is_const(dims, dim[3], &r->size) && r->heads > 0 && r->size >= 2 && r->size % 2 == 0;
 }
 
-/* Is the value made of concat(a, a) along its last dim by steps that treat all elements alike? */
+/* True if the value is made of concat(a, a) along its last dim by steps that treat all elements alike. */
 static bool has_equal_halves(const ir_value *value)
 {
     enum { MOST_STEPS = 8 };
@@ -456,18 +456,15 @@ static bool joins_halves(const ir_node *node)
            grt_axis(grt_attr_int(&node->desc, "axis", 0), 4) == 3;
 }
 
-static grt_status rotary_visit(pass_context *context, ir_graph *graph)
+static void rotary_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph) {
-        if (rewrite_is(node, "Add") || joins_halves(node))
-            rotary_look(context, node);
-        else if (rewrite_is(node, "RotaryEmbedding"))
-            move_forward(context, node);
-    }
-    return GRT_OK;
+    if (rewrite_is(node, "Add") || joins_halves(node))
+        rotary_look(context, node);
+    else if (rewrite_is(node, "RotaryEmbedding"))
+        move_forward(context, node);
 }
 
 grt_status pass_rotary(pass_context *context)
 {
-    return rewrite_each_graph(context, rotary_visit);
+    return rewrite_each_node(context, rotary_visit);
 }

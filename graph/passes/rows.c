@@ -297,7 +297,7 @@ static ir_node *make_rows(const rows_group *g, const rows_code *c)
     return node;
 }
 
-/* Does little enough wait between phases? */
+/* True if little enough waits between phases. */
 static grt_status keeps_little(const rows_group *g, const ir_node *node, bool *out_little)
 {
     rows_program *program;

@@ -5,9 +5,9 @@
 
 #include "graph/passes/simplify_worklist.h"
 
-/* Has output 0 provably the shape of tensor input i? */
+/* True if output 0 provably has the shape of tensor input i. */
 bool simplify_keeps_shape(const ir_node *node, int32_t i);
-/* Is input i a constant whose integers all are `value`? */
+/* True if input i is a constant whose integers all are `value`. */
 bool simplify_all_ints_are(const ir_node *node, int32_t i, int64_t value);
 /* Makes the node a Reshape of `x`, if it can be (rewrite_become_reshape). */
 bool simplify_become_reshape(simplify_work *w, ir_node *node, ir_value *x);

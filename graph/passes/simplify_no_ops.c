@@ -50,7 +50,7 @@ bool simplify_dropout(simplify_work *w, ir_node *node)
     return (!ir_in(node, 2) || is_false(ir_in(node, 2))) && simplify_becomes(w, node, ir_in(node, 0));
 }
 
-/* Does every value of `from` survive a trip through `through`? */
+/* True if every value of `from` survives a conversion to `through` and back. */
 static bool is_lossless(grt_dtype from, grt_dtype through)
 {
     static const struct {

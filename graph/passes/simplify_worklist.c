@@ -17,7 +17,7 @@ void simplify_queue(simplify_work *w, ir_node *node)
     w->stack[w->n++] = node;
 }
 
-void simplify_queue_users(simplify_work *w, const ir_value *value)
+static void simplify_queue_users(simplify_work *w, const ir_value *value)
 {
     for (const ir_use *use = value->uses; use; use = use->next)
         simplify_queue(w, use->node);

@@ -15,7 +15,6 @@ typedef struct simplify_work {
 
 /* Unless it is queued or removed; NULL: nothing. */
 void simplify_queue(simplify_work *w, ir_node *node);
-void simplify_queue_users(simplify_work *w, const ir_value *value);
 void simplify_queue_graph(simplify_work *w, ir_graph *graph); /* all its nodes, and those of bodies */
 ir_node *simplify_next(simplify_work *w);                     /* NULL: there is none, or see w->failed */
 

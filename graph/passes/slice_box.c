@@ -62,7 +62,8 @@ const grt_dims *slice_box_dims(const ir_value *value)
     return value->graph->module->dims;
 }
 
-bool slice_box_of_slice(const ir_node *node, slice_box *out)
+/* The part of its input that a Slice takes; false if that is not known, or runs backwards. */
+static bool slice_box_of_slice(const ir_node *node, slice_box *out)
 {
     const ir_value *x = ir_in(node, 0);
     const int64_t *starts, *axes = NULL, *steps = NULL;

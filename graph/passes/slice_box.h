@@ -26,8 +26,6 @@ bool slice_box_within(const slice_box *outer, const slice_box *inner, slice_box 
 /* Steps between single elements mean nothing: boxes that are the same have the same steps. */
 void slice_box_normalise(const grt_dims *dims, slice_box *b);
 
-/* The part of its input that a Slice takes; false if that is not known, or runs backwards. */
-bool slice_box_of_slice(const ir_node *node, slice_box *out);
 /* The box of its data that a WriteSlice writes; false of other nodes and NULL. */
 bool slice_box_of_write(const ir_node *node, slice_box *out);
 /* Which part of `whole` is `part`, by one Slice or more; false if it is none. */

@@ -17,7 +17,7 @@ typedef struct small_steps {
     ir_node *(*create)(ir_node *const *members, int32_t n);
 } small_steps;
 
-/* Is the value there when `first` begins? In a graph that is being visited. */
+/* True if the value is there when `first` begins. In a graph that is being visited. */
 bool small_steps_is_there(const ir_value *value, const ir_node *first);
 /* Where the target has the node that is created. */
 void small_steps_merge(pass_context *context, ir_graph *graph, const small_steps *steps);

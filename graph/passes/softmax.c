@@ -103,17 +103,15 @@ static void drop_shift(pass_context *context, ir_node *node)
     context->changed++;
 }
 
-static grt_status softmax_visit(pass_context *context, ir_graph *graph)
+static void softmax_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        if (rewrite_is(node, "Softmax"))
-            drop_shift(context, node);
-        else if (rewrite_is(node, "Div") || rewrite_is(node, "Mul"))
-            find_softmax(context, node);
-    return GRT_OK;
+    if (rewrite_is(node, "Softmax"))
+        drop_shift(context, node);
+    else if (rewrite_is(node, "Div") || rewrite_is(node, "Mul"))
+        find_softmax(context, node);
 }
 
 grt_status pass_softmax(pass_context *context)
 {
-    return rewrite_each_graph(context, softmax_visit);
+    return rewrite_each_node(context, softmax_visit);
 }

@@ -152,14 +152,12 @@ static bool spectra_replace(pass_context *context, ir_node *node)
     return false; /* what was made is not used, and dead */
 }
 
-static grt_status spectra_visit(pass_context *context, ir_graph *graph)
+static void spectra_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        context->changed += spectra_replace(context, node);
-    return GRT_OK;
+    context->changed += spectra_replace(context, node);
 }
 
 grt_status pass_spectra(pass_context *context)
 {
-    return rewrite_each_graph(context, spectra_visit);
+    return rewrite_each_node(context, spectra_visit);
 }

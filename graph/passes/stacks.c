@@ -68,15 +68,13 @@ static void stacks_fold(pass_context *context, ir_node *reduce, const char *op)
         context->changed++;
 }
 
-static grt_status stacks_visit(pass_context *context, ir_graph *graph)
+static void stacks_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        if (stacks_fold_of(node))
-            stacks_fold(context, node, stacks_fold_of(node));
-    return GRT_OK;
+    if (stacks_fold_of(node))
+        stacks_fold(context, node, stacks_fold_of(node));
 }
 
 grt_status pass_stacks(pass_context *context)
 {
-    return rewrite_each_graph(context, stacks_visit);
+    return rewrite_each_node(context, stacks_visit);
 }

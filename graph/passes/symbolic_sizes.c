@@ -60,7 +60,7 @@ static ir_value *make_part(const sizes *s, ir_node *before, grt_dim dim)
     return op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
 }
 
-/* Are all elements constants or sizes of inputs, and not all of them constants, which folding takes? */
+/* True if all elements are constants or sizes of inputs, and not all constants, which folding takes. */
 static bool is_made_of_sizes(const sizes *s, const ir_type *type)
 {
     bool open = false;

@@ -49,7 +49,7 @@ static bool is_scaled(const ir_node *node)
            (ir_const_float(ir_in(node, 1), &v) || ir_const_float(ir_in(node, 0), &v));
 }
 
-/* Does the value, moved or scaled, meet another one that is no constant in a product? */
+/* True if the value, moved or scaled, meets another one that is no constant in a product. */
 static bool meets_another(const ir_value *value, int depth)
 {
     for (const ir_use *use = value->uses; use; use = use->next) {

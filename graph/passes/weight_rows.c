@@ -63,16 +63,14 @@ static void weight_rows_turn(pass_context *context, ir_value *value)
     }
 }
 
-static grt_status weight_rows_visit(pass_context *context, ir_graph *graph)
+static void weight_rows_visit(pass_context *context, ir_node *node)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        if (ir_in(node, WEIGHTS) && weight_rows_gains(&node->in[WEIGHTS]) &&
-            weight_rows_may_turn(ir_in(node, WEIGHTS)))
-            weight_rows_turn(context, ir_in(node, WEIGHTS));
-    return GRT_OK;
+    if (ir_in(node, WEIGHTS) && weight_rows_gains(&node->in[WEIGHTS]) &&
+        weight_rows_may_turn(ir_in(node, WEIGHTS)))
+        weight_rows_turn(context, ir_in(node, WEIGHTS));
 }
 
 grt_status pass_weight_rows(pass_context *context)
 {
-    return context->target->traits->weight_rows ? rewrite_each_graph(context, weight_rows_visit) : GRT_OK;
+    return context->target->traits->weight_rows ? rewrite_each_node(context, weight_rows_visit) : GRT_OK;
 }

@@ -19,14 +19,14 @@ void grt_algo_cache_release(grt_algo_cache *cache); /* saves what is new; NULL-s
 /* The file; NULL if there is none. Belongs to the cache. */
 const char *grt_algo_cache_path(const grt_algo_cache *cache);
 
-/* Was the file named, by the program or the environment? Otherwise it is the user's own. */
+/* True if the program or the environment named the file. Otherwise it is the user's own. */
 bool grt_algo_cache_is_named(const grt_algo_cache *cache);
 
 /* Reads new rows of the file into the map. Costs a stat() if the file has not changed since. */
 void grt_algo_cache_load(grt_algo_cache *cache);
 /* Writes changes since the last call, in one transaction. */
 void grt_algo_cache_save(grt_algo_cache *cache);
-/* Is there anything to save? One atomic read. */
+/* True if there is something to save. One atomic read. */
 bool grt_algo_cache_is_dirty(const grt_algo_cache *cache);
 /* What went wrong with the file since the cache was made; "" if nothing did. Adds to text. */
 void grt_algo_cache_warnings(grt_algo_cache *cache, grt_text *text);
@@ -55,7 +55,7 @@ typedef struct grt_algo_lookup {
 void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, const grt_algo_lookup *lookup),
                             void *user);
 
-/* Was memory short when something was asked or kept? */
+/* True if memory was short when something was asked or kept. */
 bool grt_algo_cache_forgot(const grt_algo_cache *cache);
 
 /* The cache as one device sees it, with counters of its own. */

@@ -28,11 +28,13 @@ static char *db_join(const char *a, const char *b)
     return path;
 }
 
-grt_status grt_algo_db_default_path(char **out_path)
+grt_status grt_algo_db_default_path(char **out_path, bool *out_named)
 {
     const char *set = secure_getenv("GRAPHRT_ALGO_CACHE"), *cache = secure_getenv("XDG_CACHE_HOME"),
                *home = secure_getenv("HOME");
     *out_path = NULL;
+    if (out_named)
+        *out_named = set && *set;
     if (set && (!strcmp(set, "off") || !strcmp(set, "0")))
         return GRT_OK;
     if (set && *set)
@@ -74,13 +76,14 @@ grt_status grt_db_fail(sqlite3 *db, int code, const char *path)
                     sqlite3_errstr(sqlite3_extended_errcode(db)), advice);
 }
 
-int grt_db_execute(sqlite3 *db, const char *sql)
+/* SQLite's code. */
+static int grt_db_execute(sqlite3 *db, const char *sql)
 {
     return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
 
 /* A number that a statement without parameters returns. */
-int grt_db_query(sqlite3 *db, const char *sql, int64_t *out)
+static int grt_db_query(sqlite3 *db, const char *sql, int64_t *out)
 {
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);

@@ -16,8 +16,8 @@ typedef struct sqlite3 sqlite3;
 
 /* Where the cache is: $GRAPHRT_ALGO_CACHE, else $XDG_CACHE_HOME/graphrt/algos.db, else
  * $HOME/.cache/graphrt/algos.db. *out_path is malloc'ed; NULL if it is switched off ("off" or "0") or there
- * is no home directory. */
-grt_status grt_algo_db_default_path(char **out_path);
+ * is no home directory. *out_named (may be NULL): the first of these says it. */
+grt_status grt_algo_db_default_path(char **out_path, bool *out_named);
 
 /* Tells one state of the file from another, without opening it. 0: there is no file. */
 uint64_t grt_algo_db_stamp(const char *path);
@@ -31,10 +31,6 @@ grt_status grt_db_open_to_write(const char *path, const char *tables, sqlite3 **
 /* Closes it, too; what `status` says does not happen, unless it is OK. */
 grt_status grt_db_commit(sqlite3 *db, const char *path, grt_status status);
 grt_status grt_db_fail(sqlite3 *db, int code, const char *path);
-/* SQLite's code. */
-int grt_db_execute(sqlite3 *db, const char *sql);
-/* A number that a statement without parameters returns. */
-int grt_db_query(sqlite3 *db, const char *sql, int64_t *out);
 bool grt_db_has_table(sqlite3 *db, const char *name);
 
 #endif

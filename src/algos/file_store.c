@@ -118,13 +118,12 @@ static void file_store_release(grt_choice_store *base)
 
 grt_status grt_file_store_init(grt_file_store *store, const char *path, pthread_mutex_t *lock)
 {
-    const char *set = getenv("GRAPHRT_ALGO_CACHE");
     *store =
         (grt_file_store){.base = {file_store_find, file_store_keep, file_store_reject, file_store_release},
                          .lock = lock,
-                         .named = path || (set && *set)};
+                         .named = path != NULL};
     if (!path)
-        GRT_TRY(grt_algo_db_default_path(&store->path));
+        GRT_TRY(grt_algo_db_default_path(&store->path, &store->named));
     else if (strcmp(path, "off") && !(store->path = strdup(path)))
         return grt_fail_memory(strlen(path));
     pthread_mutex_init(&store->file, NULL);

@@ -24,7 +24,7 @@ static grt_status resolve_cache_path(const char *path, char **out_path)
 {
     if (path)
         return (*out_path = strdup(path)) ? GRT_OK : grt_fail_memory(strlen(path));
-    GRT_TRY(grt_algo_db_default_path(out_path));
+    GRT_TRY(grt_algo_db_default_path(out_path, NULL));
     return *out_path
                ? GRT_OK
                : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the algorithm cache is switched off "
@@ -50,7 +50,7 @@ grt_status grt_cache_path(char *out_path, size_t size)
     char *path;
     if (!out_path || !size)
         return refuse_cache_argument("grt_cache_path", "out_path is NULL or size 0");
-    GRT_TRY(grt_algo_db_default_path(&path));
+    GRT_TRY(grt_algo_db_default_path(&path, NULL));
     snprintf(out_path, size, "%s", path ? path : "");
     free(path);
     return GRT_OK;

@@ -25,7 +25,7 @@ static bool read_line(const char *directory, const char *name, char line[LINE_SI
     return found;
 }
 
-/* Is one of the first n of `cpus` in a list such as "0-3,8,10-11"? Both ascend. */
+/* True if one of the first n of `cpus` is in a list such as "0-3,8,10-11". Both ascend. */
 static bool any_listed(const char *list, const int32_t *cpus, size_t n)
 {
     size_t i = 0;
@@ -100,7 +100,7 @@ static int32_t quota_upwards(const char *mount, const char *group, int32_t (*quo
     return least;
 }
 
-/* Is "cpu" among the controllers "cpu,cpuacct"? */
+/* True if "cpu" is among controllers such as "cpu,cpuacct". */
 static bool has_cpu(const char *controllers)
 {
     for (const char *p = controllers; *p; p += strcspn(p, ","), p += *p == ',')

@@ -38,8 +38,8 @@ grt_dims *grt_dims_create(void);
 void grt_dims_release(grt_dims *table);
 /* Forget everything. */
 void grt_dims_clear(grt_dims *table);
-/* Was there a lack of memory? Dims are less informative then than they should be: who made a model from them,
- * or left something out for want of them, checks at the end. */
+/* True if there was a lack of memory. Dims are less informative then than they should be: who made a model
+ * from them, or left something out for want of them, checks at the end. */
 bool grt_dims_failed(const grt_dims *table);
 
 /* On lack of memory or overflow of a constant these return a fresh symbol: correct, merely uninformative. */

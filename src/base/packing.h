@@ -12,8 +12,8 @@ typedef struct grt_packing {
     size_t bytes;    /* of the packed form */
 } grt_packing;
 
-/* Is a packed form fit for a plan? Padding may make much of little; then the constant stays plain in the plan
- * and is packed by sessions. */
+/* True if a packed form is fit for a plan. Padding may make much of little; then the constant stays plain in
+ * the plan and is packed by sessions. */
 static inline bool grt_packing_is_worth(size_t plain_bytes, size_t packed_bytes)
 {
     const size_t small = (size_t)16 << 20;

@@ -42,7 +42,7 @@ int32_t grt_pointwise_opcode_of(const grt_op_desc *desc, int32_t n_in);
 /* The constants p0, p1 of this instance, from its attributes. Returns their number. */
 int32_t grt_pointwise_params(const grt_op_desc *desc, int32_t opcode, float out_params[PW_MAX_PARAMS]);
 
-/* Are the attributes of a graphrt::Pointwise instance with n_in inputs a valid program? INVALID_MODEL if not.
+/* INVALID_MODEL if the attributes of a graphrt::Pointwise instance with n_in inputs are no valid program.
  */
 grt_status grt_pointwise_check(const grt_op_desc *desc, int32_t n_in);
 

@@ -42,9 +42,9 @@ static inline rows_fold rows_fold_of(int64_t opcode)
 /* "Sum". */
 const char *grt_rows_fold_name(rows_fold fold);
 
-/* Are the attributes of a graphrt::Rows instance with n_in inputs a valid program? INVALID_MODEL if not. */
+/* INVALID_MODEL if the attributes of a graphrt::Rows instance with n_in inputs are no valid program. */
 grt_status grt_rows_check(const grt_op_desc *desc, int32_t n_in);
-/* Is the output of such an instance one number for each row? */
+/* True if the output of such an instance is one number for each row. */
 bool grt_rows_gives_number(const grt_op_desc *desc, int32_t n_in);
 
 /* Where an operand is. */

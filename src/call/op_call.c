@@ -101,7 +101,7 @@ grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)
     return GRT_OK;
 }
 
-/* Is an input gone that the rule must have? The plan's dims have taken its place then. */
+/* True if an input is gone that the rule must have. The plan's dims have taken its place then. */
 static bool lacks_input(const grt_op_call *call)
 {
     for (int32_t i = 0; i < call->op->min_in; i++)

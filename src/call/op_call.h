@@ -44,7 +44,8 @@ grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch);
 grt_status grt_op_call_check(grt_op_call *call, bool content, grt_shape_scratch *scratch);
 /* Checks that a view's outputs have as many elements as its input. */
 grt_status grt_op_call_check_view(const grt_op_call *call);
-/* Does the op's rule take the inputs as they are? For kernels that find their outputs' sizes themselves. */
+/* True if the op's rule takes the inputs as they are. For kernels that find their outputs' sizes themselves.
+ */
 grt_status grt_op_call_accept(grt_op_call *call, bool content, grt_shape_scratch *scratch);
 /* Memory for outputs of known dims by the hooks, reshape unless the dims are those of the last call. Then
  * workspace_bytes is valid. */

@@ -55,7 +55,7 @@ typedef struct grt_executor {
                  */
 } grt_executor;
 
-/* Do executors that are made now debug? */
+/* True if executors that are made now debug. */
 bool grt_executor_debugs(void);
 grt_status grt_executor_create(grt_session *session, grt_executor *executor); /* zeroed before */
 /* When no frame is left. */

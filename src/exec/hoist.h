@@ -5,7 +5,7 @@
 
 #include "src/exec/draft.h"
 
-/* Does the step compute from dims alone? All inputs are constants or hoisted, or it asks for nothing but
+/* True if the step computes from dims alone: all inputs are constants or hoisted, or it asks for nothing but
  * dims. */
 bool grt_draft_can_hoist(const grt_draft *draft, int32_t step);
 /* Compute it now, if that can be done: then there is nothing to do for it in a run. */

@@ -53,7 +53,7 @@ grt_status grt_context_set_input(grt_context *context, size_t index, const grt_t
     return GRT_OK;
 }
 
-/* Are the items of a value what the model wants? */
+/* True if the items of a value are what the model wants. */
 static bool items_fit(const grt_plan_value *v, const grt_value *value, grt_kind kind)
 {
     if (value->kind != kind || (v->dtype && value->t.dtype && value->t.dtype != v->dtype))

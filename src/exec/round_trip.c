@@ -78,7 +78,7 @@ static grt_status round_trip_enqueue(grt_frame *frame)
 {
     void *stream = frame->executor->stream;
     grt_frame_set_stream(frame, stream);
-    GRT_TRY(grt_frame_upload_inputs(frame, 1U << GRT_MEMORY_PINNED, stream));
+    GRT_TRY(grt_frame_upload_inputs(frame, GRT_UPLOAD_PINNED, stream));
     GRT_TRY(grt_frame_run_range(frame, 0, frame->program->n_instructions));
     return grt_frame_copy_to_pinned(frame, stream);
 }

@@ -9,9 +9,9 @@
 grt_status grt_state_take_pairs(const grt_session *session, const grt_state_pair *pairs, size_t n,
                                 grt_state *state);
 grt_status grt_state_take_declared(const grt_session *session, grt_state *state);
-/* Are these dims of a tensor that the input takes? */
+/* INVALID_ARGUMENT if the input takes no tensor of these dims. */
 grt_status grt_state_check_dims(const grt_session *session, int32_t input, const grt_tensor *t);
-/* May the tensor be the content of this input? It has data. */
+/* INVALID_ARGUMENT if the tensor has no data or cannot be the content of this input. */
 grt_status grt_state_check_content(const grt_session *session, int32_t input, const grt_tensor *tensor);
 
 #endif

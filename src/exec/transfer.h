@@ -10,7 +10,8 @@ grt_status grt_frame_fetch(grt_frame *frame, int32_t value);
 /* The device gets what a step on the CPU made. */
 grt_status grt_frame_store(grt_frame *frame, int32_t value);
 
-/* Inputs that lie in one of these kinds of memory: bits 1 << grt_memory. */
+enum { GRT_UPLOAD_PAGEABLE = 1 << GRT_MEMORY_HOST, GRT_UPLOAD_PINNED = 1 << GRT_MEMORY_PINNED };
+/* Inputs that lie in one of these kinds of memory. */
 grt_status grt_frame_upload_inputs(grt_frame *frame, uint32_t kinds, void *stream);
 /* Results that could not be written where the caller wants them on the device. */
 grt_status grt_frame_copy_on_device(grt_frame *frame, void *stream);

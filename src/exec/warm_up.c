@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/exec/warm_up.h"
-
+/* Becoming ready where shapes are known: what the first run of a context would have to do (choose algorithms,
+ * load code, take memory, capture its graph) is done while the session is created, in a context that the
+ * first caller who wants one gets. */
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
 #include "src/exec/context.h"
@@ -108,7 +109,9 @@ static void warm_up_release(void *context)
     grt_context_release(context);
 }
 
-void grt_warm_up(grt_session *session)
+/* Where inputs' dims are fixed. Failures leave the session as it is: the first run meets them, and says so.
+ */
+static void warm_up_session(grt_session *session)
 {
     grt_context *context;
     bool switched;
@@ -134,7 +137,7 @@ void grt_warm_up(grt_session *session)
 grt_status grt_sessions_create(grt_model *model, const char *const *devices, size_t n,
                                const grt_sessions_options *options, grt_session **out_sessions)
 {
-    return grt_session_group_create(model, devices, n, options, grt_warm_up, out_sessions);
+    return grt_session_group_create(model, devices, n, options, warm_up_session, out_sessions);
 }
 
 grt_status grt_session_create(grt_model *model, const char *device, const grt_session_options *options,

@@ -81,6 +81,10 @@ typedef struct plan_external {
 } plan_external;
 grt_status plan_decode(const char *path, const void *meta, size_t size, grt_plan *plan,
                        const uint64_t **out_offsets, plan_external *out_external);
+/* The opposite: META bytes, to be freed; NULL when out of memory. `offsets`: of weights. external may be
+ * NULL. */
+void *plan_encode(const grt_plan *plan, const uint64_t *offsets, const plan_external *external,
+                  size_t *out_size);
 
 /* src/plan/weights.c: the name of the weights file of a plan at `path`, "k.grt.0123456789abcdef.weights".
  * False if that is too long. */

@@ -101,7 +101,7 @@ void grt_plan_release(grt_plan *plan);
 /* Layout and bytes of weight i. */
 grt_packing grt_plan_packing(const grt_plan *plan, int32_t weight);
 
-/* Do these bytes begin like a plan? */
+/* True if these bytes begin like a plan. */
 bool grt_plan_recognize(const void *bytes, size_t size);
 /* src/plan/read.c: check and decode a plan. The bytes must outlive the plan; weights point into them. path is
  * for messages and for weights that lie beside the plan. Errors: INVALID_PLAN naming section, offset,

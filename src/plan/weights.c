@@ -31,7 +31,7 @@ bool plan_weights_name(const char *path, uint64_t checksum, char out_name[PLAN_M
            snprintf(out_name, PLAN_MAX_NAME, "%s.%016" PRIx64 SUFFIX, base, checksum) < PLAN_MAX_NAME;
 }
 
-/* Is it a name that plan_weights_name makes for a plan called `base`? */
+/* True if plan_weights_name makes such a name for a plan called `base`. */
 static bool weights_is_ours(const char *name, const char *base)
 {
     const size_t n = strlen(base);
@@ -43,7 +43,7 @@ static bool weights_is_ours(const char *name, const char *base)
     return !strcmp(name + n + 1 + DIGITS, SUFFIX);
 }
 
-/* Does META mention the name? What cannot be read may. */
+/* True if META mentions the name, or cannot be read. */
 static bool mentions(int fd, const plan_section *meta, uint64_t file_size, const char *name)
 {
     if (meta->offset > file_size || meta->length > file_size - meta->offset)
@@ -69,7 +69,7 @@ static bool plan_may_need(int fd, uint64_t file_size, const char *name)
     return false;
 }
 
-/* May the weights called `name` be those of this file? */
+/* True if the weights called `name` may be those of this file. */
 static bool file_may_need(int directory, const char *file, const char *name)
 {
     struct stat st;

@@ -20,7 +20,7 @@ grt_worker *grt_schedule_lend(grt_request *request);
 /* The worker has served. */
 void grt_schedule_become_idle(grt_worker *worker, double now_ms);
 
-/* Does the lane have a session that is not lost, or is replaced just now? */
+/* True if the lane has a session that is not lost, or is replaced just now. */
 bool grt_schedule_is_served(const grt_lane *lane);
 /* Nobody is sent to the session any more. False: the lane has no other, and none is coming; those that wait
  * are answered with DEVICE. */

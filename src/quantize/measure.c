@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-double relative_error(double lost, double signal)
+/* lost / signal as a root; infinite where there is loss and no signal. */
+static double relative_error(double lost, double signal)
 {
     return lost == 0 ? 0 : signal > 0 ? sqrt(lost / signal) : INFINITY;
 }

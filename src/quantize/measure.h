@@ -11,9 +11,6 @@ typedef struct model_error {
     double relative, largest;
 } model_error;
 
-/* lost / signal as a root; infinite where there is loss and no signal. */
-double relative_error(double lost, double signal);
-
 /* Samples that errors are measured with. */
 size_t measured_samples(const samples *s);
 /* The error of each layer by itself: it gets the float model's values. */

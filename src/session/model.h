@@ -45,6 +45,8 @@ struct grt_model {
 
 grt_runtime *grt_runtime_retain(grt_runtime *runtime);
 grt_model *grt_model_retain(grt_model *model);
+/* Texts of symbolic dims are made once, at opening, so that questions may come from any thread. */
+grt_status grt_model_make_texts(grt_model *model);
 /* These bytes of the model have been packed: if they are mapped from its file, their pages may leave memory.
  * They can still be read. */
 void grt_model_forget(const grt_model *model, const void *data, size_t bytes);

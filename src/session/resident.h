@@ -22,7 +22,7 @@ typedef struct grt_resident_key {
     size_t bytes;
 } grt_resident_key;
 
-/* Is it there, or on its way? */
+/* True if it is there, or on its way. */
 bool grt_resident_is_there(grt_residents *residents, const grt_resident_key *key);
 /* Take a reference. If *out_fill, the caller has to fill it (grt_resident_data) and say so with
  * grt_resident_settle; otherwise it is full: whoever was first has been waited for. Fails if memory is short,

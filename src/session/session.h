@@ -80,7 +80,7 @@ void grt_session_forget_copied(const grt_session *session);
 /* Saves new algorithms after a session's kernels have chosen. */
 void grt_session_save_choices(grt_session *session);
 
-/* Lets a session whose kernels exist do what its first run would have to; see src/exec/warm_up.h. */
+/* Lets a session whose kernels exist do what its first run would have to; see src/exec/warm_up.c. */
 typedef void grt_session_warm(grt_session *session);
 /* grt_sessions_create, with `warm` called for sessions on devices that load code while they run. */
 grt_status grt_session_group_create(grt_model *model, const char *const *devices, size_t n,

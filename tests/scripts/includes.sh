@@ -31,4 +31,18 @@ done <<'END'
 1 examples/digits.c tools/npy.h
 END
 check "this checkout" "$srcdir/scripts/check-includes.sh" "$srcdir"
+
+# Each room has its words in the table of docs/architecture.md; those of backends stand in one row.
+described()
+{
+    local room missing=0
+    for room in $("$srcdir/scripts/check-includes.sh" --rooms); do
+        grep -E '^\| `' "$1" | grep -qF "\`${room#backends/}/" || { echo "$room/ is not in the table of $1" && missing=1; }
+    done
+    return "$missing"
+}
+check "every room is described" described "$srcdir/docs/architecture.md"
+# shellcheck disable=SC2016 # backquotes of Markdown
+grep -v '^| `src/exec/`' "$srcdir/docs/architecture.md" >"$scratch/architecture.md"
+refuse 1 "a room that is not described" described "$scratch/architecture.md"
 finish

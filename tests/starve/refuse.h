@@ -15,7 +15,7 @@ long refuse_count(void);
 long refuse_refused(void);
 /* Blocks that were allocated and not freed yet. */
 long refuse_live(void);
-/* Was the first refused allocation oneDNN's? It loses what it was making when it throws. */
+/* True if the first refused allocation was oneDNN's. It loses what it was making when it throws. */
 bool refuse_was_in_dnnl(void);
 /* How often oneDNN's cache was emptied while another thread was making a primitive: it may then come out
  * wrong, or crash, where the processor has AVX-512 (docs/decisions/failures.md). */

@@ -16,7 +16,7 @@ typedef struct bounded_use {
 /* body's result must be 0 to 100. Memory is limited only where nothing needs address space of its own, as
  * sanitizers do; 0: no limit. Fails the test if there is no process. */
 bounded_use bounded_run(int (*body)(void *user), void *user, unsigned cpu_seconds, size_t address_space);
-/* Do peak_bytes and cpu_seconds say something about the library in this build? */
+/* True if peak_bytes and cpu_seconds say something about the library in this build. */
 bool bounded_measures(void);
 
 #endif

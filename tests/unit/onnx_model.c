@@ -205,7 +205,8 @@ void onnx_attr_int(onnx_model *m, Onnx__NodeProto *node, const char *name, int64
     attr->i = value;
 }
 
-void onnx_attr_ref(onnx_model *m, Onnx__NodeProto *node, const char *name, int type, const char *reference)
+static void onnx_attr_ref(onnx_model *m, Onnx__NodeProto *node, const char *name, int type,
+                          const char *reference)
 {
     onnx_attr(m, node, name, type)->ref_attr_name = text(m, reference);
 }

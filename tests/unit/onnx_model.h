@@ -29,7 +29,6 @@ void onnx_initializer(onnx_model *m, Onnx__GraphProto *g, Onnx__TensorProto *ten
 
 Onnx__AttributeProto *onnx_attr(onnx_model *m, Onnx__NodeProto *node, const char *name, int type);
 void onnx_attr_int(onnx_model *m, Onnx__NodeProto *node, const char *name, int64_t value);
-void onnx_attr_ref(onnx_model *m, Onnx__NodeProto *node, const char *name, int type, const char *reference);
 
 void onnx_opset(onnx_model *m, const char *domain, int64_t version);
 Onnx__FunctionProto *onnx_function(onnx_model *m, const char *domain, const char *name, const char *inputs,

@@ -5,40 +5,26 @@
 #include <check.h>
 #include <string.h>
 
+/* x rotated by halves: x * cos + (-high, low) * sin. */
+#define TABLES                                                            \
+    "const cos f32 1,1,3,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n" \
+    "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
+#define CUTS   "const z i64 1 0\nconst h i64 1 2\nconst big i64 1 99\nconst ax i64 1 3\n"
+#define SLICES "a = Slice x z h ax\nb = Slice x h big ax\n"
+#define TURN   "n = Neg b\nt = Concat n a axis=-1\n"
+#define SUM    "p = Mul x cos\nq = Mul t sin\ny = Add p q\nout y\n"
+
 START_TEST(heads_first)
 {
-    ir_text_check("in x f32 2,2,3,4\n"
-                  "const cos f32 1,1,3,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n"
-                  "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
-                  "const z i64 1 0\n"
-                  "const h i64 1 2\n"
-                  "const big i64 1 99\n"
-                  "const ax i64 1 3\n"
-                  "a = Slice x z h ax\n"
-                  "b = Slice x h big ax\n"
-                  "n = Neg b\n"
-                  "t = Concat n a axis=-1\n"
-                  "p = Mul x cos\n"
-                  "q = Mul t sin\n"
-                  "y = Add p q\n"
-                  "out y\n",
-                  "rotary", "Slice Slice Neg Concat Mul Mul RotaryEmbedding");
+    ir_text_check("in x f32 2,2,3,4\n" TABLES CUTS SLICES TURN SUM, "rotary",
+                  "Slice Slice Neg Concat Mul Mul RotaryEmbedding");
 }
 END_TEST
 
 START_TEST(halves_of_one_split)
 {
-    ir_text_check("in x f32 2,2,3,4\n"
-                  "const cos f32 1,1,3,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n"
-                  "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
-                  "a,b = Split x axis=3 num_outputs=2\n"
-                  "n = Neg b\n"
-                  "t = Concat n a axis=-1\n"
-                  "p = Mul x cos\n"
-                  "q = Mul t sin\n"
-                  "y = Add p q\n"
-                  "out y\n",
-                  "rotary", "Split Neg Concat Mul Mul RotaryEmbedding");
+    ir_text_check("in x f32 2,2,3,4\n" TABLES "a,b = Split x axis=3 num_outputs=2\n" TURN SUM, "rotary",
+                  "Split Neg Concat Mul Mul RotaryEmbedding");
 }
 END_TEST
 
@@ -66,18 +52,10 @@ START_TEST(each_half_by_itself)
     /* tables that are computed, for a batch that is not known */
     ir_module *module = ir_text("in x f32 n,2,s,4\n"
                                 "in angle f32 n,s,2\n"
-                                "const one i64 1 1\n"
-                                "const z i64 1 0\n"
-                                "const h i64 1 2\n"
-                                "const big i64 1 99\n"
-                                "const ax i64 1 3\n"
-                                "c = Cos angle\n"
+                                "const one i64 1 1\n" CUTS "c = Cos angle\n"
                                 "d = Sin angle\n"
                                 "cos = Unsqueeze c one\n"
-                                "sin = Unsqueeze d one\n"
-                                "a = Slice x z h ax\n"
-                                "b = Slice x h big ax\n"
-                                "ac = Mul a cos\n"
+                                "sin = Unsqueeze d one\n" SLICES "ac = Mul a cos\n"
                                 "bs = Mul b sin\n"
                                 "bc = Mul b cos\n"
                                 "as = Mul a sin\n"
@@ -107,10 +85,7 @@ START_TEST(transposes_in_between)
         {"p = Mul w rcos\n"
          "pt = Transpose p perm=0,2,1,3\n"
          "x = Transpose w perm=0,2,1,3\n"
-         "a,b = Split x axis=3 num_outputs=2\n"
-         "n = Neg b\n"
-         "t = Concat n a axis=-1\n"
-         "q = Mul t sin\n"
+         "a,b = Split x axis=3 num_outputs=2\n" TURN "q = Mul t sin\n"
          "y = Add pt q\n",
          "Mul Transpose Transpose Split Neg Concat Mul Reshape RotaryEmbedding Reshape Transpose"},
         /* behind all of it */
@@ -154,10 +129,7 @@ START_TEST(one_position)
                   "x = Reshape f heads\n"
                   "p = Mul w cos\n"
                   "pt = Reshape p heads\n"
-                  "a,b = Split x axis=3 num_outputs=2\n"
-                  "n = Neg b\n"
-                  "t = Concat n a axis=-1\n"
-                  "q = Mul t sin\n"
+                  "a,b = Split x axis=3 num_outputs=2\n" TURN "q = Mul t sin\n"
                   "y = Add pt q\n"
                   "out y\n",
                   "rotary", "Reshape Reshape Mul Reshape Split Neg Concat Mul RotaryEmbedding");
@@ -167,21 +139,10 @@ END_TEST
 /* Rounding comes once instead of three times, so only the ops and the tables are compared. */
 START_TEST(tables_of_16_bits)
 {
-    ir_module *module = ir_text("in x f16 2,2,3,4\n"
-                                "const cos f16 1,1,3,4 1 0.5 1 0.5 0.25 0.75 0.25 0.75 2 3 2 3\n"
-                                "const sin f16 3,4 0 0.5 0 0.5 0.125 0.625 0.125 0.625 4 5 4 5\n"
-                                "const z i64 1 0\n"
-                                "const h i64 1 2\n"
-                                "const big i64 1 99\n"
-                                "const ax i64 1 3\n"
-                                "a = Slice x z h ax\n"
-                                "b = Slice x h big ax\n"
-                                "n = Neg b\n"
-                                "t = Concat n a axis=-1\n"
-                                "p = Mul x cos\n"
-                                "q = Mul t sin\n"
-                                "y = Add p q\n"
-                                "out y\n");
+    ir_module *module =
+        ir_text("in x f16 2,2,3,4\n"
+                "const cos f16 1,1,3,4 1 0.5 1 0.5 0.25 0.75 0.25 0.75 2 3 2 3\n"
+                "const sin f16 3,4 0 0.5 0 0.5 0.125 0.625 0.125 0.625 4 5 4 5\n" CUTS SLICES TURN SUM);
     ir_text_pass(module, "rotary");
     const ir_node *node = ir_text_node(module, "RotaryEmbedding", 0);
     const grt_tensor *cosine = ir_in(node, 1)->type.data;
@@ -198,21 +159,7 @@ END_TEST
 START_TEST(before_the_transpose)
 {
     ir_text_check("in w f32 2,3,2,4\n"
-                  "x = Transpose w perm=0,2,1,3\n"
-                  "const cos f32 1,1,3,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n"
-                  "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
-                  "const z i64 1 0\n"
-                  "const h i64 1 2\n"
-                  "const big i64 1 99\n"
-                  "const ax i64 1 3\n"
-                  "a = Slice x z h ax\n"
-                  "b = Slice x h big ax\n"
-                  "n = Neg b\n"
-                  "t = Concat n a axis=-1\n"
-                  "p = Mul x cos\n"
-                  "q = Mul t sin\n"
-                  "y = Add p q\n"
-                  "out y\n",
+                  "x = Transpose w perm=0,2,1,3\n" TABLES CUTS SLICES TURN SUM,
                   "rotary",
                   "Transpose Slice Slice Neg Concat Mul Mul Reshape RotaryEmbedding Reshape Transpose");
 }
@@ -222,40 +169,15 @@ START_TEST(halves_that_differ_stay)
 {
     ir_text_check("in x f32 2,2,3,4\n"
                   "const cos f32 3,4 1 2 3 4\n"
-                  "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
-                  "const z i64 1 0\n"
-                  "const h i64 1 2\n"
-                  "const big i64 1 99\n"
-                  "const ax i64 1 3\n"
-                  "a = Slice x z h ax\n"
-                  "b = Slice x h big ax\n"
-                  "n = Neg b\n"
-                  "t = Concat n a axis=-1\n"
-                  "p = Mul x cos\n"
-                  "q = Mul t sin\n"
-                  "y = Add p q\n"
-                  "out y\n",
+                  "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n" CUTS SLICES TURN SUM,
                   "rotary", "Slice Slice Neg Concat Mul Mul Add");
 }
 END_TEST
 
 START_TEST(the_other_half_is_not_it)
 {
-    ir_text_check("in x f32 2,2,3,4\n"
-                  "const cos f32 1,1,3,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n"
-                  "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
-                  "const z i64 1 0\n"
-                  "const h i64 1 2\n"
-                  "const big i64 1 99\n"
-                  "const ax i64 1 3\n"
-                  "a = Slice x z h ax\n"
-                  "b = Slice x h big ax\n"
-                  "n = Neg a\n"
-                  "t = Concat n b axis=-1\n"
-                  "p = Mul x cos\n"
-                  "q = Mul t sin\n"
-                  "y = Add p q\n"
-                  "out y\n",
+    ir_text_check("in x f32 2,2,3,4\n" TABLES CUTS SLICES "n = Neg a\n"
+                  "t = Concat n b axis=-1\n" SUM,
                   "rotary", "Slice Slice Neg Concat Mul Mul Add");
 }
 END_TEST
@@ -266,24 +188,11 @@ START_TEST(computed_tables)
     ir_text_check("in w f32 2,3,2,4\n"
                   "in f f32 2,3,2\n"
                   "x = Transpose w perm=0,2,1,3\n"
-                  "const one i64 1 1\n"
-                  "const z i64 1 0\n"
-                  "const h i64 1 2\n"
-                  "const big i64 1 99\n"
-                  "const ax i64 1 3\n"
-                  "e = Concat f f axis=-1\n"
+                  "const one i64 1 1\n" CUTS "e = Concat f f axis=-1\n"
                   "c = Cos e\n"
                   "s = Sin e\n"
                   "cos = Unsqueeze c one\n"
-                  "sin = Unsqueeze s one\n"
-                  "a = Slice x z h ax\n"
-                  "b = Slice x h big ax\n"
-                  "n = Neg b\n"
-                  "t = Concat n a axis=-1\n"
-                  "p = Mul x cos\n"
-                  "q = Mul t sin\n"
-                  "y = Add p q\n"
-                  "out y\n",
+                  "sin = Unsqueeze s one\n" SLICES TURN SUM,
                   "rotary",
                   "Transpose Concat Cos Sin Unsqueeze Unsqueeze Slice Slice Neg Concat Mul Mul Slice Slice "
                   "Reshape RotaryEmbedding Reshape Transpose");

@@ -42,7 +42,7 @@ static float *ramp(int64_t n, float first)
     return x;
 }
 
-/* Is each y the factor times x? */
+/* True if each y is the factor times x. */
 static bool is_multiple(const float *y, const float *x, int64_t n, float factor)
 {
     for (int64_t i = 0; i < n; i++)

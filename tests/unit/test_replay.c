@@ -161,7 +161,7 @@ static grt_replay_info replay_of(void)
     return replay;
 }
 
-/* Is there a graph for each segment that can be one, in the set that ran last? */
+/* Each segment that can be a graph is one, in the set that ran last. */
 static void expect_graphs(void)
 {
     const grt_frame *frame = context->executor.main;

@@ -32,7 +32,7 @@ static const struct {
 };
 enum { N_OPS = sizeof ops / sizeof *ops };
 
-/* Does the kernel take float32? As first input a set of 0 accepts any type. */
+/* True if the kernel takes float32. As first input a set of 0 accepts any type. */
 static bool takes_floats(const grt_kernel_row *kernel)
 {
     if (!kernel->types[0])

@@ -62,7 +62,7 @@ void window_advance(int64_t *index, const int64_t *dims, int32_t n)
     }
 }
 
-int64_t window_flatten(const int64_t *index, const int64_t *dims, int32_t n)
+static int64_t window_flatten(const int64_t *index, const int64_t *dims, int32_t n)
 {
     int64_t flat = 0;
     for (int32_t i = 0; i < n; i++)

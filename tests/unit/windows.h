@@ -21,9 +21,8 @@ int64_t window_pick(int64_t low, int64_t high);
 window window_random(uint32_t seed);
 void window_attributes(op_runner *r, const window *w);
 void window_unflatten(int64_t flat, const int64_t *dims, int32_t n, int64_t *index);
-/* The next index in order of window_flatten; the first after the last. */
+/* The next index, the last dim first; the first after the last. */
 void window_advance(int64_t *index, const int64_t *dims, int32_t n);
-int64_t window_flatten(const int64_t *index, const int64_t *dims, int32_t n);
 /* Position in the input of tap k at output o; false if it is padding. */
 bool window_position(const window *w, const int64_t *o, const int64_t *k, int64_t *at);
 /* From batch, channels, pixels to batch, pixels, channels; to be freed. */

@@ -6,11 +6,11 @@
  * where those gain; small groups, depthwise windows and dilated lines that oneDNN would unfold (im2col) on
  * kernels of our own. Other weights and windows are unfolded into a matrix product; 16-bit floats and double
  * are summed in double. */
+#include "backends/cpu/act.h"
 #include "backends/cpu/conv_columns.h"
 #include "backends/cpu/conv_kernels.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dnnl.h"
-#include "backends/cpu/epilogue_attrs.h"
 #include "backends/cpu/packing.h"
 
 #include <stdlib.h>

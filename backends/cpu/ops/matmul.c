@@ -2,9 +2,9 @@
 /* MatMul, Gemm and their fused form graphrt::MatMul. float32 runs on the packed product of gemm.h, 16-bit
  * floats do after widening, other types on plain loops (matmul_typed.c). */
 #include "backends/cpu/bmatmul.h"
+#include "backends/cpu/act.h"
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/epilogue_attrs.h"
 #include "backends/cpu/gemm_dots.h"
 #include "backends/cpu/matmul_typed.h"
 #include "backends/cpu/packing.h"

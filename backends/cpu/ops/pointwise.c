@@ -4,6 +4,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/pointwise_loops.h"
 #include "backends/cpu/pointwise_walk.h"
+#include "backends/shared/pointwise_rows.h"
 #include "src/base/float.h"
 
 #include <math.h>
@@ -242,13 +243,6 @@ static grt_status pointwise_run(const grt_run *r)
     return GRT_OK;
 }
 
-#define TYPES_FLOAT   GRT_SET_FLOATS
-#define TYPES_SIGNED  (GRT_SET_FLOATS | GRT_SET_SIGNED)
-#define TYPES_NUMBER  GRT_SET_NUMBERS
-#define TYPES_INT     GRT_SET_INTS
-#define TYPES_COMPARE GRT_SET_NUMBERS
-#define TYPES_LOGIC   GRT_BIT(BOOL)
-
 #define ROW(opname, set)                                       \
     {.domain = "",                                             \
      .op = opname,                                             \
@@ -266,10 +260,5 @@ static const grt_kernel_row rows[] = {
 #include "src/base/pointwise.def"
 #undef PW
 #undef PW_ROWS_ONLY
-    /* ops with rows of their own in graph/ops/ */
-    ROW("Max", GRT_SET_NUMBERS) ROW("Min", GRT_SET_NUMBERS) ROW("Sum", GRT_SET_NUMBERS)
-        ROW("Mean", GRT_SET_FLOATS) ROW("Mod", GRT_SET_NUMBERS) ROW("Gelu", GRT_SET_FLOATS)
-            ROW("PRelu", GRT_SET_NUMBERS) ROW("Clip", GRT_SET_NUMBERS) ROW("BitShift", GRT_SET_INTS)
-                ROW("Equal", GRT_SET_NUMBERS | GRT_BIT(BOOL)) ROW("IsNaN", GRT_SET_FLOATS)
-                    ROW("IsInf", GRT_SET_FLOATS)};
+    POINTWISE_ROWS(ROW)};
 CPU_KERNELS(pointwise, rows);

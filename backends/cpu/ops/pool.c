@@ -7,7 +7,7 @@
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/rows.h"
 #include "src/base/element.h"
-#include "backends/cpu/epilogue_attrs.h"
+#include "backends/cpu/act.h" /* after the others: its pragma lets the loops below be vectors */
 
 #include <math.h>
 #include <stdlib.h>

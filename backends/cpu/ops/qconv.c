@@ -4,7 +4,6 @@
  * transform; where each channel has a filter of its own they are summed directly. Images with channels second
  * are turned first. */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/epilogue_attrs.h"
 #include "backends/cpu/qgemm_kernel.h"
 #include "backends/cpu/qproduct.h"
 #include "backends/cpu/qwinograd.h"

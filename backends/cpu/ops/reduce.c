@@ -118,24 +118,9 @@ static grt_status run_reduce(const grt_run *run)
         .op = name, .domain = space, .types = {set, CPU_INDEX}, .create = create_reduce, .destroy = free, \
         .run = run_reduce                                                                                 \
     }
-#define REDUCE(name, set) REDUCE_OF("", name, set)
+#define REDUCE(name, set) REDUCE_OF("", name, set),
 /* Narrower inputs are widened. */
-#define WIDE(name) REDUCE_OF("graphrt", name, GRT_BIT(FLOAT))
+#define WIDE(name) REDUCE_OF("graphrt", name, GRT_BIT(FLOAT)),
 
-static const grt_kernel_row rows[] = {
-    REDUCE("ReduceSum", GRT_SET_NUMBERS),
-    REDUCE("ReduceMean", GRT_SET_NUMBERS),
-    REDUCE("ReduceProd", GRT_SET_NUMBERS),
-    REDUCE("ReduceMax", GRT_SET_NUMBERS | GRT_BIT(BOOL)),
-    REDUCE("ReduceMin", GRT_SET_NUMBERS | GRT_BIT(BOOL)),
-    REDUCE("ReduceL1", GRT_SET_NUMBERS),
-    REDUCE("ReduceL2", GRT_SET_NUMBERS),
-    REDUCE("ReduceSumSquare", GRT_SET_NUMBERS),
-    REDUCE("ReduceLogSum", GRT_SET_NUMBERS),
-    REDUCE("ReduceLogSumExp", GRT_SET_NUMBERS),
-    WIDE("ReduceSum"),
-    WIDE("ReduceL1"),
-    WIDE("ReduceL2"),
-    WIDE("ReduceSumSquare"),
-};
+static const grt_kernel_row rows[] = {REDUCE_ROWS(REDUCE) REDUCE_WIDE_ROWS(WIDE)};
 CPU_KERNELS(reduce, rows);

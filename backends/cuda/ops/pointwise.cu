@@ -4,6 +4,7 @@
  * own; the others share one that calls its function by number. */
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
+#include "backends/shared/pointwise_rows.h"
 
 #include <cmath>
 
@@ -338,13 +339,6 @@ grt_status cuda_pointwise_run(const grt_run *r)
     }
 }
 
-#define TYPES_FLOAT   GRT_SET_FLOATS
-#define TYPES_SIGNED  (GRT_SET_FLOATS | GRT_SET_SIGNED)
-#define TYPES_NUMBER  GRT_SET_NUMBERS
-#define TYPES_INT     GRT_SET_INTS
-#define TYPES_COMPARE GRT_SET_NUMBERS
-#define TYPES_LOGIC   GRT_BIT(BOOL)
-
 #define ROW(opname, set)                                       \
     {.domain = "",                                             \
      .op = opname,                                             \
@@ -363,12 +357,7 @@ const grt_kernel_row rows[] = {
 #include "src/base/pointwise.def"
 #undef PW
 #undef PW_ROWS_ONLY
-    /* ops with rows of their own in graph/ops/ */
-    ROW("Max", GRT_SET_NUMBERS) ROW("Min", GRT_SET_NUMBERS) ROW("Sum", GRT_SET_NUMBERS)
-        ROW("Mean", GRT_SET_FLOATS) ROW("Mod", GRT_SET_NUMBERS) ROW("Gelu", GRT_SET_FLOATS)
-            ROW("PRelu", GRT_SET_NUMBERS) ROW("Clip", GRT_SET_NUMBERS) ROW("BitShift", GRT_SET_INTS)
-                ROW("Equal", GRT_SET_NUMBERS | GRT_BIT(BOOL)) ROW("IsNaN", GRT_SET_FLOATS)
-                    ROW("IsInf", GRT_SET_FLOATS)};
+    POINTWISE_ROWS(ROW)};
 
 } // namespace
 CUDA_KERNELS(pointwise, rows);

@@ -449,26 +449,11 @@ grt_status cuda_reduce_run(const grt_run *r)
         .create = cuda_reduce_create, .destroy = free, .reshape = cuda_reduce_reshape,         \
         .release_shape = free, .run = cuda_reduce_run                                          \
     }
-#define REDUCE(name, set) REDUCE_OF("", name, set)
+#define REDUCE(name, set) REDUCE_OF("", name, set),
 /* The result is float32. */
-#define WIDE(name) REDUCE_OF("graphrt", name, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
+#define WIDE(name) REDUCE_OF("graphrt", name, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)),
 
-const grt_kernel_row rows[] = {
-    REDUCE("ReduceSum", GRT_SET_NUMBERS),
-    REDUCE("ReduceMean", GRT_SET_NUMBERS),
-    REDUCE("ReduceProd", GRT_SET_NUMBERS),
-    REDUCE("ReduceMax", GRT_SET_NUMBERS | GRT_BIT(BOOL)),
-    REDUCE("ReduceMin", GRT_SET_NUMBERS | GRT_BIT(BOOL)),
-    REDUCE("ReduceL1", GRT_SET_NUMBERS),
-    REDUCE("ReduceL2", GRT_SET_NUMBERS),
-    REDUCE("ReduceSumSquare", GRT_SET_NUMBERS),
-    REDUCE("ReduceLogSum", GRT_SET_NUMBERS),
-    REDUCE("ReduceLogSumExp", GRT_SET_NUMBERS),
-    WIDE("ReduceSum"),
-    WIDE("ReduceL1"),
-    WIDE("ReduceL2"),
-    WIDE("ReduceSumSquare"),
-};
+const grt_kernel_row rows[] = {REDUCE_ROWS(REDUCE) REDUCE_WIDE_ROWS(WIDE)};
 
 } // namespace
 CUDA_KERNELS(reduce, rows);
