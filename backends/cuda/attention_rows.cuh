@@ -43,8 +43,9 @@ static __device__ __forceinline__ float attention_masked(float score, uint8_t ma
     return mask ? score : -CUDART_INF_F;
 }
 
-/* PAIRS: masks may be read in pairs, which takes registers. */
-template <int SIZE, bool PAIRS = false> struct attention_rows {
+/* PAIRS: masks may be read in pairs. AHEAD: else 16 elements of them are read before the first is used. Both
+ * take registers. */
+template <int SIZE, bool PAIRS = false, bool AHEAD = true> struct attention_rows {
     enum { COLUMNS = SIZE / 8 };
     int2 limits[2]; /* keys [x, y) */
     int64_t mask_at[2];
@@ -110,7 +111,33 @@ template <int SIZE, bool PAIRS = false> struct attention_rows {
                     add_mask_singles<TILE, true>(factor, at, score, first);
                 return;
             }
-        add_mask_singles<TILE, false>(factor, at, score, first);
+        if constexpr (AHEAD)
+            add_mask_singles<TILE, false>(factor, at, score, first);
+        else
+            add_mask_in_turn<TILE>(factor, at, score, first);
+    }
+
+    /* add_mask, element by element. */
+    template <int TILE, class M>
+    __device__ __forceinline__ void add_mask_in_turn(float factor, const M *const (&at)[2], float (*score)[4],
+                                                     int first)
+    {
+        const bool shared = mask_at[0] == mask_at[1];
+#pragma unroll
+        for (int k = 0; k < TILE / 8; k++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const int j = k * 8 + i;
+                M value = {};
+#pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    const bool in = first + j >= limits[r].x && first + j < limits[r].y;
+                    if (in && (r == 0 || !shared || limits[0].y != limits[1].y || limits[0].x != limits[1].x))
+                        value = at[r][j];
+                    score[k][2 * r + i] =
+                        in ? attention_masked(score[k][2 * r + i] * factor, value) : -CUDART_INF_F;
+                }
+            }
     }
 
     /* add_mask, element by element, many of which are read before the first is used. ALL: the tile has_all.
@@ -119,18 +146,18 @@ template <int SIZE, bool PAIRS = false> struct attention_rows {
     __device__ __forceinline__ void add_mask_singles(float factor, const M *const (&at)[2], float (*score)[4],
                                                      int first)
     {
-        enum { KEYS = TILE / 8, AT_ONCE = KEYS < 4 ? KEYS : 4 };
+        enum { KEYS = TILE / 8, STEP = KEYS < 4 ? KEYS : 4 };
         const auto in = [&](int j, int r) {
             return ALL || (first + j >= limits[r].x && first + j < limits[r].y);
         };
         const bool shared = at[0] == at[1];
 #pragma unroll
-        for (int begin = 0; begin < KEYS; begin += AT_ONCE) {
-            M value[2][AT_ONCE][2];
+        for (int begin = 0; begin < KEYS; begin += STEP) {
+            M value[2][STEP][2];
 #pragma unroll
             for (int r = 0; r < 2; r++)
 #pragma unroll
-                for (int k = 0; k < AT_ONCE; k++)
+                for (int k = 0; k < STEP; k++)
 #pragma unroll
                     for (int i = 0; i < 2; i++) {
                         const int j = (begin + k) * 8 + i;
@@ -139,7 +166,7 @@ template <int SIZE, bool PAIRS = false> struct attention_rows {
                             value[r][k][i] = at[r][j];
                     }
 #pragma unroll
-            for (int k = 0; k < AT_ONCE; k++)
+            for (int k = 0; k < STEP; k++)
 #pragma unroll
                 for (int c = 0; c < 4; c++) {
                     const int r = c >> 1, j = (begin + k) * 8 + (c & 1);

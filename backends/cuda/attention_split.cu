@@ -93,15 +93,15 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     s->kernel = strict ? ATTENTION_FLOAT : ATTENTION_FLASH;
     const int64_t enough = 2 * (int64_t)device->multiProcessorCount;
     s->few = s->kernel == ATTENTION_FLASH && attention_flash_few(s, dtype, device);
-    if (s->kernel == ATTENTION_FLASH && (!s->few || s->total <= WARPGROUP_KEYS) &&
-        attention_warpgroup_takes(s, dtype, device) && (s->encode = cuda_tensor_map_find())) {
-        s->kernel = ATTENTION_WARPGROUP;
-        attention_warpgroup_choose(s, device->multiProcessorCount);
-        return;
-    }
-    if (s->kernel == ATTENTION_FLASH && attention_tf32_takes(s, dtype, device)) {
-        s->kernel = ATTENTION_TF32;
-        return;
+    if (s->kernel == ATTENTION_FLASH && (!s->few || s->total <= WARPGROUP_KEYS)) {
+        if (attention_warpgroup_takes(s, dtype, device) && (s->encode = cuda_tensor_map_find())) {
+            s->kernel = ATTENTION_WARPGROUP;
+            attention_warpgroup_choose(s, device->multiProcessorCount);
+        } else if (attention_tf32_takes(s, dtype, device)) {
+            s->kernel = ATTENTION_TF32;
+        }
+        if (s->kernel != ATTENTION_FLASH)
+            return;
     }
     if (s->kernel == ATTENTION_FLASH && !s->few)
         return;

@@ -10,6 +10,8 @@
 #include "backends/cuda/bulk_copy.cuh"
 #include "backends/cuda/warpgroup_tf32.cuh"
 
+#include <type_traits>
+
 enum {
     ROWS = CUDA_ATTENTION_ROWS,
     MOST_GROUPS = CUDA_ATTENTION_GROUPS,
@@ -217,21 +219,14 @@ template <int SIZE> struct tile_walk {
     }
 };
 
-template <bool FIRST, class A, class B> struct conditional {
-    using type = A;
-};
-template <class A, class B> struct conditional<false, A, B> {
-    using type = B;
-};
-
 /* One warpgroup fetches all tasks' keys, another one their values. */
 template <int SIZE, bool VALUES>
 static __device__ __forceinline__ void fetch_tasks(const attention_shape &s, const attention_data &d,
                                                    uint32_t tasks, int block_rows, block_memory<SIZE> &m,
                                                    int thread)
 {
-    using part = typename conditional<VALUES, value_part<SIZE>,
-                                      key_part<SIZE, tile_keys<SIZE>, part_chunks<SIZE>>>::type;
+    using part =
+        std::conditional_t<VALUES, value_part<SIZE>, key_part<SIZE, tile_keys<SIZE>, part_chunks<SIZE>>>;
     enum {
         SLOTS = VALUES ? value_slots<SIZE> : key_slots<SIZE>,
         MATRIX = VALUES ? sizeof m.values[0] : sizeof m.keys[0],

@@ -33,7 +33,7 @@ constexpr int row_registers = GROUPS == 4                 ? 112
 template <int SIZE> constexpr int panels = (SIZE + 63) / 64;
 
 /* GROUPS: of a block. */
-template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE, GROUPS <= 3> {
+template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE, GROUPS <= 3, GROUPS <= 3> {
     enum { STEPS = SIZE / 16, PANELS = panels<SIZE> };
 
     /* Products of the queries, at shared address `q`, with TILE keys at `keys`. */

@@ -261,7 +261,7 @@ struct choice {
     size_t bytes, bytes_per_group;
 };
 
-template <int SIZE> choice choose_mask(bool general)
+template <int SIZE> choice attention_tf32_kernel(bool general)
 {
     return {general ? (void *)cuda_attention_tf32_attend<SIZE, true>
                     : (void *)cuda_attention_tf32_attend<SIZE, false>,
@@ -272,21 +272,21 @@ choice cuda_attention_tf32_choose(const attention_shape *s, bool general)
 {
     switch (cuda_attention_columns(s->size, s->v_size)) {
     case 32:
-        return choose_mask<32>(general);
+        return attention_tf32_kernel<32>(general);
     case 64:
-        return choose_mask<64>(general);
+        return attention_tf32_kernel<64>(general);
     case 80:
-        return choose_mask<80>(general);
+        return attention_tf32_kernel<80>(general);
     case 96:
-        return choose_mask<96>(general);
+        return attention_tf32_kernel<96>(general);
     case 128:
-        return choose_mask<128>(general);
+        return attention_tf32_kernel<128>(general);
     case 160:
-        return choose_mask<160>(general);
+        return attention_tf32_kernel<160>(general);
     case 192:
-        return choose_mask<192>(general);
+        return attention_tf32_kernel<192>(general);
     default:
-        return choose_mask<256>(general);
+        return attention_tf32_kernel<256>(general);
     }
 }
 
