@@ -348,6 +348,7 @@ cuda_warpgroup_files += backends/cuda/attention_warpgroup_tf32.cu
 cuda_warpgroup_files += backends/cuda/qgemm_warpgroup.h backends/cuda/qgemm_warpgroup.cu
 cuda_warpgroup_files += backends/cuda/bulk_rows.cuh
 cuda_warpgroup_files += backends/cuda/qgemm_panels.cuh
+cuda_warpgroup_files += backends/cuda/line_tiles.cuh
 cuda_warpgroup_files += backends/cuda/warpgroup_bytes.cuh
 cuda_warpgroup_files += backends/cuda/bulk_groups.cuh
 cuda_warpgroup_files += backends/cuda/qgemm_maps.h backends/cuda/qgemm_maps.cu

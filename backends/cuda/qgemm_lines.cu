@@ -4,7 +4,7 @@
  * panels. */
 #include "backends/cuda/qgemm_lines.h"
 
-#include "backends/cuda/registers_product.cuh"
+#include "backends/cuda/line_tiles.cuh"
 
 namespace
 {
@@ -12,8 +12,6 @@ namespace
 enum {
     GROUPS = 2,
     LINES_THREADS = 128 * GROUPS,
-    GROUP_PIXELS = 64,
-    LINES_FILTERS = 64,
     MOST_LINES = 4,       /* of a block */
     MOST_BYTES = 96 << 10 /* of shared memory: two blocks */
 };
@@ -34,7 +32,7 @@ template <int STEPS> struct panels_of_lines {
     enum {
         CHUNKS = PANEL_ROW / CUDA_QCHUNK,
         PANELS = (STEPS + 3) / 4,
-        BYTES = PANELS * LINES_FILTERS * PANEL_ROW
+        BYTES = PANELS * LINE_TILE_FILTERS * PANEL_ROW
     };
 };
 
@@ -43,9 +41,10 @@ __device__ __forceinline__ void load_filters(const cuda_qgemm &g, const view &v,
 {
     using F = panels_of_lines<STEPS>;
     const int all = g.kernel[0] * g.chunks;
-    for (int i = threadIdx.x; i < LINES_FILTERS * STEPS * 2; i += LINES_THREADS) {
+    for (int i = threadIdx.x; i < LINE_TILE_FILTERS * STEPS * 2; i += LINES_THREADS) {
         const int row = i / (STEPS * 2), chunk = i % (STEPS * 2), filter = first_filter + filter_of(row);
-        uint4 *at = to + chunk / F::CHUNKS * (LINES_FILTERS * F::CHUNKS) + place<F>(row, chunk % F::CHUNKS);
+        uint4 *at =
+            to + chunk / F::CHUNKS * (LINE_TILE_FILTERS * F::CHUNKS) + place<F>(row, chunk % F::CHUNKS);
         fetch(at, v.w + ((int64_t)(filter < g.n ? filter : 0) * all + chunk) * CUDA_QCHUNK,
               filter < g.n && chunk < all);
     }
@@ -103,12 +102,12 @@ __global__ void __launch_bounds__(LINES_THREADS, 2)
 {
     using F = panels_of_lines<STEPS>;
     extern __shared__ uint4 room[];
-    __shared__ __align__(16) shared_columns<LINES_FILTERS> epilogue;
+    __shared__ __align__(16) shared_columns<LINE_TILE_FILTERS> epilogue;
     const uint32_t skip = (0u - (uint32_t)__cvta_generic_to_shared(room)) % PANEL_ALIGNMENT;
     uint4 *panels = room + skip / CUDA_QCHUNK;
     uint8_t *window = (uint8_t *)panels + F::BYTES;
     const int image = blockIdx.x / f.bands, first_line = blockIdx.x % f.bands * f.lines,
-              first_filter = blockIdx.y * LINES_FILTERS, warp = threadIdx.x / 32, lane = threadIdx.x % 32,
+              first_filter = blockIdx.y * LINE_TILE_FILTERS, warp = threadIdx.x / 32,
               group = threadIdx.x / 128;
     overlap_let_next_begin();
     if (!g.is_constant)
@@ -134,48 +133,14 @@ __global__ void __launch_bounds__(LINES_THREADS, 2)
               first_pixel = (image * g.out[0] + first_line) * g.out[1],
               step = (int)(f.in.stride * f.in.channels);
     const uint32_t b = (uint32_t)__cvta_generic_to_shared(panels);
-    for (int tile = group * GROUP_PIXELS; tile < pixels; tile += GROUPS * GROUP_PIXELS) {
-        const int32_t none[4] = {};
-        const int mine = tile + warp % 4 * TILE;
-        int32_t sum[8][4];
-        uint32_t a[STEPS][4];
-        int at[2];
-#pragma unroll
-        for (int k = 0; k < 2; k++) {
-            const int p = min(mine + lane / 4 + 8 * k, pixels - 1), line = v.line(p);
-            at[k] = line * g.stride[0] * f.pitch + f.lead + (p - line * g.out[1]) * step;
-        }
-        unfold<STEPS>(g, f, window, at, a);
-        warpgroup_begin();
-#pragma unroll
-        for (int s = 0; s < STEPS; s++)
-            multiply_registers<SIGNED>(
-                sum, a[s], panel_descriptor(b + s / 4 * LINES_FILTERS * PANEL_ROW + s % 4 * 32), s > 0);
-        warpgroup_commit();
-        lane_rows rows(g, v, first_pixel + mine);
-#pragma unroll
-        for (int k = 0; k < 2; k++)
-            rows.there[k] = mine + lane / 4 + 8 * k < pixels;
-        warpgroup_wait<0>();
-        hold_panels(sum);
-        hold_registers(a);
-#pragma unroll
-        for (int q = 0; q < LINES_FILTERS / quarter::FILTERS; q++) {
-            const int first = first_filter + q * quarter::FILTERS;
-            int32_t part[4][4];
-            lane_columns each;
-            lane_residual residual;
-            if (f.in_eights)
-                residual.load(g, v, rows, first + (lane & 3) * 8);
-            epilogue.read(q * quarter::FILTERS, &each);
-#pragma unroll
-            for (int t = 0; t < 4; t++)
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    part[t][i] = sum[q * 4 + t][i];
-            store_lane<quarter, false>(g, v, h, each, part, none, rows, residual, first, f.in_eights);
-        }
-    }
+    for (int tile = group * LINE_TILE_PIXELS; tile < pixels; tile += GROUPS * LINE_TILE_PIXELS)
+        multiply_line_tile<STEPS, SIGNED>(
+            g, v, b, epilogue, tile + warp % 4 * TILE, pixels, first_pixel, first_filter,
+            [&](int line, int column) { return line * g.stride[0] * f.pitch + f.lead + column * step; },
+            [&](const int(&at)[2], uint32_t(&a)[STEPS][4]) { unfold<STEPS>(g, f, window, at, a); },
+            [&](const lane_columns &each, int32_t(&part)[4][4], const lane_rows &rows, int first) {
+                store_line_quarter(g, v, h, each, part, rows, first, f.in_eights);
+            });
 }
 
 /* Terms come in steps of 32 bytes. */
@@ -200,29 +165,24 @@ lines_form lines_form_of(const cuda_qgemm *g, const cuda_qlines *l, int lines)
 
 size_t lines_bytes(const cuda_qgemm *g, const lines_form *f)
 {
-    return (size_t)((steps_of(g) + 3) / 4 * LINES_FILTERS * PANEL_ROW + PANEL_ALIGNMENT) +
+    return (size_t)((steps_of(g) + 3) / 4 * LINE_TILE_FILTERS * PANEL_ROW + PANEL_ALIGNMENT) +
            (size_t)f->seen * (size_t)f->pitch;
 }
 
-/* Few enough that all multiprocessors have a block, and that shared memory holds what they see; 0: none. */
 int lines_of(const cuda_qgemm *g, const cuda_qlines *l)
 {
-    int lines = MOST_LINES;
-    while (lines > 1 && (int64_t)g->images * ((g->out[0] + lines - 1) / lines) < 2 * g->multiprocessors)
-        lines /= 2;
-    for (; lines > 0; lines /= 2) {
+    return lines_of_block(g, MOST_LINES, [&](int lines) {
         const lines_form f = lines_form_of(g, l, lines);
-        if (lines_bytes(g, &f) <= MOST_BYTES)
-            break;
-    }
-    return lines;
+        return lines_bytes(g, &f) <= MOST_BYTES;
+    });
 }
 
 template <int STEPS, bool SIGNED>
 grt_status launch_lines(const cuda_qgemm *g, const view &v, const lines_form &f, cudaStream_t stream)
 {
     const size_t bytes = panels_of_lines<STEPS>::BYTES + PANEL_ALIGNMENT + (size_t)f.seen * (size_t)f.pitch;
-    const dim3 grid((unsigned)(g->images * f.bands), (unsigned)((g->n + LINES_FILTERS - 1) / LINES_FILTERS));
+    const dim3 grid((unsigned)(g->images * f.bands),
+                    (unsigned)((g->n + LINE_TILE_FILTERS - 1) / LINE_TILE_FILTERS));
     const auto kernel = multiply_lines<STEPS, SIGNED>;
     /* The most that any has: the limit is the kernel's, which other threads launch with other sizes. */
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MOST_BYTES));

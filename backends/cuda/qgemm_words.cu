@@ -4,7 +4,7 @@
  * that a lane multiplies in a step lie side by side in the image. */
 #include "backends/cuda/qgemm_words.h"
 
-#include "backends/cuda/registers_product.cuh"
+#include "backends/cuda/line_tiles.cuh"
 
 namespace
 {
@@ -12,9 +12,7 @@ namespace
 enum {
     WORDS_THREADS = 128,
     WORDS_BLOCKS = 4, /* of a multiprocessor */
-    WORDS_PIXELS = 64,
-    WORDS_FILTERS = 64,
-    MOST_LINES = 4, /* of a block */
+    MOST_LINES = 4,   /* of a block */
     MOST_BYTES = 54 << 10,
     WORD = 4,
     FEW_TAPS = 4,
@@ -42,7 +40,7 @@ template <int STEPS> struct panels_of_words {
     enum {
         CHUNKS = PANEL_ROW / CUDA_QCHUNK,
         PANELS = (STEPS + 3) / 4,
-        BYTES = PANELS * WORDS_FILTERS * PANEL_ROW
+        BYTES = PANELS * LINE_TILE_FILTERS * PANEL_ROW
     };
 };
 
@@ -52,9 +50,10 @@ __device__ __forceinline__ void load_filters(const cuda_qgemm &g, const words_fo
 {
     using F = panels_of_words<STEPS>;
     const int all = g.kernel[0] * f.chunks;
-    for (int i = threadIdx.x; i < WORDS_FILTERS * STEPS * 2; i += WORDS_THREADS) {
+    for (int i = threadIdx.x; i < LINE_TILE_FILTERS * STEPS * 2; i += WORDS_THREADS) {
         const int row = i / (STEPS * 2), chunk = i % (STEPS * 2), filter = first_filter + filter_of(row);
-        uint4 *at = to + chunk / F::CHUNKS * (WORDS_FILTERS * F::CHUNKS) + place<F>(row, chunk % F::CHUNKS);
+        uint4 *at =
+            to + chunk / F::CHUNKS * (LINE_TILE_FILTERS * F::CHUNKS) + place<F>(row, chunk % F::CHUNKS);
         fetch(at, w + ((int64_t)(filter < g.n ? filter : 0) * all + chunk) * CUDA_QCHUNK,
               filter < g.n && chunk < all);
     }
@@ -169,59 +168,25 @@ __device__ __forceinline__ void store_quarter(const cuda_qgemm &g, const view &v
                 *(uint2 *)((uint8_t *)v.y + rows.at[k] + filter) =
                     saturate_bytes<quarter, false, false>(g, h, x, k, make_uint4(0, 0, 0, 0));
     } else {
-        const int32_t none[4] = {};
-        lane_residual residual;
-        if (f.in_eights)
-            residual.load(g, v, rows, first + (int)(threadIdx.x & 3) * 8);
-        store_lane<quarter, false>(g, v, h, each, part, none, rows, residual, first, f.in_eights);
+        store_line_quarter(g, v, h, each, part, rows, first, f.in_eights);
     }
 }
 
 template <int STEPS, bool SIGNED, bool WITHIN>
 __device__ __forceinline__ void multiply_tiles(const cuda_qgemm &g, const view &v, const words_form &f,
                                                const cuda_qhead &h, uint32_t panels, const uint32_t *window,
-                                               const shared_columns<WORDS_FILTERS> &columns, int first_line,
-                                               int first_pixel, int first_filter)
+                                               const shared_columns<LINE_TILE_FILTERS> &columns,
+                                               int first_line, int first_pixel, int first_filter)
 {
-    const int pixels = min(f.lines, g.out[0] - first_line) * g.out[1], lane = threadIdx.x % 32,
-              stride = (int)f.in.stride;
-    for (int tile = 0; tile < pixels; tile += WORDS_PIXELS) {
-        const int mine = tile + (int)threadIdx.x / 32 * TILE;
-        int32_t sum[8][4];
-        uint32_t a[STEPS][4];
-        int at[2];
-#pragma unroll
-        for (int k = 0; k < 2; k++) {
-            const int p = min(mine + lane / 4 + 8 * k, pixels - 1), line = v.line(p);
-            at[k] = line * g.stride[0] * f.pitch + (p - line * g.out[1]) * stride;
-        }
-        unfold<STEPS>(g, f, window, at, a);
-        warpgroup_begin();
-#pragma unroll
-        for (int s = 0; s < STEPS; s++)
-            multiply_registers<SIGNED>(
-                sum, a[s], panel_descriptor(panels + s / 4 * WORDS_FILTERS * PANEL_ROW + s % 4 * 32), s > 0);
-        warpgroup_commit();
-        lane_rows rows(g, v, first_pixel + mine);
-#pragma unroll
-        for (int k = 0; k < 2; k++)
-            rows.there[k] = mine + lane / 4 + 8 * k < pixels;
-        warpgroup_wait<0>();
-        hold_panels(sum);
-        hold_registers(a);
-#pragma unroll
-        for (int q = 0; q < WORDS_FILTERS / quarter::FILTERS; q++) {
-            int32_t part[4][4];
-            lane_columns each;
-            columns.read(q * quarter::FILTERS, &each);
-#pragma unroll
-            for (int t = 0; t < 4; t++)
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    part[t][i] = sum[q * 4 + t][i];
-            store_quarter<WITHIN>(g, v, f, h, each, part, rows, first_filter + q * quarter::FILTERS);
-        }
-    }
+    const int pixels = min(f.lines, g.out[0] - first_line) * g.out[1], stride = (int)f.in.stride;
+    for (int tile = 0; tile < pixels; tile += LINE_TILE_PIXELS)
+        multiply_line_tile<STEPS, SIGNED>(
+            g, v, panels, columns, tile + (int)threadIdx.x / 32 * TILE, pixels, first_pixel, first_filter,
+            [&](int line, int column) { return line * g.stride[0] * f.pitch + column * stride; },
+            [&](const int(&at)[2], uint32_t(&a)[STEPS][4]) { unfold<STEPS>(g, f, window, at, a); },
+            [&](const lane_columns &each, int32_t(&part)[4][4], const lane_rows &rows, int first) {
+                store_quarter<WITHIN>(g, v, f, h, each, part, rows, first);
+            });
 }
 
 template <int STEPS, bool SIGNED>
@@ -231,12 +196,12 @@ __global__ void __launch_bounds__(WORDS_THREADS, WORDS_BLOCKS)
 {
     using F = panels_of_words<STEPS>;
     extern __shared__ uint4 room[];
-    __shared__ __align__(16) shared_columns<WORDS_FILTERS> columns;
+    __shared__ __align__(16) shared_columns<LINE_TILE_FILTERS> columns;
     const uint32_t skip = (0u - (uint32_t)__cvta_generic_to_shared(room)) % PANEL_ALIGNMENT;
     uint4 *panels = room + skip / CUDA_QCHUNK;
     uint32_t *window = (uint32_t *)((uint8_t *)panels + F::BYTES);
     const int image = blockIdx.x / f.bands, first_line = blockIdx.x % f.bands * f.lines,
-              first_filter = blockIdx.y * WORDS_FILTERS, top = first_line * g.stride[0] - g.begin[0];
+              first_filter = blockIdx.y * LINE_TILE_FILTERS, top = first_line * g.stride[0] - g.begin[0];
     overlap_let_next_begin();
     if (!g.is_constant)
         overlap_wait();
@@ -285,22 +250,16 @@ words_form words_form_of(const cuda_qgemm *g, const cuda_qlines *l, int lines)
 
 size_t words_bytes(const cuda_qgemm *g, const words_form *f)
 {
-    return (size_t)((words_steps_of(g, &f->in) + 3) / 4 * WORDS_FILTERS * PANEL_ROW + PANEL_ALIGNMENT) +
+    return (size_t)((words_steps_of(g, &f->in) + 3) / 4 * LINE_TILE_FILTERS * PANEL_ROW + PANEL_ALIGNMENT) +
            (size_t)f->seen * (size_t)f->pitch * WORD;
 }
 
-/* Few enough that all multiprocessors have a block, and that shared memory holds what they see; 0: none. */
 int words_lines_of(const cuda_qgemm *g, const cuda_qlines *l)
 {
-    int lines = MOST_LINES;
-    while (lines > 1 && (int64_t)g->images * ((g->out[0] + lines - 1) / lines) < 2 * g->multiprocessors)
-        lines /= 2;
-    for (; lines > 0; lines /= 2) {
+    return lines_of_block(g, MOST_LINES, [&](int lines) {
         const words_form f = words_form_of(g, l, lines);
-        if (words_bytes(g, &f) <= MOST_BYTES)
-            break;
-    }
-    return lines;
+        return words_bytes(g, &f) <= MOST_BYTES;
+    });
 }
 
 template <int STEPS, bool SIGNED>
@@ -308,7 +267,8 @@ grt_status launch_words(const cuda_qgemm *g, const view &v, const words_form &f,
 {
     const size_t bytes =
         panels_of_words<STEPS>::BYTES + PANEL_ALIGNMENT + (size_t)f.seen * (size_t)f.pitch * WORD;
-    const dim3 grid((unsigned)(g->images * f.bands), (unsigned)((g->n + WORDS_FILTERS - 1) / WORDS_FILTERS));
+    const dim3 grid((unsigned)(g->images * f.bands),
+                    (unsigned)((g->n + LINE_TILE_FILTERS - 1) / LINE_TILE_FILTERS));
     const auto kernel = multiply_words<STEPS, SIGNED>;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, MOST_BYTES));
     CUDA_TRY(overlap_launch(g->overlaps, kernel, grid, WORDS_THREADS, bytes, stream, *g, v, f));
