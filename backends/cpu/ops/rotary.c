@@ -31,7 +31,7 @@ static void rotate_float(const float *x, const float *c, const float *s, float *
 
 /* The row of the caches, or of position_ids, of a head at a position. Rows are in memory order: [batch,
  * heads, length] or, packed, [batch, length, heads]. Divisions take as long as rotating a short head. */
-static int64_t rotary_position(const grt_rotary_dims *shape, int64_t row)
+static int64_t rotary_cache_row(const grt_rotary_dims *shape, int64_t row)
 {
     if (shape->packed)
         return row / shape->heads;
@@ -77,7 +77,7 @@ static void rotary_rotate_rows(const grt_run *run, int32_t result)
         memcpy(y->data, x->data, grt_tensor_bytes(x));
 #pragma omp parallel for num_threads(run->threads) if (rows * shape->size > CPU_GRAIN)
     for (int64_t row = 0; row < rows; row++) {
-        int64_t cache_row = rotary_position(shape, row), at = grt_rotary_row(shape, row) * shape->size;
+        int64_t cache_row = rotary_cache_row(shape, row), at = grt_rotary_row(shape, row) * shape->size;
         if (ids)
             cache_row = ((const int64_t *)ids->data)[cache_row];
         if (x->dtype == GRT_DTYPE_FLOAT)
