@@ -49,7 +49,7 @@ static bool control_flow_fits(const grt_frame *frame, const grt_plan_value *want
     return same;
 }
 
-static grt_status set_input(grt_frame *frame, int32_t i, const grt_value *value)
+static grt_status control_flow_check_input(const grt_frame *frame, int32_t i, const grt_value *value)
 {
     int32_t v = frame->program->body->inputs[i];
     const grt_plan_value *wanted = &frame->program->body->values[v];
@@ -59,8 +59,26 @@ static grt_status set_input(grt_frame *frame, int32_t i, const grt_value *value)
                         "input '%s' of a body of control flow was prepared for %s %s of rank %d, found %s %s",
                         wanted->name, grt_kind_name(wanted->kind), grt_dtype_name(wanted->dtype),
                         wanted->rank, grt_kind_name(value->kind), grt_tensor_text(&value->t, text));
+    return GRT_OK;
+}
+
+static grt_status set_input(grt_frame *frame, int32_t i, const grt_value *value)
+{
+    int32_t v = frame->program->body->inputs[i];
+    GRT_TRY(control_flow_check_input(frame, i, value));
     grt_frame_drop(frame, v);
     return grt_value_share(&frame->values[v], value);
+}
+
+/* The same; the value is empty then. */
+static grt_status control_flow_give_input(grt_frame *frame, int32_t i, grt_value *value)
+{
+    int32_t v = frame->program->body->inputs[i];
+    GRT_TRY(control_flow_check_input(frame, i, value));
+    grt_frame_drop(frame, v);
+    frame->values[v] = *value;
+    *value = (grt_value){0};
+    return GRT_OK;
 }
 
 static grt_status set_input_int(grt_frame *frame, int32_t i, int64_t value)
@@ -291,16 +309,39 @@ grt_status grt_control_run_if(grt_frame *frame, const grt_instruction *ins)
 
 /* ---- Loop ---- */
 
-/* Outputs of an iteration become the inputs of the next. They are shared first, as one may be another's
+/* True if a step of the body made it in this run, for this output alone. */
+static bool control_flow_is_own(const grt_program *program, int32_t output)
+{
+    const int32_t v = program->body->outputs[output];
+    int32_t n = 0;
+    for (int32_t i = 0; i < program->body->n_outputs; i++)
+        n += program->body->outputs[i] == v;
+    return n == 1 && program->body->values[v].role == GRT_VALUE_STEP &&
+           program->places[v].home == GRT_HOME_RUN;
+}
+
+/* The output for the next iteration. A list is moved: to share it is to count each of its items. */
+static grt_status control_flow_take_output(grt_frame *body, int32_t output, grt_value *out)
+{
+    grt_value *value = control_flow_output_of(body, output);
+    if (value->kind == GRT_KIND_TENSOR || !control_flow_is_own(body->program, output))
+        return grt_value_share(out, value);
+    grt_value_clear(out);
+    *out = *value;
+    *value = (grt_value){.kind = out->kind, .t.dtype = out->t.dtype};
+    return GRT_OK;
+}
+
+/* Outputs of an iteration become the inputs of the next. They are taken first, as one may be another's
  * input. */
 static grt_status carry(grt_frame *body, int32_t n, int32_t first_output, int32_t first_input)
 {
     lists next;
     grt_status status = lists_create(&next, n);
     for (int32_t i = 0; status == GRT_OK && i < n; i++)
-        status = grt_value_share(&next.v[i], control_flow_output_of(body, first_output + i));
+        status = control_flow_take_output(body, first_output + i, &next.v[i]);
     for (int32_t i = 0; status == GRT_OK && i < n; i++)
-        status = set_input(body, first_input + i, &next.v[i]);
+        status = control_flow_give_input(body, first_input + i, &next.v[i]);
     lists_release(&next);
     return status;
 }
