@@ -312,9 +312,10 @@ const tool_option optimize_options[] = {
         "for --precision auto: most error of an output against float32, as a root of squares: 0.01 is\n"
         "1 %"),
     OPTION_TAKE(take_target, "--target", "KIND|GPU",
-                "kind of device that it is made for (default: cpu); it runs on the others too. Or a GPU,\n"
-                "by name or compute capability (h200, sm_90): its kind, and the algorithms of its libraries\n"
-                "are chosen now, with no such GPU in this machine; may be repeated"),
+                "kind of device that it is made for (default: cpu); the others run it if they have kernels\n"
+                "for its steps. Or a GPU, by name or compute capability (h200, sm_90): its kind, and the\n"
+                "algorithms of its libraries are chosen now, with no such GPU in this machine; may be\n"
+                "repeated"),
     OPTION_TAKE(take_chosen_shape, "--shape", "NAME=2x3x224",
                 "choose for this shape of input NAME (default: unknown dims 1); may be repeated"),
     OPTION_TEXT(request, options.choices, "--choices", "FILE",

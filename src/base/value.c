@@ -194,10 +194,10 @@ typedef grt_status copy_fn(grt_value *dst, const grt_value *src);
 static grt_status copy_items(grt_value *dst, const grt_value *src, copy_fn *copy)
 {
     grt_value list = {.kind = src->kind, .t = src->t};
-    list.items = calloc(src->n ? src->n : 1, sizeof *list.items);
+    list.capacity = src->n + 1; /* with room for the item that SequenceInsert adds */
+    list.items = calloc(list.capacity, sizeof *list.items);
     if (!list.items)
-        return grt_fail_memory(src->n * sizeof *list.items);
-    list.capacity = src->n ? src->n : 1;
+        return grt_fail_memory(list.capacity * sizeof *list.items);
     for (; list.n < src->n; list.n++) {
         grt_status status = copy(&list.items[list.n], &src->items[list.n]);
         if (status != GRT_OK) {

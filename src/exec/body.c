@@ -42,7 +42,7 @@ static bool body_input_fits(const grt_frame *frame, const grt_plan_value *wanted
     return same;
 }
 
-grt_status grt_body_set_input(grt_frame *frame, int32_t i, const grt_value *value)
+static grt_status body_check_input(const grt_frame *frame, int32_t i, const grt_value *value)
 {
     int32_t v = frame->program->body->inputs[i];
     const grt_plan_value *wanted = &frame->program->body->values[v];
@@ -52,8 +52,25 @@ grt_status grt_body_set_input(grt_frame *frame, int32_t i, const grt_value *valu
                         "input '%s' of a body of control flow was prepared for %s %s of rank %d, found %s %s",
                         wanted->name, grt_kind_name(wanted->kind), grt_dtype_name(wanted->dtype),
                         wanted->rank, grt_kind_name(value->kind), grt_tensor_text(&value->t, text));
+    return GRT_OK;
+}
+
+grt_status grt_body_set_input(grt_frame *frame, int32_t i, const grt_value *value)
+{
+    int32_t v = frame->program->body->inputs[i];
+    GRT_TRY(body_check_input(frame, i, value));
     grt_frame_drop(frame, v);
     return grt_value_share(&frame->values[v], value);
+}
+
+grt_status grt_body_give_input(grt_frame *frame, int32_t i, grt_value *value)
+{
+    int32_t v = frame->program->body->inputs[i];
+    GRT_TRY(body_check_input(frame, i, value));
+    grt_frame_drop(frame, v);
+    frame->values[v] = *value;
+    *value = (grt_value){0};
+    return GRT_OK;
 }
 
 grt_status grt_body_set_int(grt_frame *frame, int32_t i, int64_t value)
@@ -91,4 +108,26 @@ grt_status grt_body_run(grt_frame *frame)
 grt_value *grt_body_output(grt_frame *frame, int32_t i)
 {
     return &frame->values[frame->program->body->outputs[i]];
+}
+
+/* True if a step of the body made it in this run, for this output alone. */
+static bool body_output_is_own(const grt_program *program, int32_t output)
+{
+    const int32_t v = program->body->outputs[output];
+    int32_t n = 0;
+    for (int32_t i = 0; i < program->body->n_outputs; i++)
+        n += program->body->outputs[i] == v;
+    return n == 1 && program->body->values[v].role == GRT_VALUE_STEP &&
+           program->places[v].home == GRT_HOME_RUN;
+}
+
+grt_status grt_body_take_output(grt_frame *body, int32_t output, grt_value *out)
+{
+    grt_value *value = grt_body_output(body, output);
+    if (value->kind == GRT_KIND_TENSOR || !body_output_is_own(body->program, output))
+        return grt_value_share(out, value);
+    grt_value_clear(out);
+    *out = *value;
+    *value = (grt_value){.kind = out->kind, .t.dtype = out->t.dtype};
+    return GRT_OK;
 }

@@ -62,16 +62,16 @@ grt_status grt_control_run_if(grt_frame *frame, const grt_instruction *ins)
 
 /* ---- Loop ---- */
 
-/* Outputs of an iteration become the inputs of the next. They are shared first, as one may be another's
+/* Outputs of an iteration become the inputs of the next. They are taken first, as one may be another's
  * input. */
 static grt_status carry(grt_frame *body, int32_t n, int32_t first_output, int32_t first_input)
 {
     grt_lists next;
     grt_status status = grt_lists_create(&next, n);
     for (int32_t i = 0; status == GRT_OK && i < n; i++)
-        status = grt_value_share(&next.v[i], grt_body_output(body, first_output + i));
+        status = grt_body_take_output(body, first_output + i, &next.v[i]);
     for (int32_t i = 0; status == GRT_OK && i < n; i++)
-        status = grt_body_set_input(body, first_input + i, &next.v[i]);
+        status = grt_body_give_input(body, first_input + i, &next.v[i]);
     grt_lists_release(&next);
     return status;
 }

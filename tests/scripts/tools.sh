@@ -321,6 +321,7 @@ check "devices --dump" says '"kind": "null"' ./graphc devices --dump --device nu
 check "devices --dump FILE, which can be a target" sh -c "./graphc devices --dump '$scratch/devices/dumped.json' --device null &&
     ./graphc optimize '$model' --target dumped -o '$scratch/dumped.grt'"
 check "every pointwise function" ./graphrun check "$srcdir/tests/data/cases/pointwise"
+check "lists that loops carry" ./graphrun check "$srcdir/tests/data/cases/lists"
 for device in cpu mirror:0; do
     check "broadcast operands of wider types, on $device" ./graphrun check --device "$device" "$srcdir/tests/data/cases/broadcast_less" "$srcdir/tests/data/cases/broadcast_group"
     check "products by packed weights with zero points, on $device" ./graphrun check --rtol 0 --atol 0 --device "$device" "$srcdir/tests/data/cases/weights"
