@@ -102,6 +102,15 @@ static grt_status check_kinds(const grt_kernel_row *row, const grt_plan_body *bo
     return GRT_OK;
 }
 
+/* A plan for another kind of device may have steps that this one lacks, where one of its own would not. */
+static void kernels_add_remedy(const grt_session *session, grt_text *why)
+{
+    const char *here = session->device->backend->name, *target = session->model->plan->target;
+    if (target && *target && strcmp(target, here) != 0)
+        grt_text_add(why, "; the plan is made for %s: one for %s may run (graphc optimize --target %s)",
+                     target, here, here);
+}
+
 static grt_status create_kernel(grt_session *session, const grt_plan_body *body, const grt_plan_step *step,
                                 grt_session_kernel *kernel)
 {
@@ -139,11 +148,13 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     grt_text why = {0};
     const grt_kernel_row *row = choose_row(session, main, &node, &kernel->host, &why);
     grt_status status = GRT_OK;
-    if (!row)
+    if (!row) {
+        kernels_add_remedy(session, &why);
         status = grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "device %s has no kernel for it: %s",
                              session->device->backend->name, grt_text_get(&why));
-    else if ((status = check_kinds(row, body, step)) == GRT_OK)
+    } else if ((status = check_kinds(row, body, step)) == GRT_OK) {
         status = check_packing(row, &node);
+    }
     node.account = session->on_device && kernel->host ? NULL : session->account;
     if (status == GRT_OK && row->create)
         status = row->create(&node, &kernel->state);

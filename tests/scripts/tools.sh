@@ -322,6 +322,8 @@ check "devices --dump FILE, which can be a target" sh -c "./graphc devices --dum
     ./graphc optimize '$model' --target dumped -o '$scratch/dumped.grt'"
 check "every pointwise function" ./graphrun check "$srcdir/tests/data/cases/pointwise"
 check "lists that loops carry" ./graphrun check "$srcdir/tests/data/cases/lists"
+check "a plan for another kind of device, whose steps this one lacks" sh -c "./graphc optimize '$srcdir/tests/data/cases/levels/model.onnx' \
+    --target null -o '$scratch/other.grt' >/dev/null && ! ./graphrun '$scratch/other.grt' 2>'$scratch/said' && grep -q 'made for null: one for cpu may run' '$scratch/said'"
 for device in cpu mirror:0; do
     check "broadcast operands of wider types, on $device" ./graphrun check --device "$device" "$srcdir/tests/data/cases/broadcast_less" "$srcdir/tests/data/cases/broadcast_group"
     check "products by packed weights with zero points, on $device" ./graphrun check --rtol 0 --atol 0 --device "$device" "$srcdir/tests/data/cases/weights"
