@@ -304,6 +304,7 @@ __device__ __forceinline__ void store_lane(const cuda_qgemm &g, const view &v, c
     }
 }
 
+/* By whole warps. With SUMS there is no other kernel, whatever the length of rows. */
 template <class F, bool SUMS>
 __device__ __forceinline__ void
 store_tile(const cuda_qgemm &g, const view &v, int32_t (&sum)[F::TILES_M][F::TILES_N][4],
@@ -321,7 +322,7 @@ store_tile(const cuda_qgemm &g, const view &v, int32_t (&sum)[F::TILES_M][F::TIL
         const lane_residual residual = next;
         if (in_eights && m + 1 < F::TILES_M)
             next.load(g, v, lane_rows(g, v, first_pixel + (m + 1) * TILE), filter);
-        store_lane<F, SUMS, true>(g, v, h, columns, sum[m], row_sum[m],
+        store_lane<F, SUMS, SUMS>(g, v, h, columns, sum[m], row_sum[m],
                                   lane_rows(g, v, first_pixel + m * TILE), residual, first_filter, in_eights);
     }
 }
