@@ -177,4 +177,4 @@ const grt_kernel_row rows[] = {
 };
 
 } // namespace
-CUDA_KERNELS(qsoftmax, rows);
+CUDA_KERNELS(qpool_softmax, rows);
