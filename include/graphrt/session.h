@@ -16,7 +16,8 @@ typedef struct grt_context grt_context;
 typedef struct grt_value grt_value;
 
 /* Create a runtime, the root of models and sessions. Backends and devices are opened at first use, not here. A process
- * needs one; it may have several.
+ * needs one; it may have several. CUDA then opens all GPUs that it sees: a program that wants some of them sets
+ * CUDA_VISIBLE_DEVICES at the start of main, before it has threads.
  * Threads: any. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
 GRT_API GRT_MUST_USE grt_status grt_runtime_create(grt_runtime **out_runtime);
 GRT_API void grt_runtime_release(grt_runtime *runtime);
