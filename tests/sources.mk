@@ -82,6 +82,7 @@ unit_SOURCES += tests/unit/test_infer_bodies.c
 unit_SOURCES += tests/unit/test_pass_affine.c
 unit_SOURCES += tests/unit/test_pass_all.c
 unit_SOURCES += tests/unit/test_pass_attention.c
+unit_SOURCES += tests/unit/test_attention_native.c
 unit_SOURCES += tests/unit/test_pass_batch_branches.c
 unit_SOURCES += tests/unit/test_pass_causal_mask.c
 unit_SOURCES += tests/unit/test_pass_softmax.c

@@ -230,15 +230,28 @@ static int32_t moves_apart(grt_dims *dims, const attention_side *sides)
     return n;
 }
 
+/* How many parts are the batch where dims are split as the model has them: heads are the last of them. */
+static int32_t usual_split(const attention_side *sides, const lead_list *lists)
+{
+    int32_t n = 0;
+    while (n < lists[Q].n && lists[Q].parts[n].axis < sides[Q].map.rank - 3)
+        n++;
+    return n;
+}
+
+bool attention_layout_keep(const attention_side *sides, const lead_list *lists, attention_layout *out)
+{
+    const int32_t usual = usual_split(sides, lists);
+    return try_split(sides, lists, usual, out) &&
+           moves_in_rows(out, usual) < moves_apart(sides[Q].value->graph->module->dims, sides);
+}
+
 void attention_layout_choose(const attention_side *sides, const lead_list *lists, attention_layout *out)
 {
     attention_layout tried;
     grt_dims *dims = sides[Q].value->graph->module->dims;
-    const int32_t rank = sides[Q].map.rank;
-    int32_t usual = 0, fewest = moves_apart(dims, sides);
-    /* Where dims are split as the model has them, heads are the last of them. */
-    while (usual < lists[Q].n && lists[Q].parts[usual].axis < rank - 3)
-        usual++;
+    const int32_t usual = usual_split(sides, lists);
+    int32_t fewest = moves_apart(dims, sides);
     try_split(sides, lists, usual, out);
     out->in_rows = false;
     for (int32_t n = lists[Q].n; n >= 0; n--) {

@@ -42,6 +42,9 @@ bool attention_layout_is_bare(const head_rows *rows);
 /* Chooses what is the batch, and the layout in which fewest elements are moved. lists: of the sides, aligned.
  */
 void attention_layout_choose(const attention_side *sides, const lead_list *lists, attention_layout *out);
+/* The layout in rows with the batch and heads that the queries' dims say; false if there is none in which
+ * fewer elements are moved than in the model's. */
+bool attention_layout_keep(const attention_side *sides, const lead_list *lists, attention_layout *out);
 /* Where nothing is in rows: fewer of the leading parts are the batch, if that keeps n terms of the scores, as
  * masks of windows, from being repeated for it. terms: their lists, aligned. */
 void attention_layout_spread(const attention_side *sides, const lead_list *lists, const lead_list *terms,
