@@ -44,6 +44,7 @@ graph_SOURCES += graph/passes/attention_inputs.h graph/passes/attention_inputs.c
 graph_SOURCES += graph/passes/attention_layout.h graph/passes/attention_layout.c
 graph_SOURCES += graph/passes/attention_mask.h graph/passes/attention_mask.c
 graph_SOURCES += graph/passes/attention_match.h graph/passes/attention_match.c
+graph_SOURCES += graph/passes/attention_near.h graph/passes/attention_near.c
 graph_SOURCES += graph/passes/index_map.h graph/passes/index_map.c
 graph_SOURCES += graph/passes/batch.h graph/passes/batch.c graph/passes/batch_node.c
 graph_SOURCES += graph/passes/batch_make.h graph/passes/batch_make.c

@@ -131,6 +131,8 @@ unit_SOURCES += tests/unit/test_pass_simplify.c
 unit_SOURCES += tests/unit/test_pass_symbolic_sizes.c
 unit_SOURCES += tests/unit/test_pass_tokens.c
 unit_SOURCES += tests/unit/test_attention.c
+unit_SOURCES += tests/unit/test_attention_near.c
+unit_SOURCES += tests/unit/test_flops.c
 unit_SOURCES += tests/unit/test_loss.c
 unit_SOURCES += tests/unit/test_regex.c
 unit_SOURCES += tests/unit/test_replay.c
@@ -215,7 +217,7 @@ unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 EXTRA_DIST += tests/data/README.md tests/data/large_convolutions.onnx tests/data/onnx-node-opset28.tar.xz tests/data/contrib.tar.xz tests/data/contrib.py tests/data/pointwise.py tests/data/exact.py tests/data/pt2e.py tests/data/weights.py tests/data/rolls.py tests/data/relus.py tests/data/levels.py tests/data/heads.py tests/data/decoder.py tests/data/cases
 EXTRA_DIST += tests/data/README.md tests/data/large_convolutions.onnx tests/data/onnx-node-opset28.tar.xz tests/data/contrib.tar.xz tests/data/contrib.py tests/data/pointwise.py tests/data/exact.py tests/data/pt2e.py tests/data/weights.py tests/data/rolls.py tests/data/relus.py tests/data/levels.py tests/data/decoder.py tests/data/lists.py tests/data/cases
 EXTRA_DIST += tests/data/contrib_cases/__init__.py tests/data/contrib_cases/attention.py tests/data/contrib_cases/classical.py tests/data/contrib_cases/common.py tests/data/contrib_cases/elementwise.py tests/data/contrib_cases/quantized.py tests/data/contrib_cases/recurrent.py tests/data/contrib_cases/tensors.py
-EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/not_run.txt
+EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/recognised.txt tests/conformance/not_run.txt
 EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt tests/conformance/mirror_cpu_only.txt tests/conformance/sanitize-cuda.sh
 # On a machine with a GPU; from a bundle: tests/conformance/device.sh BUNDLE cuda
 check-cuda: all $(check_PROGRAMS)

@@ -40,6 +40,11 @@ static bool flops_known(const ir_value *value, int32_t min_rank)
     return value && value->type.kind == GRT_KIND_TENSOR && value->type.rank >= min_rank;
 }
 
+static double flops_elements_of(const ir_value *value)
+{
+    return flops_known(value, 0) ? flops_product(value, 0, value->type.rank) : 0;
+}
+
 double flops_conv(const ir_node *node)
 {
     const ir_value *w = ir_in(node, 1), *y = node->out[0]; /* w: [M, C/group, k...] */
@@ -90,18 +95,30 @@ double flops_recurrence(const ir_node *node)
     return 2 * flops_product(x, 0, 2) * (flops_product(w, 0, 3) + flops_product(r, 0, 3));
 }
 
+/* Products of queries with keys and of weights with values: rows of either size, the queries' and the
+ * result's, with every key. Keys that a causal mask or a window hides are counted too. Without input 1, input
+ * 0 holds queries, keys and values side by side, whose heads of queries are as wide as the result. */
 double flops_attention(const ir_node *node)
 {
-    const ir_value *q = ir_in(node, 0), *k = ir_in(node, 1); /* q: [B, H, L, D], k: [B, H, S, D] */
-    return flops_known(q, 4) && flops_known(k, 4) ? 4 * flops_product(q, 0, 4) * flops_product(k, 2, 3) : 0;
+    enum { PAST_KEY = 4 };
+    const ir_value *q = ir_in(node, 0), *k = ir_in(node, 1), *past = ir_in(node, PAST_KEY), *y = node->out[0];
+    const ir_value *rows = k ? q : y, *tokens = k ? k : q;
+    if (!flops_known(rows, 3) || !flops_known(tokens, 3))
+        return 0;
+    const int32_t sequence = tokens->type.rank - 2;
+    double keys = flops_product(tokens, sequence, sequence + 1);
+    keys += flops_known(past, 4) ? flops_product(past, 2, 3) : 0;
+    return 2 * keys * (flops_elements_of(rows) + flops_elements_of(y));
 }
 
 double op_flops(const ir_node *node)
 {
-    const bool quantised =
-        node->row && (node->row->flops == flops_qconv || node->row->flops == flops_qmatmul);
-    const bool counted = node->row && node->row->flops && node->n_out && flops_known(node->out[0], 0) &&
-                         flops_known(ir_in(node, 0), 1) && flops_known(ir_in(node, quantised ? 3 : 1), 1);
+    if (!node->row || !node->row->flops || !node->n_out)
+        return 0;
+    const bool quantised = node->row->flops == flops_qconv || node->row->flops == flops_qmatmul;
+    const int32_t weights = node->row->flops == flops_attention ? 0 : quantised ? 3 : 1;
+    const bool counted = flops_known(node->out[0], 0) && flops_known(ir_in(node, 0), 1) &&
+                         flops_known(ir_in(node, weights), 1);
     return counted ? node->row->flops(node) : 0;
 }
 
@@ -111,11 +128,6 @@ static int cost_of_element(const op_row *row)
     if (!row || row->flags & (OP_VIEW | OP_POINTWISE))
         return !row ? OP_COST_UNKNOWN : row->flags & OP_VIEW ? OP_COST_MOVE : OP_COST_COMPUTE;
     return (int)row->cost;
-}
-
-static double flops_elements_of(const ir_value *value)
-{
-    return flops_known(value, 0) ? flops_product(value, 0, value->type.rank) : 0;
 }
 
 static double attribute_elements(const grt_op_desc *desc)

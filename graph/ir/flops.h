@@ -15,7 +15,8 @@ double op_flops(const ir_node *node);
  * square. */
 double op_work(const ir_node *node);
 
-/* Rules for rows. The first result is known, and the first two inputs are and have a dim at least. */
+/* Rules for rows. The first result is known, and the first two inputs (of attention the first) are and have a
+ * dim at least. */
 double flops_conv(const ir_node *node);
 double flops_conv_transpose(const ir_node *node);
 double flops_matmul(const ir_node *node);   /* and Gemm */
@@ -23,7 +24,7 @@ double flops_qconv(const ir_node *node);    /* graphrt::QConv */
 double flops_qmatmul(const ir_node *node);  /* graphrt::QMatMul */
 double flops_networks(const ir_node *node); /* graphrt::Networks */
 double flops_recurrence(const ir_node *node);
-double flops_attention(const ir_node *node);
+double flops_attention(const ir_node *node); /* causal or not: of all keys */
 /* The work of an Einsum. */
 double flops_einsum(const ir_node *node);
 

@@ -155,6 +155,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = quantised_attrs,
      .cost = OP_COST_COMPUTE,
+     .flops = flops_attention,
      .infer = infer_quantised},
     {.domain = "",
      .name = "Attention",

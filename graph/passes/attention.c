@@ -7,6 +7,7 @@
 #include "graph/passes/attention_inputs.h"
 #include "graph/passes/attention_mask.h"
 #include "graph/passes/attention_native.h"
+#include "graph/passes/attention_near.h"
 #include "graph/passes/rewrite.h"
 
 #include <stdio.h>
@@ -238,6 +239,8 @@ static ir_value *result_of(making *m, ir_node *made, const ir_type *wanted)
 static bool attention_replace(pass_context *context, making *m, ir_node *last)
 {
     ir_node *made = make_node(context, m);
+    if (made)
+        m->why = "its result cannot be given the model's shape";
     ir_value *y = made ? result_of(m, made, &last->out[0]->type) : NULL;
     if (!y || !rewrite_replace(last->out[0], y)) {
         m->why = y ? "its result is an output that cannot be moved" : m->why;
@@ -275,22 +278,23 @@ static bool is_slow_over_channels(const pass_context *context, const attention_m
 
 static void look_at_product(pass_context *context, ir_node *node)
 {
-    attention_match match;
-    if (!attention_find(node, &match)) {
-        if (match.why)
-            tell_near_miss(context, node, match.why);
+    attention_match match = {0};
+    if (node->out[0]->type.rank < 3 || !rewrite_is(node, "MatMul") || !attention_find(node, &match)) {
+        const char *why = match.why ? match.why : attention_near_miss(node);
+        if (why)
+            tell_near_miss(context, node, why);
         return;
     }
     making m = {.before = node, .match = &match, .sides = match.side};
     if (is_slow_over_channels(context, &match))
         tell_near_miss(context, node, "the target is faster with products over rows of this length");
-    else if (!attention_replace(context, &m, node) && m.why)
-        tell_near_miss(context, node, m.why);
+    else if (!attention_replace(context, &m, node))
+        tell_near_miss(context, node, m.why ? m.why : "it cannot be written as one node");
 }
 
 static void attention_visit(pass_context *context, ir_node *node)
 {
-    if (rewrite_is(node, "MatMul") && node->out[0]->type.rank >= 3)
+    if (rewrite_is(node, "MatMul") || rewrite_is(node, "Einsum"))
         look_at_product(context, node);
     else
         attention_native_visit(context, node);
