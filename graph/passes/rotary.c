@@ -9,8 +9,9 @@
  * transposed to the front before that, behind it, or anywhere in between: all nodes but the tables treat
  * heads and positions alike. The rotation is done before the transpose, so that attention can take its inputs
  * as they were; that also goes for rotations that were one node from the start. */
-#include "graph/passes/rewrite.h"
+#include "graph/passes/rotary.h"
 #include "graph/ir/constant.h"
+#include "graph/passes/rewrite.h"
 
 #include <string.h>
 
@@ -303,13 +304,13 @@ static ir_value *cache_of(const rotation *r, const grt_tensor *table, ir_graph *
     return ir_constant(graph, NULL, cache);
 }
 
-static ir_node *rotary_add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
+ir_node *rotary_add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
 {
     ir_node *node = ir_node_create(before->graph, before, "", op, before->desc.name, n_in, in, 1);
     return node;
 }
 
-static ir_node *rotary_reshape(ir_node *before, ir_value *x, const int64_t *shape, int64_t n)
+ir_node *rotary_reshape(ir_node *before, ir_value *x, const int64_t *shape, int64_t n)
 {
     ir_value *constant = ir_constant_ints(before->graph, before->desc.name, shape, n);
     ir_node *node = constant ? rotary_add_node(before, "Reshape", 2, (ir_value *[]){x, constant}) : NULL;
@@ -330,8 +331,7 @@ static ir_value *half_of(ir_node *before, const rotation *r, ir_value *table)
     return slice && op_infer_node(slice) == GRT_OK ? slice->out[0] : NULL;
 }
 
-/* A row of angles for each of the batch, as kernels want it. */
-static bool rotary_widen(ir_node *rotary)
+bool rotary_widen(ir_node *rotary)
 {
     bool done;
     ir_node *last = rotary->prev;
