@@ -5,8 +5,9 @@
  *   x * cos + turns(-b, a) * sin                     by tables of size columns, which come in equal pairs
  *   turns(a * cos - b * sin, b * cos + a * sin)      by tables of size / 2 columns
  *
- * Tables are constants. Heads lie in front of positions or behind them; pass rotary moves the rotation in
- * front of a transpose. */
+ * Tables are constants. a and b may have been exchanged (heads and positions) after they were cut out, or be
+ * what a Split or Slices make of x whose last dim is [size / 2, 2]. Heads lie in front of positions or behind
+ * them; pass rotary moves the rotation in front of a transpose. */
 #include "graph/ir/constant.h"
 #include "graph/passes/rewrite.h"
 #include "graph/passes/rotary.h"
@@ -15,11 +16,17 @@
 
 enum { RANK = 4, LAST = RANK - 1 };
 
-typedef struct neighbours {
+/* x has the result's dims, or heads and positions exchanged; or its last dim as [size / 2, 2]. */
+typedef struct origin {
     ir_value *x;
+    bool exchanged;
+} origin;
+
+typedef struct neighbours {
+    origin of;
     const ir_value *cos, *sin;
     bool pairs; /* tables have a column for each element, not for each two */
-    bool rows;  /* x is [batch, length, heads, size], not [batch, heads, length, size] */
+    bool rows;  /* the result is [batch, length, heads, size], not [batch, heads, length, size] */
     int64_t batch, heads, length, size; /* batch: 1 where it is not known */
 } neighbours;
 
@@ -69,30 +76,92 @@ static bool read_turns(const ir_node *fold, ir_value *part[2])
     return part[0] && part[1];
 }
 
-/* x, if the value is every second element of its last dim from `from` on. */
-static ir_value *every_second_of(const ir_value *value, int64_t from)
+/* True if the Slice takes every second element of the last dim of what has four. */
+static bool takes_every_second(const ir_node *slice, int64_t from)
 {
-    const ir_node *slice = value ? rewrite_producer(value, "Slice") : NULL;
-    ir_value *x = slice ? ir_in(slice, 0) : NULL;
+    const grt_dims *dims = slice->graph->module->dims;
+    const ir_type *x = &ir_in(slice, 0)->type, *value = &slice->out[0]->type;
     int64_t start, axis, step, size;
-    return x && x->type.rank == RANK && value->type.rank == RANK && ir_const_int(ir_in(slice, 1), &start) &&
-                   ir_const_int(ir_in(slice, 3), &axis) && ir_const_int(ir_in(slice, 4), &step) &&
-                   start == from && step == 2 && grt_axis(axis, RANK) == LAST &&
-                   grt_dim_is_const(slice->graph->module->dims, x->type.dims[LAST], &size) && size % 2 == 0 &&
-                   grt_dim_equals(slice->graph->module->dims, value->type.dims[LAST], size / 2)
+    return x->rank == RANK && value->rank == RANK && ir_const_int(ir_in(slice, 1), &start) &&
+           ir_const_int(ir_in(slice, 3), &axis) && ir_const_int(ir_in(slice, 4), &step) && start == from &&
+           step == 2 && grt_axis(axis, RANK) == LAST && grt_dim_is_const(dims, x->dims[LAST], &size) &&
+           size % 2 == 0 && grt_dim_equals(dims, value->dims[LAST], size / 2);
+}
+
+/* x, if the value is one of the two elements of its last dim, by Split or Slice. */
+static ir_value *half_of_pairs(const ir_value *value, int64_t from)
+{
+    const ir_node *cut = value->producer;
+    ir_value *x = cut && cut->n_in ? ir_in(cut, 0) : NULL;
+    int64_t axis, start;
+    if (!x || x->type.rank != RANK + 1 || value->type.rank != RANK + 1 ||
+        !grt_dim_equals(cut->graph->module->dims, x->type.dims[RANK], 2) ||
+        !grt_dim_equals(cut->graph->module->dims, value->type.dims[RANK], 1))
+        return NULL;
+    if (rewrite_is(cut, "Split"))
+        return cut->n_out == 2 && cut->out[from] == value &&
+                       grt_axis(grt_attr_int(&cut->desc, "axis", 0), RANK + 1) == RANK
+                   ? x
+                   : NULL;
+    return rewrite_is(cut, "Slice") && ir_const_int(ir_in(cut, 1), &start) && start == from &&
+                   ir_const_int(ir_in(cut, 3), &axis) && grt_axis(axis, RANK + 1) == RANK
                ? x
                : NULL;
 }
 
-/* x, if the value is turns(-b, a). */
-static ir_value *quarter_turn_of(const ir_value *value)
+/* x, [.., size / 2, 2], if the value is one of both in each pair, without the last dim. */
+static ir_value *pairs_of(const ir_value *value, int64_t from)
 {
+    const ir_node *view = value->producer;
+    const ir_value *one = view && rewrite_is_reshape(view) ? ir_in(view, 0) : NULL;
+    ir_value *x = one ? half_of_pairs(one, from) : NULL;
+    return x && value->type.rank == RANK && same_leading_dims(&x->type, &value->type, RANK) ? x : NULL;
+}
+
+/* Heads and positions exchanged: what was; NULL if the value is not that. */
+static ir_value *unexchanged_of(const ir_value *value)
+{
+    size_t n;
+    const ir_node *node = rewrite_producer(value, "Transpose");
+    const int64_t *perm = node ? grt_attr_ints(&node->desc, "perm", &n) : NULL;
+    return perm && n == RANK && perm[0] == 0 && perm[1] == 2 && perm[2] == 1 ? ir_in(node, 0) : NULL;
+}
+
+/* What the value is every second element of, from `from` on; x is NULL if it is not. */
+static origin every_second_of(const ir_value *value, int64_t from)
+{
+    const ir_value *plain = value ? unexchanged_of(value) : NULL;
+    origin of = {.exchanged = plain != NULL};
+    value = plain ? plain : value;
+    const ir_node *slice = value ? rewrite_producer(value, "Slice") : NULL;
+    if (slice)
+        of.x = takes_every_second(slice, from) ? ir_in(slice, 0) : NULL;
+    else if (value)
+        of.x = pairs_of(value, from);
+    return of;
+}
+
+static bool same_origin(origin a, origin b)
+{
+    return a.x && a.x == b.x && a.exchanged == b.exchanged;
+}
+
+/* What was turned, if the value is turns(-b, a). */
+static origin quarter_turn_of(const ir_value *value)
+{
+    const origin none = {NULL, false};
     ir_value *part[2];
     if (!value || !ir_is_inner(value) || !read_turns(value->producer, part))
-        return NULL;
+        return none;
     const ir_node *neg = inner_node(part[0], "Neg");
-    ir_value *x = neg ? every_second_of(ir_in(neg, 0), 1) : NULL;
-    return x && every_second_of(part[1], 0) == x ? x : NULL;
+    const origin of = neg ? every_second_of(ir_in(neg, 0), 1) : none;
+    return same_origin(of, every_second_of(part[1], 0)) ? of : none;
+}
+
+/* True if the value is all of it. */
+static bool is_whole(const ir_value *value, origin of)
+{
+    return value && of.x == (of.exchanged ? unexchanged_of(value) : value);
 }
 
 /* The Add's operands: x * cos, turns(-b, a) * sin. */
@@ -101,28 +170,28 @@ static bool match_sum(neighbours *r, const ir_value *a, const ir_value *b)
     const ir_node *plain = inner_node(a, "Mul"), *turned = inner_node(b, "Mul");
     r->pairs = true;
     for (int32_t i = 0; plain && turned && i < 2; i++) {
-        r->x = quarter_turn_of(ir_in(turned, i));
+        r->of = quarter_turn_of(ir_in(turned, i));
         r->sin = ir_in(turned, 1 - i);
-        for (int32_t k = 0; r->x && k < 2; k++) {
+        for (int32_t k = 0; r->of.x && k < 2; k++) {
             r->cos = ir_in(plain, 1 - k);
-            if (ir_in(plain, k) == r->x)
+            if (is_whole(ir_in(plain, k), r->of))
                 return true;
         }
     }
     return false;
 }
 
-/* x and the table, where the value is a table times every second element of x; else NULL. */
-static ir_value *part_times(const ir_value *value, int64_t from, const ir_value **out_table)
+/* What has the elements and the table, where the value is a table times every second element. */
+static origin part_times(const ir_value *value, int64_t from, const ir_value **out_table)
 {
     const ir_node *mul = inner_node(value, "Mul");
     for (int32_t i = 0; mul && i < 2; i++) {
-        ir_value *x = every_second_of(ir_in(mul, i), from);
+        const origin of = every_second_of(ir_in(mul, i), from);
         *out_table = ir_in(mul, 1 - i);
-        if (x)
-            return x;
+        if (of.x)
+            return of;
     }
-    return NULL;
+    return (origin){NULL, false};
 }
 
 /* turns(a * cos - b * sin, b * cos + a * sin) */
@@ -133,13 +202,15 @@ static bool match_turns(neighbours *r, const ir_node *fold)
     if (!read_turns(fold, part))
         return false;
     const ir_node *even = inner_node(part[0], "Sub"), *odd = inner_node(part[1], "Add");
+    if (!even || !odd)
+        return false;
     r->pairs = false;
-    r->x = even && odd ? part_times(ir_in(even, 0), 0, &r->cos) : NULL;
-    if (!r->x || part_times(ir_in(even, 1), 1, &r->sin) != r->x)
+    r->of = part_times(ir_in(even, 0), 0, &r->cos);
+    if (!same_origin(r->of, part_times(ir_in(even, 1), 1, &r->sin)))
         return false;
     for (int32_t i = 0; i < 2; i++)
-        if (part_times(ir_in(odd, i), 1, &cos) == r->x && part_times(ir_in(odd, 1 - i), 0, &sin) == r->x &&
-            cos == r->cos && sin == r->sin)
+        if (same_origin(r->of, part_times(ir_in(odd, i), 1, &cos)) &&
+            same_origin(r->of, part_times(ir_in(odd, 1 - i), 0, &sin)) && cos == r->cos && sin == r->sin)
             return true;
     return false;
 }
@@ -162,15 +233,15 @@ static bool is_table(const neighbours *r, const ir_value *value)
     const grt_tensor *t = value ? value->type.data : NULL;
     const int64_t columns = r->pairs ? r->size : r->size / 2;
     const int32_t at = t ? t->rank - (r->rows ? 3 : 2) : 0;
-    return t && t->dtype == r->x->type.dtype && t->rank >= 2 && t->rank <= RANK &&
+    return t && t->dtype == r->of.x->type.dtype && t->rank >= 2 && t->rank <= RANK &&
            t->dims[t->rank - 1] == columns && grt_tensor_elements(t) == r->length * columns &&
            (at < 0 ? r->length == 1 : t->dims[at] == r->length) && (!r->pairs || columns_are_pairs(t));
 }
 
-static bool read_dims(neighbours *r)
+static bool read_dims(neighbours *r, const ir_type *out)
 {
-    const grt_dims *dims = r->x->graph->module->dims;
-    const grt_dim *dim = r->x->type.dims;
+    const grt_dims *dims = r->of.x->graph->module->dims;
+    const grt_dim *dim = out->dims;
     if (!grt_dim_is_const(dims, dim[0], &r->batch))
         r->batch = 1;
     return grt_dim_is_const(dims, dim[r->rows ? 1 : 2], &r->length) &&
@@ -179,11 +250,24 @@ static bool read_dims(neighbours *r)
            r->size >= 2 && r->size % 2 == 0;
 }
 
-static bool find_layout(neighbours *r)
+/* x has the result's dims, once it is as the result is. */
+static bool origin_fits(const neighbours *r, const ir_type *out)
+{
+    const ir_type *x = &r->of.x->type;
+    const grt_dims *dims = r->of.x->graph->module->dims;
+    const int32_t second = r->of.exchanged ? 2 : 1;
+    return x->dtype == out->dtype && x->dims[0] == out->dims[0] && x->dims[second] == out->dims[1] &&
+           x->dims[3 - second] == out->dims[2] &&
+           (x->rank == RANK ? x->dims[LAST] == out->dims[LAST]
+                            : x->rank == RANK + 1 && grt_dim_equals(dims, x->dims[LAST], r->size / 2) &&
+                                  grt_dim_equals(dims, x->dims[RANK], 2));
+}
+
+static bool find_layout(neighbours *r, const ir_type *out)
 {
     for (int32_t rows = 0; rows < 2; rows++) {
         r->rows = rows != 0;
-        if (read_dims(r) && is_table(r, r->cos) && is_table(r, r->sin))
+        if (read_dims(r, out) && origin_fits(r, out) && is_table(r, r->cos) && is_table(r, r->sin))
             return true;
     }
     return false;
@@ -207,13 +291,25 @@ static ir_value *half_wide(const neighbours *r, const ir_value *value, ir_graph 
 
 /* ---- replacing ---- */
 
+/* x as the result is. */
+static ir_value *origin_as_result(ir_node *last, const neighbours *r)
+{
+    ir_value *x = r->of.x;
+    if (x->type.rank > RANK) {
+        const ir_node *whole = rotary_reshape(last, x, (int64_t[]){0, 0, 0, r->size}, RANK);
+        x = whole ? whole->out[0] : NULL;
+    }
+    return x && r->of.exchanged ? rotary_exchanged(last, x) : x;
+}
+
 static ir_value *neighbours_rotated(pass_context *context, ir_node *last, const neighbours *r)
 {
     const int64_t joined[] = {0, 0, r->heads * r->size}, apart[] = {0, 0, r->heads, r->size};
-    const ir_node *join = r->rows ? rotary_reshape(last, r->x, joined, 3) : NULL;
-    ir_value *in[] = {join ? join->out[0] : r->x, half_wide(r, r->cos, last->graph),
+    ir_value *x = origin_as_result(last, r);
+    const ir_node *join = x && r->rows ? rotary_reshape(last, x, joined, 3) : NULL;
+    ir_value *in[] = {join ? join->out[0] : x, half_wide(r, r->cos, last->graph),
                       half_wide(r, r->sin, last->graph)};
-    if (!in[1] || !in[2] || (r->rows && !join))
+    if (!x || !in[1] || !in[2] || (r->rows && !join))
         return NULL;
     ir_node *node = rotary_add_node(last, "RotaryEmbedding", 3, in);
     if (!node)
@@ -241,7 +337,7 @@ static void look_for_neighbours(pass_context *context, ir_node *node)
         return;
     const ir_type *out = &node->out[0]->type;
     if (out->rank != RANK || !grt_dtype_in(out->dtype, GRT_SET_FLOATS) || !find_neighbours(&r, node) ||
-        r.x->type.dtype != out->dtype || !rewrite_same_shape(&r.x->type, out) || !find_layout(&r))
+        !find_layout(&r, out))
         return;
     ir_value *made = neighbours_rotated(context, node, &r); /* unused nodes are dead */
     if (made && rewrite_same_shape(&made->type, out) && rewrite_replace(node->out[0], made)) {

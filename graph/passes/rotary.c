@@ -349,8 +349,7 @@ static ir_node *flattened(ir_node *before, ir_value *x, int64_t heads, int64_t s
     return rotary_reshape(before, x, (int64_t[]){0, 0, heads * size}, 3);
 }
 
-/* Heads in front of positions, or behind them again. */
-static ir_value *exchanged(ir_node *before, ir_value *x)
+ir_value *rotary_exchanged(ir_node *before, ir_value *x)
 {
     ir_node *back = rotary_add_node(before, "Transpose", 1, &x);
     if (!back)
@@ -384,7 +383,7 @@ static ir_value *rotary_rotated(pass_context *context, ir_node *last, const rota
     if (!rotary_widen(node) || op_infer_node(node) != GRT_OK || !rewrite_supported(context, node, NULL))
         return NULL;
     ir_value *y = join ? unflattened(last, node->out[0], r->heads, r->size) : node->out[0];
-    return y && r->x.swapped ? exchanged(last, y) : y;
+    return y && r->x.swapped ? rotary_exchanged(last, y) : y;
 }
 
 /* A rotation that is one node already goes in front of the transpose to heads. */
@@ -409,7 +408,7 @@ static void move_forward(pass_context *context, ir_node *node)
     if (op_infer_node(made) != GRT_OK || !rewrite_supported(context, made, NULL))
         return; /* unused nodes are dead */
     ir_value *y = unflattened(node, made->out[0], heads, size);
-    y = y ? exchanged(node, y) : NULL;
+    y = y ? rotary_exchanged(node, y) : NULL;
     if (y && rewrite_same_shape(&y->type, &node->out[0]->type) && rewrite_replace(node->out[0], y)) {
         ir_node_remove(node);
         context->changed++;

@@ -104,6 +104,71 @@ START_TEST(each_by_itself)
 }
 END_TEST
 
+#define ITS_TABLES "const cos f32 1,1,3,2 1 0.5 0.9 0.4 0.8 0.3\nconst sin f32 3,2 0 0.5 0.1 0.6 0.2 0.7\n"
+#define ITS_SUMS                                                                     \
+    "ac = Mul a cos\nbs = Mul sin b\nbc = Mul b cos\nas = Mul a sin\n"               \
+    "even = Sub ac bs\nodd = Add bc as\nu = Unsqueeze even l\nv = Unsqueeze odd l\n" \
+    "st = Concat u v axis=4\nconst sh i64 4 0 0 0 4\ny = Reshape st sh\nout y\n"
+
+/* Heads and positions are exchanged behind the slices, of both or of one of them. */
+START_TEST(exchanged_parts)
+{
+    ir_text_check("in x f32 2,3,3,4\n" ITS_TABLES INTS
+                  "c = Slice x z big ax w\na = Transpose c perm=0,2,1,3\n"
+                  "d = Slice x o big ax w\nb = Transpose d perm=0,2,1,3\n" ITS_SUMS,
+                  name,
+                  "Slice Transpose Slice Transpose Mul Mul Mul Mul Sub Add Unsqueeze Unsqueeze Concat "
+                  "Transpose RotaryEmbedding");
+    ir_text_check("in x f32 2,3,3,4\n" ITS_TABLES INTS
+                  "c = Slice x z big ax w\na = Transpose c perm=0,2,1,3\n"
+                  "b = Slice x o big ax w\n" ITS_SUMS,
+                  name, "Slice Transpose Slice Mul Mul Mul Mul Sub Add Unsqueeze Unsqueeze Concat Reshape");
+    ir_text_check(
+        "in x f32 2,2,3,4\n" ITS_TABLES INTS "c = Slice x z big ax w\na = Transpose c perm=2,1,0,3\n"
+        "d = Slice x o big ax w\nb = Transpose d perm=2,1,0,3\n"
+        "const cos3 f32 2,2 1 0.5 0.9 0.4\n"
+        "ac = Mul a cos3\nbs = Mul b cos3\nbc = Mul b cos3\nas = Mul a cos3\n"
+        "even = Sub ac bs\nodd = Add bc as\nu = Unsqueeze even l\nv = Unsqueeze odd l\n"
+        "st = Concat u v axis=4\nconst sh i64 4 0 0 0 4\ny = Reshape st sh\nout y\n",
+        name, "Slice Transpose Slice Transpose Mul Mul Mul Mul Sub Add Unsqueeze Unsqueeze Concat Reshape");
+}
+END_TEST
+
+/* The last dim is cut into pairs, which a Split takes apart. */
+START_TEST(parts_of_a_split)
+{
+    const char *const rest = "a = Squeeze e l\nb = Squeeze f l\n" ITS_SUMS;
+    const struct {
+        const char *split, *ops;
+    } cases[] = {
+        {"e,f = Split x axis=4 num_outputs=2\n", "Reshape RotaryEmbedding"},
+        {"f,e = Split x axis=-1 num_outputs=2\n", "Reshape"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        grt_text text = {0}, ops = {0};
+        grt_text_add(&text, "in x f32 2,2,3,2,2\n" ITS_TABLES INTS "%s%s", cases[i].split, rest);
+        grt_text_add(&ops, "Split Squeeze Squeeze Mul Mul Mul Mul Sub Add Unsqueeze Unsqueeze Concat %s",
+                     cases[i].ops);
+        ir_text_check(grt_text_get(&text), name, grt_text_get(&ops));
+        grt_text_release(&text);
+        grt_text_release(&ops);
+    }
+    ir_text_check("in x f32 2,2,3,2,2\n" ITS_TABLES INTS
+                  "e = Slice x z o l\nf = Slice x o w l\na = Squeeze e l\nb = Squeeze f l\n" ITS_SUMS,
+                  name,
+                  "Slice Slice Squeeze Squeeze Mul Mul Mul Mul Sub Add Unsqueeze Unsqueeze Concat "
+                  "Reshape RotaryEmbedding");
+    ir_text_check("in x f32 2,2,3,2,2\n" ITS_TABLES INTS
+                  "e = Slice x z o ax\nf = Slice x o w ax\na = Squeeze e ax\nb = Squeeze f ax\n" ITS_SUMS,
+                  name,
+                  "Slice Slice Squeeze Squeeze Mul Mul Mul Mul Sub Add Unsqueeze Unsqueeze Concat Reshape");
+    /* halves, not pairs */
+    ir_text_check("in x f32 2,2,3,2,2\n" ITS_TABLES INTS "e,f = Split x axis=3 num_outputs=2\n"
+                  "a = Squeeze e ax\nb = Squeeze f ax\n" ITS_SUMS,
+                  name, "Split Squeeze Squeeze Mul Mul Mul Mul Sub Add Unsqueeze Unsqueeze Concat Reshape");
+}
+END_TEST
+
 START_TEST(columns_that_differ_stay)
 {
     ir_text_check(
@@ -172,6 +237,8 @@ Suite *suite_test_pass_interleaved_rotary(void)
     tcase_add_test(tests, any_batch);
     tcase_add_test(tests, half_the_table);
     tcase_add_test(tests, each_by_itself);
+    tcase_add_test(tests, exchanged_parts);
+    tcase_add_test(tests, parts_of_a_split);
     tcase_add_test(tests, columns_that_differ_stay);
     tcase_add_test(tests, other_turns_stay);
     tcase_add_test(tests, shared_steps_stay);
