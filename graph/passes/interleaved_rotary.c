@@ -5,9 +5,10 @@
  *   x * cos + turns(-b, a) * sin                     by tables of size columns, which come in equal pairs
  *   turns(a * cos - b * sin, b * cos + a * sin)      by tables of size / 2 columns
  *
- * Tables are constants. a and b may have been exchanged (heads and positions) after they were cut out, or be
- * what a Split or Slices make of x whose last dim is [size / 2, 2]. Heads lie in front of positions or behind
- * them; pass rotary moves the rotation in front of a transpose. */
+ * Tables are constants, or are computed of angles that were repeated. a and b may have been exchanged (heads
+ * and positions) after they were cut out, or be what a Split or Slices make of x whose last dim is [size / 2,
+ * 2]. Heads lie in front of positions or behind them; pass rotary moves the rotation in front of a transpose.
+ */
 #include "graph/ir/constant.h"
 #include "graph/passes/rewrite.h"
 #include "graph/passes/rotary.h"
@@ -24,10 +25,10 @@ typedef struct origin {
 
 typedef struct neighbours {
     origin of;
-    const ir_value *cos, *sin;
+    ir_value *cos, *sin;
     bool pairs; /* tables have a column for each element, not for each two */
     bool rows;  /* the result is [batch, length, heads, size], not [batch, heads, length, size] */
-    int64_t batch, heads, length, size; /* batch: 1 where it is not known */
+    int64_t batch, heads, length, size; /* batch: 1, length: 0 where it is not known */
 } neighbours;
 
 /* ---- matching ---- */
@@ -182,7 +183,7 @@ static bool match_sum(neighbours *r, const ir_value *a, const ir_value *b)
 }
 
 /* What has the elements and the table, where the value is a table times every second element. */
-static origin part_times(const ir_value *value, int64_t from, const ir_value **out_table)
+static origin part_times(const ir_value *value, int64_t from, ir_value **out_table)
 {
     const ir_node *mul = inner_node(value, "Mul");
     for (int32_t i = 0; mul && i < 2; i++) {
@@ -198,7 +199,7 @@ static origin part_times(const ir_value *value, int64_t from, const ir_value **o
 static bool match_turns(neighbours *r, const ir_node *fold)
 {
     ir_value *part[2];
-    const ir_value *cos, *sin;
+    ir_value *cos, *sin;
     if (!read_turns(fold, part))
         return false;
     const ir_node *even = inner_node(part[0], "Sub"), *odd = inner_node(part[1], "Add");
@@ -227,15 +228,65 @@ static bool columns_are_pairs(const grt_tensor *t)
     return true;
 }
 
-/* True if the value is a constant that has one row for each position and is the same for all else. */
-static bool is_table(const neighbours *r, const ir_value *value)
+static int64_t columns_of(const neighbours *r)
+{
+    return r->pairs ? r->size : r->size / 2;
+}
+
+/* True if a constant has one row for each position and is the same for all else. */
+static bool is_constant_table(const neighbours *r, const ir_value *value)
 {
     const grt_tensor *t = value ? value->type.data : NULL;
-    const int64_t columns = r->pairs ? r->size : r->size / 2;
+    const int64_t columns = columns_of(r);
     const int32_t at = t ? t->rank - (r->rows ? 3 : 2) : 0;
-    return t && t->dtype == r->of.x->type.dtype && t->rank >= 2 && t->rank <= RANK &&
+    return t && r->length > 0 && t->dtype == r->of.x->type.dtype && t->rank >= 2 && t->rank <= RANK &&
            t->dims[t->rank - 1] == columns && grt_tensor_elements(t) == r->length * columns &&
            (at < 0 ? r->length == 1 : t->dims[at] == r->length) && (!r->pairs || columns_are_pairs(t));
+}
+
+/* True if every two elements, in the order of memory, are one that was repeated. */
+static bool has_repeated_elements(const ir_value *value)
+{
+    enum { MOST_STEPS = 8 };
+    double c;
+    for (int step = 0; step < MOST_STEPS && value && value->producer; step++) {
+        const ir_node *node = value->producer;
+        const ir_value *from = node->n_in ? ir_in(node, 0) : NULL;
+        const int32_t rank = value->type.rank;
+        const grt_dims *dims = node->graph->module->dims;
+        if (!from || from->type.rank < 1 || rank < 1)
+            return false;
+        if (rewrite_is(node, "Expand") || rewrite_is(node, "Tile") || rewrite_is(node, "Concat"))
+            return grt_dim_equals(dims, from->type.dims[from->type.rank - 1], 1) &&
+                   grt_dim_equals(dims, value->type.dims[rank - 1], 2) &&
+                   (!rewrite_is(node, "Concat") ||
+                    (node->n_in == 2 && ir_in(node, 1) == from &&
+                     grt_axis(grt_attr_int(&node->desc, "axis", 0), rank) == rank - 1));
+        const bool scaled = rewrite_is(node, "Mul") && ir_const_float(ir_in(node, 1), &c);
+        if (!scaled && !rewrite_is_reshape(node) && !rewrite_is(node, "Cos") && !rewrite_is(node, "Sin") &&
+            !rewrite_is(node, "Cast"))
+            return false;
+        value = from;
+    }
+    return false;
+}
+
+/* True if the value is computed, with a row for each position and, perhaps, each of the batch. */
+static bool is_made_table(const neighbours *r, const ir_value *value, const ir_type *out)
+{
+    if (!value || value->type.data || value->type.rank != RANK || value->type.dtype != out->dtype)
+        return false;
+    const grt_dims *dims = r->of.x->graph->module->dims;
+    const grt_dim *to = value->type.dims;
+    const int32_t length = r->rows ? 1 : 2;
+    return (to[0] == out->dims[0] || grt_dim_equals(dims, to[0], 1)) && to[length] == out->dims[length] &&
+           grt_dim_equals(dims, to[3 - length], 1) && grt_dim_equals(dims, to[LAST], columns_of(r)) &&
+           (!r->pairs || has_repeated_elements(value));
+}
+
+static bool is_table(const neighbours *r, const ir_value *value, const ir_type *out)
+{
+    return is_constant_table(r, value) || is_made_table(r, value, out);
 }
 
 static bool read_dims(neighbours *r, const ir_type *out)
@@ -244,10 +295,11 @@ static bool read_dims(neighbours *r, const ir_type *out)
     const grt_dim *dim = out->dims;
     if (!grt_dim_is_const(dims, dim[0], &r->batch))
         r->batch = 1;
-    return grt_dim_is_const(dims, dim[r->rows ? 1 : 2], &r->length) &&
-           grt_dim_is_const(dims, dim[r->rows ? 2 : 1], &r->heads) &&
-           grt_dim_is_const(dims, dim[LAST], &r->size) && r->batch > 0 && r->length > 0 && r->heads > 0 &&
-           r->size >= 2 && r->size % 2 == 0;
+    if (!grt_dim_is_const(dims, dim[r->rows ? 1 : 2], &r->length))
+        r->length = 0;
+    return grt_dim_is_const(dims, dim[r->rows ? 2 : 1], &r->heads) &&
+           grt_dim_is_const(dims, dim[LAST], &r->size) && r->batch > 0 && r->heads > 0 && r->size >= 2 &&
+           r->size % 2 == 0;
 }
 
 /* x has the result's dims, once it is as the result is. */
@@ -267,7 +319,7 @@ static bool find_layout(neighbours *r, const ir_type *out)
 {
     for (int32_t rows = 0; rows < 2; rows++) {
         r->rows = rows != 0;
-        if (read_dims(r, out) && origin_fits(r, out) && is_table(r, r->cos) && is_table(r, r->sin))
+        if (read_dims(r, out) && origin_fits(r, out) && is_table(r, r->cos, out) && is_table(r, r->sin, out))
             return true;
     }
     return false;
@@ -289,6 +341,31 @@ static ir_value *half_wide(const neighbours *r, const ir_value *value, ir_graph 
     return ir_constant(graph, NULL, cache);
 }
 
+/* The same of a table that is computed. */
+static ir_value *made_half_wide(ir_node *before, const neighbours *r, ir_value *table)
+{
+    ir_graph *graph = before->graph;
+    const char *node_name = before->desc.name;
+    if (r->pairs) {
+        ir_value *in[] = {table, ir_constant_ints(graph, node_name, (int64_t[]){0}, 1),
+                          ir_constant_ints(graph, node_name, (int64_t[]){r->size}, 1),
+                          ir_constant_ints(graph, node_name, (int64_t[]){LAST}, 1),
+                          ir_constant_ints(graph, node_name, (int64_t[]){2}, 1)};
+        ir_node *slice = in[1] && in[2] && in[3] && in[4] ? rotary_add_node(before, "Slice", 5, in) : NULL;
+        if (!slice || op_infer_node(slice) != GRT_OK)
+            return NULL;
+        table = slice->out[0];
+    }
+    ir_value *in[] = {table, ir_constant_ints(graph, node_name, (int64_t[]){r->rows ? 2 : 1}, 1)};
+    ir_node *squeeze = in[1] ? rotary_add_node(before, "Squeeze", 2, in) : NULL;
+    return squeeze && op_infer_node(squeeze) == GRT_OK ? squeeze->out[0] : NULL;
+}
+
+static ir_value *cache_of_table(ir_node *before, const neighbours *r, ir_value *table)
+{
+    return table->type.data ? half_wide(r, table, before->graph) : made_half_wide(before, r, table);
+}
+
 /* ---- replacing ---- */
 
 /* x as the result is. */
@@ -307,8 +384,8 @@ static ir_value *neighbours_rotated(pass_context *context, ir_node *last, const 
     const int64_t joined[] = {0, 0, r->heads * r->size}, apart[] = {0, 0, r->heads, r->size};
     ir_value *x = origin_as_result(last, r);
     const ir_node *join = x && r->rows ? rotary_reshape(last, x, joined, 3) : NULL;
-    ir_value *in[] = {join ? join->out[0] : x, half_wide(r, r->cos, last->graph),
-                      half_wide(r, r->sin, last->graph)};
+    ir_value *in[] = {join ? join->out[0] : x, cache_of_table(last, r, r->cos),
+                      cache_of_table(last, r, r->sin)};
     if (!x || !in[1] || !in[2] || (r->rows && !join))
         return NULL;
     ir_node *node = rotary_add_node(last, "RotaryEmbedding", 3, in);

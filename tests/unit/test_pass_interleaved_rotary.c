@@ -187,6 +187,51 @@ START_TEST(columns_that_differ_stay)
 }
 END_TEST
 
+/* Tables that are computed of angles, for a batch and a length that are not known. */
+#define MADE(repeat)                                                                               \
+    "in x f32 n,2,s,4\nin f f32 n,s,2\nconst r i64 4 1 1 1 2\nconst th i64 3 0 -1 4\n" INTS repeat \
+    "c = Cos m\ns = Sin m\ncos = Unsqueeze c o\nsin = Unsqueeze s o\n" PARTS TURNS SUM
+
+START_TEST(computed_tables)
+{
+    static const struct {
+        const char *text;
+        int64_t found;
+    } cases[] = {
+        {MADE("g = Unsqueeze f ax\nh = Expand g r\nm = Reshape h th\n"), 1},
+        {MADE("g = Unsqueeze f ax\nh = Tile g r\nm = Reshape h th\n"), 1},
+        {MADE("g = Unsqueeze f ax\nh = Concat g g axis=-1\nm = Reshape h th\n"), 1},
+        /* the next are not pairs that are equal */
+        {MADE("m = Concat f f axis=-1\n"), 0},
+        {MADE("g = Unsqueeze f w\nh = Concat g g axis=2\nm = Reshape h th\n"), 0},
+        {MADE("g = Unsqueeze f ax\ng2 = Neg g\nh = Concat g g2 axis=-1\nm = Reshape h th\n"), 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ir_module *module = ir_text(cases[i].text);
+        ck_assert_int_eq(ir_text_pass(module, name), cases[i].found);
+        ir_module_release(module);
+    }
+    /* with known sizes, so that results are compared */
+    ir_text_check("in x f32 2,2,3,4\nin f f32 2,3,2\nconst r i64 4 1 1 1 2\nconst th i64 3 0 -1 4\n" INTS
+                  "g = Unsqueeze f ax\nh = Expand g r\nm = Reshape h th\nc = Cos m\ns = Sin m\n"
+                  "cos = Unsqueeze c o\nsin = Unsqueeze s o\n" PARTS TURNS SUM,
+                  name,
+                  "Unsqueeze Expand Reshape Cos Sin Unsqueeze Unsqueeze " WHOLE
+                  "Slice Squeeze Slice Squeeze RotaryEmbedding");
+    /* positions in front of heads */
+    ir_text_check("in x f32 2,3,2,4\nin f f32 2,3,2\nconst r i64 4 1 1 1 2\nconst th i64 3 0 -1 4\n" INTS
+                  "g = Unsqueeze f ax\nh = Expand g r\nm = Reshape h th\nc = Cos m\ns = Sin m\n"
+                  "cos = Unsqueeze c w\nsin = Unsqueeze s w\n" PARTS TURNS SUM,
+                  name,
+                  "Unsqueeze Expand Reshape Cos Sin Unsqueeze Unsqueeze " WHOLE
+                  "Reshape Slice Squeeze Slice Squeeze RotaryEmbedding Reshape");
+    /* each by itself, one row of angles for a batch */
+    ir_text_check("in x f32 2,2,3,4\nin f f32 1,3,2\n" INTS
+                  "c = Cos f\ns = Sin f\ncos = Unsqueeze c o\nsin = Unsqueeze s o\n" PARTS ITS_SUMS,
+                  name, NULL);
+}
+END_TEST
+
 START_TEST(other_turns_stay)
 {
     /* the other of both is negated */
@@ -240,6 +285,7 @@ Suite *suite_test_pass_interleaved_rotary(void)
     tcase_add_test(tests, exchanged_parts);
     tcase_add_test(tests, parts_of_a_split);
     tcase_add_test(tests, columns_that_differ_stay);
+    tcase_add_test(tests, computed_tables);
     tcase_add_test(tests, other_turns_stay);
     tcase_add_test(tests, shared_steps_stay);
     suite_add_tcase(suite, tests);
