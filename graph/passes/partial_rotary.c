@@ -14,6 +14,7 @@ typedef struct part {
     ir_value *source;
     int64_t from, to;
     bool exchanged;
+    bool rows; /* the source of what is rotated is [batch, sequence, heads, size] */
 } part;
 
 static bool exchanges(const ir_node *transpose)
@@ -63,7 +64,11 @@ static ir_node *rotation_of(ir_value *value, part *p)
     if (!x || grt_attr_int(&rotary->desc, "rotary_embedding_dim", 0) ||
         (x->type.rank == 3) != (node && join) || (join && x->n_uses != 1))
         return NULL;
-    return read_part(join ? ir_in(join, 0) : x, p) ? rotary : NULL;
+    const bool behind = p->exchanged;
+    if (!read_part(join ? ir_in(join, 0) : x, p))
+        return NULL;
+    p->rows = (join != NULL) != (p->exchanged != behind);
+    return rotary;
 }
 
 static ir_value *partial_rotary_put(ir_node *before, const char *op, int32_t n, ir_value *const *in)
@@ -108,7 +113,8 @@ static ir_value *partial_rotary_rotate(pass_context *context, ir_node *before, c
     return op_infer_node(node) == GRT_OK && rewrite_supported(context, node, NULL) ? node->out[0] : NULL;
 }
 
-/* [batch, sequence, heads, size] as [batch, sequence, heads * size], rotated, and back, exchanged. */
+/* [batch, sequence, heads, size] as [batch, sequence, heads * size], rotated, and back, exchanged if the part
+ * was. */
 static ir_value *rotated_behind(pass_context *context, ir_node *before, const ir_node *rotary, const part *p,
                                 int64_t size, int64_t width)
 {
@@ -123,6 +129,8 @@ static ir_value *rotated_behind(pass_context *context, ir_node *before, const ir
         partial_rotary_put(before, "Reshape", 2,
                            (ir_value *[]){partial_rotary_rotate(context, before, rotary, x, heads, width),
                                           partial_rotary_ints(before, (int64_t[]){0, 0, heads, size}, 4)});
+    if (!p->exchanged)
+        return y;
     ir_node *back =
         y ? ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &y, 1) : NULL;
     if (!back)
@@ -137,12 +145,11 @@ static ir_value *rotated_in_place(pass_context *context, ir_node *before, const 
                                   const part *p, int64_t size, int64_t width)
 {
     const ir_value *x = ir_in(rotary, 0);
-    return x->type.rank == HEADS
+    return x->type.rank == HEADS && !p->exchanged
                ? partial_rotary_rotate(context, before, rotary, partial_rotary_cut(before, p, size), 0, width)
                : NULL;
 }
 
-/* Heads are in front of positions in the result; in what is rotated behind them, or in front as well. */
 static void join(pass_context *context, ir_node *concat)
 {
     part turned = {0}, rest = {0};
@@ -155,8 +162,8 @@ static void join(pass_context *context, ir_node *concat)
         return;
     ir_node *const previous = concat->prev;
     const int64_t size = rest.to - turned.from, width = turned.to - turned.from;
-    ir_value *y = turned.exchanged ? rotated_behind(context, concat, rotary, &turned, size, width)
-                                   : rotated_in_place(context, concat, rotary, &turned, size, width);
+    ir_value *y = turned.rows ? rotated_behind(context, concat, rotary, &turned, size, width)
+                              : rotated_in_place(context, concat, rotary, &turned, size, width);
     if (y && rewrite_same_shape(&y->type, &concat->out[0]->type) && rewrite_replace_node(concat, y)) {
         context->changed++;
         return;

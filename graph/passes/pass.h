@@ -89,6 +89,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(recognise, 2, DROPS, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
     X(pixel_filters, 2, DROPS, "find convolutions by filters for each pixel that are written out")        \
     X(spectra, 2, DROPS, "convolve by spectra in one step")                                               \
+    X(interleaved_rotary, 2, DROPS, "find rotary position embedding of neighbours that is written out")   \
     X(rotary, 2, DROPS, "find rotary position embedding that is written out")                             \
     X(partial_rotary, 2, DROPS, "let rotary embedding leave the rest of each head as it is by itself")    \
     X(whole_groups, 2, DROPS, "compute 1 x 1 convolutions in narrow or few groups with all channels")     \

@@ -9,8 +9,9 @@
  * transposed to the front before that, behind it, or anywhere in between: all nodes but the tables treat
  * heads and positions alike. The rotation is done before the transpose, so that attention can take its inputs
  * as they were; that also goes for rotations that were one node from the start. */
-#include "graph/passes/rewrite.h"
+#include "graph/passes/rotary.h"
 #include "graph/ir/constant.h"
+#include "graph/passes/rewrite.h"
 
 #include <string.h>
 
@@ -303,13 +304,13 @@ static ir_value *cache_of(const rotation *r, const grt_tensor *table, ir_graph *
     return ir_constant(graph, NULL, cache);
 }
 
-static ir_node *rotary_add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
+ir_node *rotary_add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
 {
     ir_node *node = ir_node_create(before->graph, before, "", op, before->desc.name, n_in, in, 1);
     return node;
 }
 
-static ir_node *rotary_reshape(ir_node *before, ir_value *x, const int64_t *shape, int64_t n)
+ir_node *rotary_reshape(ir_node *before, ir_value *x, const int64_t *shape, int64_t n)
 {
     ir_value *constant = ir_constant_ints(before->graph, before->desc.name, shape, n);
     ir_node *node = constant ? rotary_add_node(before, "Reshape", 2, (ir_value *[]){x, constant}) : NULL;
@@ -330,8 +331,7 @@ static ir_value *half_of(ir_node *before, const rotation *r, ir_value *table)
     return slice && op_infer_node(slice) == GRT_OK ? slice->out[0] : NULL;
 }
 
-/* A row of angles for each of the batch, as kernels want it. */
-static bool rotary_widen(ir_node *rotary)
+bool rotary_widen(ir_node *rotary)
 {
     bool done;
     ir_node *last = rotary->prev;
@@ -349,8 +349,7 @@ static ir_node *flattened(ir_node *before, ir_value *x, int64_t heads, int64_t s
     return rotary_reshape(before, x, (int64_t[]){0, 0, heads * size}, 3);
 }
 
-/* Heads in front of positions, or behind them again. */
-static ir_value *exchanged(ir_node *before, ir_value *x)
+ir_value *rotary_exchanged(ir_node *before, ir_value *x)
 {
     ir_node *back = rotary_add_node(before, "Transpose", 1, &x);
     if (!back)
@@ -384,7 +383,7 @@ static ir_value *rotary_rotated(pass_context *context, ir_node *last, const rota
     if (!rotary_widen(node) || op_infer_node(node) != GRT_OK || !rewrite_supported(context, node, NULL))
         return NULL;
     ir_value *y = join ? unflattened(last, node->out[0], r->heads, r->size) : node->out[0];
-    return y && r->x.swapped ? exchanged(last, y) : y;
+    return y && r->x.swapped ? rotary_exchanged(last, y) : y;
 }
 
 /* A rotation that is one node already goes in front of the transpose to heads. */
@@ -409,7 +408,7 @@ static void move_forward(pass_context *context, ir_node *node)
     if (op_infer_node(made) != GRT_OK || !rewrite_supported(context, made, NULL))
         return; /* unused nodes are dead */
     ir_value *y = unflattened(node, made->out[0], heads, size);
-    y = y ? exchanged(node, y) : NULL;
+    y = y ? rotary_exchanged(node, y) : NULL;
     if (y && rewrite_same_shape(&y->type, &node->out[0]->type) && rewrite_replace(node->out[0], y)) {
         ir_node_remove(node);
         context->changed++;

@@ -49,6 +49,39 @@ START_TEST(heads_in_front)
 }
 END_TEST
 
+/* Nothing is exchanged, or only later: heads lie behind positions as they are rotated. */
+START_TEST(heads_behind)
+{
+    ir_text_check(
+        "in x f32 2,5,3,8\nconst c f32 2,5,2\nconst s f32 2,5,2\nconst a0 i64 1 0\nconst a1 i64 1 4\n"
+        "const a2 i64 1 8\nconst last i64 1 3\nconst flat i64 3 0 0 12\nconst heads i64 4 0 0 3 4\n"
+        "p = Slice x a0 a1 last\nf = Reshape p flat\nr = RotaryEmbedding f c s num_heads=3 interleaved=1\n"
+        "u = Reshape r heads\nq = Slice x a1 a2 last\ny = Concat u q axis=3\nout y\n",
+        "partial_rotary", "Slice Reshape RotaryEmbedding Reshape Slice Reshape RotaryEmbedding Reshape");
+}
+END_TEST
+
+/* What is rotated is exchanged in front of that and behind it: its source is not as what is rotated, although
+ * it has the same dims. */
+START_TEST(exchanged_twice)
+{
+    ir_text_check(
+        "in x f32 2,3,3,8\nconst c f32 2,3,2\nconst s f32 2,3,2\nconst a0 i64 1 0\nconst a1 i64 1 4\n"
+        "const a2 i64 1 8\nconst last i64 1 3\nconst flat i64 3 0 0 12\nconst heads i64 4 0 0 3 4\n"
+        "e = Slice x a0 a1 last\np = Transpose e perm=0,2,1,3\nf = Reshape p flat\n"
+        "r = RotaryEmbedding f c s num_heads=3\nu = Reshape r heads\nt = Transpose u perm=0,2,1,3\n"
+        "q = Slice x a1 a2 last\ny = Concat t q axis=3\nout y\n",
+        "partial_rotary", "Slice Transpose Reshape RotaryEmbedding Reshape Transpose Slice Concat");
+    /* heads in front as they are rotated, exchanged behind that */
+    ir_text_check(
+        "in x f32 2,3,3,8\nconst c f32 2,3,2\nconst s f32 2,3,2\nconst a0 i64 1 0\nconst a1 i64 1 4\n"
+        "const a2 i64 1 8\nconst last i64 1 3\ne = Slice x a0 a1 last\n"
+        "r = RotaryEmbedding e c s\nt = Transpose r perm=0,2,1,3\n"
+        "q = Slice x a1 a2 last\nv = Transpose q perm=0,2,1,3\ny = Concat t v axis=3\nout y\n",
+        "partial_rotary", "Slice RotaryEmbedding Transpose Slice Transpose Concat");
+}
+END_TEST
+
 Suite *suite_test_pass_partial_rotary(void);
 Suite *suite_test_pass_partial_rotary(void)
 {
@@ -57,6 +90,8 @@ Suite *suite_test_pass_partial_rotary(void)
     tcase_add_loop_test(tests, a_leading_part, 0, 2);
     tcase_add_test(tests, another_part_stays);
     tcase_add_test(tests, heads_in_front);
+    tcase_add_test(tests, heads_behind);
+    tcase_add_test(tests, exchanged_twice);
     suite_add_tcase(suite, tests);
     return suite;
 }
