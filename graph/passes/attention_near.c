@@ -19,8 +19,7 @@ enum { MOST_VISITS = 128, MOST_MOVES = 8 };
 
 static bool near_is_move(const ir_node *node)
 {
-    return rewrite_is_reshape(node) || rewrite_is(node, "Transpose") || rewrite_is(node, "Expand") ||
-           rewrite_is(node, "Slice") || rewrite_is(node, "Split");
+    return rewrite_has(node, OP_VIEW | OP_PICKS) || rewrite_is(node, "Split");
 }
 
 /* False for weights, also quantised ones. */

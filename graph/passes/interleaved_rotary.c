@@ -46,6 +46,17 @@ static bool is_constant_table(const neighbours *r, const ir_value *value)
            (at < 0 ? r->length == 1 : t->dims[at] == r->length) && (!r->pairs || columns_are_pairs(t));
 }
 
+/* True if the result may have the elements of input 0 several times; of a Concat, twice along the last dim.
+ */
+static bool interleaved_repeats(const ir_node *node)
+{
+    const int32_t rank = node->out[0]->type.rank;
+    if (rewrite_is(node, "Concat"))
+        return node->n_in == 2 && ir_in(node, 1) == ir_in(node, 0) && rank > 0 &&
+               grt_axis(grt_attr_int(&node->desc, "axis", 0), rank) == rank - 1;
+    return rewrite_is(node, "Expand") || rewrite_is(node, "Tile");
+}
+
 /* True if every two elements, in the order of memory, are one that was repeated. */
 static bool has_repeated_elements(const ir_value *value)
 {
@@ -58,12 +69,9 @@ static bool has_repeated_elements(const ir_value *value)
         const grt_dims *dims = node->graph->module->dims;
         if (!from || from->type.rank < 1 || rank < 1)
             return false;
-        if (rewrite_is(node, "Expand") || rewrite_is(node, "Tile") || rewrite_is(node, "Concat"))
+        if (interleaved_repeats(node))
             return grt_dim_equals(dims, from->type.dims[from->type.rank - 1], 1) &&
-                   grt_dim_equals(dims, value->type.dims[rank - 1], 2) &&
-                   (!rewrite_is(node, "Concat") ||
-                    (node->n_in == 2 && ir_in(node, 1) == from &&
-                     grt_axis(grt_attr_int(&node->desc, "axis", 0), rank) == rank - 1));
+                   grt_dim_equals(dims, value->type.dims[rank - 1], 2);
         const bool scaled = rewrite_is(node, "Mul") && ir_const_float(ir_in(node, 1), &c);
         if (!scaled && !rewrite_is_reshape(node) && !rewrite_is(node, "Cos") && !rewrite_is(node, "Sin") &&
             !rewrite_is(node, "Cast"))
