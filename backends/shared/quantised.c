@@ -8,6 +8,16 @@ static bool has_type(const grt_kernel_node *node, int32_t i, grt_dtype_set types
     return grt_node_has(node, i) && grt_dtype_in(node->in[i].dtype, types);
 }
 
+bool grt_qbytes_fit(const grt_kernel_node *node, uint32_t scales, grt_text *why)
+{
+    bool fits = true;
+    for (int32_t i = 0; i < node->n_in; i++)
+        fits = fits && grt_dtype_in(node->in[i].dtype, scales >> i & 1 ? GRT_BIT(FLOAT) : GRT_SET_BYTES);
+    if (!fits && why)
+        grt_text_add(why, "8-bit tensors with float32 scales are needed");
+    return fits;
+}
+
 bool grt_qproduct_types_fit(const grt_kernel_node *node)
 {
     static const grt_dtype_set optional[QP_INPUTS] = {[QP_X_ZERO] = GRT_SET_BYTES,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps on 8-bit tensors, graphrt::QConv, QMatMul, QAdd, QMul and QTable: where their inputs are, and what
- * kernels of all devices ask of them. */
+/* Steps on 8-bit tensors (graphrt::QConv, QMatMul, QAdd, QMul, QTable, QGlobalAveragePool, QSoftmax): where
+ * their inputs are, and what kernels of all devices ask of them. */
 #ifndef GRT_BACKENDS_SHARED_QUANTISED_H
 #define GRT_BACKENDS_SHARED_QUANTISED_H
 
@@ -22,6 +22,9 @@ static inline bool grt_act_is_limit(grt_act act)
     return act.kind == GRT_ACT_NONE || act.kind == GRT_ACT_RELU || act.kind == GRT_ACT_CLIP;
 }
 
+/* True if all inputs are 8-bit tensors but those of the bits `scales`, which are float32. `why` may be NULL.
+ */
+bool grt_qbytes_fit(const grt_kernel_node *node, uint32_t scales, grt_text *why);
 /* True if the dtypes of all inputs but the residual's fit. */
 bool grt_qproduct_types_fit(const grt_kernel_node *node);
 /* Fails unless what is per column has one element or n, and the residual the result's dims. */

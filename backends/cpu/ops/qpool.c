@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/pool.h"
+#include "backends/shared/quantised.h"
 #include "backends/shared/softmax.h"
 
 #include "src/base/int64.h"
@@ -258,14 +259,7 @@ static grt_status qpool_run_softmax(const grt_run *r)
 static bool qpool_supports(const grt_kernel_node *node, grt_text *why)
 {
     const bool softmax = !strcmp(node->desc->op, "QSoftmax");
-    bool fits = true;
-    for (int32_t i = 0; i < node->n_in; i++) {
-        const bool scale = i == X_SCALE || i == (softmax ? (int32_t)SOFTMAX_Y_SCALE : (int32_t)Y_SCALE);
-        fits = fits && grt_dtype_in(node->in[i].dtype, scale ? GRT_BIT(FLOAT) : GRT_SET_BYTES);
-    }
-    if (!fits && why)
-        grt_text_add(why, "8-bit tensors with float32 scales are needed");
-    return fits;
+    return grt_qbytes_fit(node, 1u << X_SCALE | 1u << (softmax ? (int)SOFTMAX_Y_SCALE : (int)Y_SCALE), why);
 }
 
 static const grt_kernel_row rows[] = {

@@ -4,6 +4,7 @@
 #include "backends/cuda/overlap.cuh"
 #include "backends/cuda/qfinish.cuh"
 #include "backends/cuda/walk.h"
+#include "backends/shared/quantised.h"
 #include "src/base/tensor.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@
 namespace
 {
 
-enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO, QPOOL_INPUTS };
+enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
 enum { LANES = 32, WARPS = 8 };
 
 struct qpool_images {
@@ -123,13 +124,7 @@ grt_status run_qpool(const grt_run *r)
 
 bool supports_qpool(const grt_kernel_node *node, grt_text *why)
 {
-    bool fits = true;
-    for (int32_t i = 0; i < QPOOL_INPUTS; i++)
-        fits = fits &&
-               grt_dtype_in(node->in[i].dtype, i == X_SCALE || i == Y_SCALE ? GRT_BIT(FLOAT) : GRT_SET_BYTES);
-    if (!fits && why)
-        grt_text_add(why, "8-bit tensors with float32 scales are needed");
-    return fits;
+    return grt_qbytes_fit(node, 1u << X_SCALE | 1u << Y_SCALE, why);
 }
 
 const grt_kernel_row rows[] = {

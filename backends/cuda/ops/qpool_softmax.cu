@@ -4,12 +4,13 @@
 #include "backends/cuda/overlap.cuh"
 #include "backends/cuda/qfinish.cuh"
 #include "backends/cuda/walk.h"
+#include "backends/shared/quantised.h"
 #include "backends/shared/softmax.h"
 
 namespace
 {
 
-enum { X, X_SCALE, Y_SCALE, Y_ZERO, QSOFTMAX_INPUTS };
+enum { X, X_SCALE, Y_SCALE, Y_ZERO };
 enum { LEVELS = 256, LANES = 32, WARPS = 8, MOST_BLOCKS = 8 /* of a multiprocessor */ };
 
 struct qsoftmax_run {
@@ -157,13 +158,7 @@ grt_status run_qsoftmax(const grt_run *r)
 
 bool supports_qsoftmax(const grt_kernel_node *node, grt_text *why)
 {
-    bool fits = true;
-    for (int32_t i = 0; i < QSOFTMAX_INPUTS; i++)
-        fits = fits &&
-               grt_dtype_in(node->in[i].dtype, i == X_SCALE || i == Y_SCALE ? GRT_BIT(FLOAT) : GRT_SET_BYTES);
-    if (!fits && why)
-        grt_text_add(why, "8-bit tensors with float32 scales are needed");
-    return fits;
+    return grt_qbytes_fit(node, 1u << X_SCALE | 1u << Y_SCALE, why);
 }
 
 const grt_kernel_row rows[] = {
