@@ -41,6 +41,14 @@ def parser(doc):
     return p
 
 
+def tool(build, name):
+    """A program of a build directory or of a bundle (`make bundle`), which holds all of them in bin/."""
+    for path in (build / name, build / "bin" / Path(name).name):
+        if path.is_file():
+            return path
+    raise SystemExit(f"{name} is not in {build}: build it first (make, or make bundle)")
+
+
 def note(text):
     """Progress, on a terminal only."""
     if sys.stderr.isatty():

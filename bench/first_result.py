@@ -45,7 +45,7 @@ def main():
     parser.add_argument("--beside", type=Path, metavar="GRAPHRUN", help="another build's, measured in turns")
     parser.add_argument("plans", nargs="+", type=Path, metavar="PLAN.grt")
     options = parser.parse_args()
-    sides = [options.build / "graphrun"] + ([options.beside] if options.beside else [])
+    sides = [common.tool(options.build, "graphrun")] + ([options.beside] if options.beside else [])
     rows = []
     with tempfile.TemporaryDirectory() as caches:
         for plan in options.plans:

@@ -29,13 +29,6 @@ MODELS = {
 COLOURS = {"floor": "#888888", "ready": "#1f77b4", "again": "#2ca02c", "second": "#9467bd", "libtorch": "#d62728"}
 
 
-def tool(options, name):
-    for path in (options.build / name, options.build / "bin" / Path(name).name, options.build / "bin" / name):
-        if path.is_file():
-            return path
-    raise SystemExit(f"{name} is not in {options.build}: build it first (make, or make bundle)")
-
-
 def plan(options, name):
     """The plan of a generated model, made on first use."""
     path = options.dir / f"{name}.grt"
@@ -45,9 +38,9 @@ def plan(options, name):
     options.dir.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     if not onnx.exists():
-        common.run([tool(options, "models/generate/grt-models"), *MODELS[name], "-o", onnx])
+        common.run([common.tool(options.build, "models/generate/grt-models"), *MODELS[name], "-o", onnx])
     made = time.perf_counter()
-    common.run([tool(options, "graphc"), "optimize", onnx, "-o", path, "--target", options.kind])
+    common.run([common.tool(options.build, "graphc"), "optimize", onnx, "-o", path, "--target", options.kind])
     print(f"{name}: generated in {made - start:.1f} s, optimised in {time.perf_counter() - made:.1f} s, "
           f"{path.stat().st_size / 1e9:.2f} GB", flush=True)
     for old in options.dir.glob(f"{name}.onnx*"):
@@ -82,7 +75,7 @@ def libtorch(options):
 def ready_once(options, path, n, *more):
     devices = ",".join(f"{options.kind}:{i}" for i in range(n))
     start = time.perf_counter()
-    report = json.loads(common.run([tool(options, "bench/init_scaling/ready"), path, devices, *more], env=options.env))
+    report = json.loads(common.run([common.tool(options.build, "bench/init_scaling/ready"), path, devices, *more], env=options.env))
     report["process_ms"] = 1e3 * (time.perf_counter() - start)
     return report
 
@@ -100,7 +93,7 @@ def scale(options, name, peer, rows):
             common.note(f"{name} on {n}, round {turn + 1} of {options.rounds}")
             page_cache(path, options.cold)
             if options.kind == "cuda":
-                floors.append(json.loads(common.run([tool(options, "bench/init_scaling/floor"), n, path, options.readers or 16])))
+                floors.append(json.loads(common.run([common.tool(options.build, "bench/init_scaling/floor"), n, path, options.readers or 16])))
             ours.append(ready_once(options, path, n, options.upload, options.readers, options.pinned))
             if peer and turn == 0 and name == "deep_ffn":
                 start = time.perf_counter()
