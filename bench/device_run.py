@@ -39,6 +39,9 @@ class IoInfo(ctypes.Structure):
                 ("rank", ctypes.c_int32), ("dims", ctypes.c_int64 * MAX_RANK), ("symbols", ctypes.c_char_p * MAX_RANK), ("has_default", ctypes.c_bool)]
 
 
+OUTPUT_ALLOCATOR = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t)
+
+
 def host_tensor(array):
     t = Tensor(dtype=NUMBERS[array.dtype], rank=array.ndim, data=array.ctypes.data)
     t.dims[:array.ndim] = array.shape
@@ -100,12 +103,17 @@ class Cuda:
 
 
 class Session:
-    def __init__(self, library, plan, device):
-        self.lib, self.device = ctypes.CDLL(library), device
+    """A plan on a device, with one context. `runtime`: of another session that shares it and is released later."""
+
+    def __init__(self, library, plan, device, runtime=None):
+        self.lib, self.device, self.shared = ctypes.CDLL(library), device, runtime is not None
         self.lib.grt_last_error.restype = ctypes.c_char_p
         self.lib.grt_model_input_count.restype = self.lib.grt_model_output_count.restype = ctypes.c_size_t
         self.runtime, self.model, self.session, self.context = (ctypes.c_void_p() for _ in range(4))
-        self.call("grt_runtime_create", ctypes.byref(self.runtime))
+        if self.shared:
+            self.runtime = runtime
+        else:
+            self.call("grt_runtime_create", ctypes.byref(self.runtime))
         self.call("grt_model_open", self.runtime, str(plan).encode(), ctypes.byref(self.model))
         self.call("grt_session_create", self.model, f"cuda:{device}".encode(), None, ctypes.byref(self.session))
         self.call("grt_context_create", self.session, ctypes.byref(self.context))
@@ -128,6 +136,19 @@ class Session:
     def run(self):
         self.call("grt_context_run", self.context)
 
+    def enqueue(self, stream):
+        self.call("grt_context_run_async", self.context, stream)
+
+    def allocate_outputs(self, allocate):
+        """Let runs ask `allocate`, of a number of bytes, for device memory of outputs."""
+        self.allocator = OUTPUT_ALLOCATOR(lambda user, index, tensor, size: allocate(size))
+        for i in range(len(self.outputs)):
+            self.call("grt_context_set_output_allocator", self.context, ctypes.c_size_t(i), self.allocator, None, DEVICE)
+
+    def release(self):
+        for name in ("context", "session", "model", *(() if self.shared else ("runtime",))):
+            getattr(self.lib, f"grt_{name}_release")(getattr(self, name))
+
     def device_milliseconds(self, cuda, arrays, seconds):
         """Of a run whose inputs and outputs stay on the device; many are enqueued at a time."""
         tensors = {}
@@ -136,21 +157,20 @@ class Session:
             t.data, t.memory, t.device = cuda.copy(array), DEVICE, self.device
         self.bind(tensors)
 
-        def enqueue():
-            self.call("grt_context_run_async", self.context, cuda.stream)
-
         for _ in range(5):
-            enqueue()
+            self.enqueue(cuda.stream)
         cuda.wait()
-        return cuda.milliseconds(enqueue, seconds)
+        return cuda.milliseconds(lambda: self.enqueue(cuda.stream), seconds)
+
+    def tensors(self):
+        """Of the last run's outputs, in order."""
+        found = [Tensor() for _ in self.outputs]
+        for i, t in enumerate(found):
+            self.call("grt_context_get_output", self.context, ctypes.c_size_t(i), ctypes.byref(t))
+        return found
 
     def results(self):
-        found = {}
-        for i, name in enumerate(self.outputs):
-            t = Tensor()
-            self.call("grt_context_get_output", self.context, ctypes.c_size_t(i), ctypes.byref(t))
-            found[name] = t.array()
-        return found
+        return {name: t.array() for name, t in zip(self.outputs, self.tensors())}
 
 
 def main():

@@ -6,7 +6,7 @@ EXTRA_DIST += bench/cpu_speed.py bench/gpu_speed.py bench/exports.py bench/devic
 EXTRA_DIST += bench/cuda_conformance.py bench/init_scaling.py bench/init_scaling/floor.c
 # The files there have dates in their names: whatever there is.
 EXTRA_DIST += bench/results
-EXTRA_DIST += bench/sweep.py bench/wheels.py bench/classical.py bench/operators.py bench/operator_speed.py bench/operator_catalogue.py
+EXTRA_DIST += bench/sweep.py bench/wheels.py bench/classical.py bench/operators.py bench/operator_speed.py bench/operator_catalogue.py bench/operator_speed_gpu.py bench/operator_catalogue_gpu.py
 EXTRA_DIST += bench/quantised.py bench/quantised_speed.py bench/optimised.py bench/genai.py
 EXTRA_DIST += bench/branches.py
 EXTRA_DIST += bench/python_overhead.py

@@ -272,6 +272,7 @@ tests_differential_differential_SOURCES += tests/differential/node.c tests/diffe
 tests_differential_differential_SOURCES += tests/differential/makers.c tests/differential/makers.h tests/differential/makers.def
 tests_differential_differential_SOURCES += tests/differential/make_attention.c
 tests_differential_differential_SOURCES += tests/differential/make_image.c
+tests_differential_differential_SOURCES += tests/differential/make_long.c
 tests_differential_differential_SOURCES += tests/differential/make_math.c
 tests_differential_differential_SOURCES += tests/differential/make_matrix.c
 tests_differential_differential_SOURCES += tests/differential/make_quantised.c

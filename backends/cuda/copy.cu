@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between strided boxes: an element or a vector of them per thread, or, where source and destination
  * are contiguous along different axes, tiles through shared memory; two to four planes that are woven
- * together, through registers. */
+ * together or taken apart, through registers. */
 #include "backends/cuda/copy.h"
 #include "backends/cuda/overlap_device.cuh"
 
@@ -79,6 +79,31 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
+/* B planes of the destination: a thread reads contiguously and writes 16 bytes to each. */
+template <typename T, int B>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    unweave_kernel(const __grid_constant__ cuda_move walk, int64_t to_plane, T *dst, const T *src)
+{
+    enum { N = 16 / sizeof(T) };
+    struct alignas(16) vector {
+        T v[N];
+    };
+    CUDA_ITEMS (i, walk.total) {
+        int64_t at[2];
+        vector in[B], out[B];
+        cuda_walk_at(walk, i, at);
+#pragma unroll
+        for (int b = 0; b < B; b++)
+            in[b] = *(const vector *)(src + at[1] + b * N);
+#pragma unroll
+        for (int k = 0; k < N * B; k++)
+            out[k % B].v[k / B] = in[k / N].v[k % N];
+#pragma unroll
+        for (int b = 0; b < B; b++)
+            *(vector *)(dst + at[0] + b * to_plane) = out[b];
+    }
+}
+
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK) fill_kernel(int64_t n, T *dst, T host, const T *device)
 {
@@ -131,16 +156,73 @@ grt_status run_woven(const cuda_copy *copy, void *dst, const void *src, cudaStre
     const T *from = (const T *)src;
     switch (copy->weave) {
     case 2:
-        weave_kernel<T, 2><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->weave_from, to, from);
+        weave_kernel<T, 2><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
         break;
     case 3:
-        weave_kernel<T, 3><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->weave_from, to, from);
+        weave_kernel<T, 3><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
         break;
     default:
-        weave_kernel<T, 4><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->weave_from, to, from);
+        weave_kernel<T, 4><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
     }
     CUDA_LAUNCHED();
     return GRT_OK;
+}
+
+template <typename T>
+grt_status run_unwoven(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
+{
+    const unsigned blocks = cuda_grid(copy->grouped.total);
+    T *to = (T *)dst;
+    const T *from = (const T *)src;
+    switch (copy->unweave) {
+    case 2:
+        unweave_kernel<T, 2><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
+        break;
+    case 3:
+        unweave_kernel<T, 3><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
+        break;
+    default:
+        unweave_kernel<T, 4><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
+    }
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+/* The axis of a few planes that neighbours of the source go to, where the last axis of the walk steps over
+ * them; less than 0: there is none. */
+int32_t plane_axis(const cuda_move *walk)
+{
+    const int32_t last = walk->rank - 1;
+    for (int32_t i = 0; i < last; i++)
+        if (walk->strides[1][i] == 1 && walk->dims[i] >= 2 && walk->dims[i] <= 4 &&
+            walk->strides[1][last] == walk->dims[i])
+            return i;
+    return -1;
+}
+
+/* Every other step must be one of whole vectors, on both sides. */
+void plan_unweave(cuda_copy *copy)
+{
+    const cuda_move *walk = &copy->walk;
+    const int32_t last = walk->rank - 1, planes = copy->size <= 4 ? plane_axis(walk) : -1;
+    const int64_t n = 16 / copy->size;
+    if (planes < 0 || walk->strides[0][last] != 1 || walk->dims[last] % n || walk->strides[0][planes] % n ||
+        copy->to_offset % n || copy->from_offset % n)
+        return;
+    cuda_walk_begin(&copy->grouped);
+    for (int32_t i = 0; i < last; i++) {
+        const int64_t strides[2] = {walk->strides[0][i], walk->strides[1][i]};
+        if (i == planes)
+            continue;
+        if (strides[0] % n || strides[1] % n)
+            return;
+        cuda_walk_axis(&copy->grouped, walk->dims[i], strides);
+    }
+    const int64_t strides[2] = {n, n * walk->dims[planes]};
+    cuda_walk_axis(&copy->grouped, walk->dims[last] / n, strides);
+    cuda_walk_end(&copy->grouped);
+    copy->unweave = (int32_t)walk->dims[planes];
+    copy->plane = walk->strides[0][planes];
 }
 
 /* True if the last axis, a few planes, can be interleaved into the one before it. */
@@ -165,7 +247,7 @@ void plan_weave(cuda_copy *copy)
     cuda_walk_axis(&copy->grouped, walk->dims[along] / n, strides);
     cuda_walk_end(&copy->grouped);
     copy->weave = (int32_t)walk->dims[last];
-    copy->weave_from = walk->strides[1][last];
+    copy->plane = walk->strides[1][last];
 }
 
 template <typename T>
@@ -214,6 +296,8 @@ void cuda_copy_end(cuda_copy *copy)
         return;
     }
     plan_weave(copy);
+    if (!copy->weave)
+        plan_unweave(copy);
     if (walk->strides[0][last] != 1 || walk->strides[1][last] == 0 || walk->dims[last] < TILE_WORTH)
         return;
     for (int32_t i = 0; i < last; i++)
@@ -233,6 +317,10 @@ grt_status cuda_copy_run(const cuda_copy *copy, void *dst, const void *src, cuda
         return copy->size == 1   ? run_woven<uint8_t>(copy, dst, src, stream)
                : copy->size == 2 ? run_woven<uint16_t>(copy, dst, src, stream)
                                  : run_woven<uint32_t>(copy, dst, src, stream);
+    if (copy->unweave && cuda_aligned(dst, 16) && cuda_aligned(src, 16))
+        return copy->size == 1   ? run_unwoven<uint8_t>(copy, dst, src, stream)
+               : copy->size == 2 ? run_unwoven<uint16_t>(copy, dst, src, stream)
+                                 : run_unwoven<uint32_t>(copy, dst, src, stream);
     int32_t bytes = copy->size * copy->vector;
     if (copy->vector > 1 && cuda_aligned(dst, (size_t)bytes) && cuda_aligned(src, (size_t)bytes))
         return CUDA_BY_SIZE(bytes, run_plain, &copy->grouped, copy->size, dst, src, stream);

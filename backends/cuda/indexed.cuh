@@ -39,6 +39,16 @@ static inline grt_status cuda_no_elements(const grt_run *r)
                        "an axis of input 'data' has size 0: input 'indices' must be empty");
 }
 
+/* Bytes that are copied at once when runs of `run` elements start at multiples of `run` in aligned tensors.
+ */
+static inline int32_t cuda_unit_bytes(int64_t run, size_t size, const void *a, const void *b)
+{
+    size_t unit = 16;
+    while (unit > size && ((size_t)run * size % unit || !cuda_aligned(a, unit) || !cuda_aligned(b, unit)))
+        unit /= 2;
+    return (int32_t)unit;
+}
+
 struct cuda_divided {
     int64_t q, r;
 };

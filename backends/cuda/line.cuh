@@ -32,6 +32,25 @@ static inline bool cuda_lines_by_warp(const cuda_lines &s)
     return s.n > 16 && (s.inner == 1 || s.n_lines < 4096);
 }
 
+/* Lines in pieces, for lines that are too few to fill a device: piece p of a line has its elements from
+ * p * per_part on. */
+struct cuda_line_parts {
+    int64_t parts, per_part;
+};
+
+/* One piece where lines are many or short. Where elements of a line are neighbours a block has a piece, else
+ * a thread. */
+static inline cuda_line_parts cuda_line_parts_of(const cuda_lines &s)
+{
+    enum { BLOCK_PART = 4096, THREAD_PART = 32, MOST_PARTS = 1024 };
+    const int64_t least = s.inner == 1 ? BLOCK_PART : THREAD_PART, wanted = s.inner == 1 ? 1024 : 1 << 17;
+    int64_t parts = s.n_lines > 0 ? (wanted + s.n_lines - 1) / s.n_lines : 1;
+    parts = parts < s.n / least ? parts : s.n / least;
+    parts = parts < MOST_PARTS ? parts : MOST_PARTS;
+    parts = parts < 1 ? 1 : parts;
+    return {parts, (s.n + parts - 1) / parts};
+}
+
 /* ---- order ----
  * Elements as unsigned keys in the same order; both zeros are one, every NaN is greater than all numbers. */
 
@@ -39,11 +58,13 @@ template <typename S> __device__ __forceinline__ uint64_t cuda_order_key(S x)
 {
     typename pw_storage<S>::T v = pw_widen<S>(x);
     typedef decltype(v) T;
-    if constexpr (std::is_floating_point<T>::value) {
-        double d = (double)v;
-        if (d != d)
+    if constexpr (std::is_same<T, float>::value) {
+        const uint32_t bits = __float_as_uint(v == 0 ? 0.0f : v);
+        return v != v ? UINT64_MAX : bits >> 31 ? (uint32_t)~bits : bits | UINT32_C(1) << 31;
+    } else if constexpr (std::is_floating_point<T>::value) {
+        if (v != v)
             return UINT64_MAX;
-        uint64_t bits = (uint64_t)__double_as_longlong(d == 0 ? 0.0 : d);
+        uint64_t bits = (uint64_t)__double_as_longlong(v == 0 ? 0.0 : v);
         return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
     } else if constexpr (std::is_signed<T>::value) {
         return (uint64_t)(int64_t)v ^ UINT64_C(1) << 63;

@@ -14,16 +14,6 @@ grt_status cuda_gather_create_axis(const grt_kernel_node *node, void **out_state
     return GRT_OK;
 }
 
-/* Bytes that are copied at once when runs of `run` elements start at multiples of `run` in aligned tensors.
- */
-int32_t unit_bytes(int64_t run, size_t size, const void *a, const void *b)
-{
-    size_t unit = 16;
-    while (unit > size && ((size_t)run * size % unit || !cuda_aligned(a, unit) || !cuda_aligned(b, unit)))
-        unit /= 2;
-    return (int32_t)unit;
-}
-
 struct gather_shape {
     int64_t outer, size, n, inner;
 };
@@ -73,7 +63,7 @@ grt_status cuda_run_gather(const grt_run *r)
     if (s.size <= 0)
         return cuda_no_elements(r);
     size_t size = grt_dtype_size(r->in[0]->dtype);
-    int32_t unit = unit_bytes(s.inner, size, r->in[0]->data, r->out[0]->data);
+    int32_t unit = cuda_unit_bytes(s.inner, size, r->in[0]->data, r->out[0]->data);
     s.inner = s.inner * (int64_t)size / unit;
     GRT_TRY(cuda_indexed_begin(r, 1, "indices", &by));
     return CUDA_BY_SIZE(unit, gather, s, by, r->out[0]->data, r->in[0]->data, cuda_stream(r));
@@ -124,7 +114,7 @@ int32_t common_unit(const grt_run *r)
         if (!r->out[i])
             continue;
         const gather_shape s = cuda_shape_of(r->in[i], r->in[r->n_out + i], *(const int64_t *)r->state);
-        const int32_t its = unit_bytes(s.inner, size, r->in[i]->data, r->out[i]->data);
+        const int32_t its = cuda_unit_bytes(s.inner, size, r->in[i]->data, r->out[i]->data);
         unit = its < unit ? its : unit;
     }
     return unit;

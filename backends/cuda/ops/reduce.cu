@@ -4,6 +4,7 @@
  * few long reductions are cut into parts that a second kernel folds. 16-bit and 32-bit floats are folded in
  * float32, integers wrap in 64 bits. */
 #include "backends/cuda/columns.h"
+#include "backends/cuda/number.cuh"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
 #include "backends/shared/reduce.h"
@@ -46,8 +47,8 @@ struct job {
 };
 
 struct shape {
-    job first, second; /* second: folds the parts */
-    bool cut, by_thread, by_columns;
+    job first, second;               /* second: folds the parts */
+    bool cut, by_thread, by_columns; /* cut and by thread: a thread has a part */
     cuda_columns columns;
     int32_t block;
 };
@@ -152,10 +153,42 @@ template <typename A> __device__ __forceinline__ A cuda_finite_or_zero(A v)
 
 /* ---- kernels ---- */
 
+enum { AT_ONCE = 4 }; /* reads of a thread, none of which waits for another */
+
+/* The elements begin, begin + step, ... of a reduction over one axis. */
+template <typename IN, typename A>
+__device__ __forceinline__ A fold_axis(const job &j, const IN *in, int64_t begin, int64_t end, int64_t step,
+                                       fold how, A shift)
+{
+    const int64_t stride = j.reduced.strides[0][0];
+    A acc[AT_ONCE];
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; k++)
+        acc[k] = start<IN, A>(how);
+    int64_t r = begin;
+    for (; r + (AT_ONCE - 1) * step < end; r += AT_ONCE * step) {
+        IN v[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            v[k] = in[(r + k * step) * stride];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            acc[k] = cuda_reduce_take<A>(how, acc[k], (A)pw_widen<IN>(v[k]), shift);
+    }
+    for (; r < end; r += step)
+        acc[0] = cuda_reduce_take<A>(how, acc[0], (A)pw_widen<IN>(in[r * stride]), shift);
+#pragma unroll
+    for (int k = 1; k < AT_ONCE; k++)
+        acc[0] = cuda_reduce_join<A>(how, acc[0], acc[k]);
+    return acc[0];
+}
+
 template <typename IN, typename A>
 __device__ __forceinline__ A fold_some(const job &j, const IN *in, int64_t begin, int64_t end, int64_t step,
                                        fold how, A shift)
 {
+    if (j.reduced.rank == 1)
+        return fold_axis<IN, A>(j, in, begin, end, step, how, shift);
     A acc = start<IN, A>(how);
     for (int64_t r = begin; r < end; r += step) {
         int64_t at[1];
@@ -163,6 +196,36 @@ __device__ __forceinline__ A fold_some(const job &j, const IN *in, int64_t begin
         acc = cuda_reduce_take<A>(how, acc, (A)pw_widen<IN>(in[at[0]]), shift);
     }
     return acc;
+}
+
+/* What a thread of a block folds of the elements from begin to end: neighbours, 16 bytes at a time, where
+ * they are aligned. */
+template <typename IN, typename A>
+__device__ __forceinline__ A fold_share(const job &j, const IN *in, int64_t begin, int64_t end, fold how,
+                                        A shift)
+{
+    enum { N = 16 / sizeof(IN) };
+    if (N == 1 || j.reduced.rank != 1 || j.reduced.strides[0][0] != 1 || ((uintptr_t)(in + begin) & 15))
+        return fold_some<IN, A>(j, in, begin + threadIdx.x, end, blockDim.x, how, shift);
+    const cuda_vector<IN> *packs = (const cuda_vector<IN> *)(in + begin);
+    const int64_t n = end > begin ? (end - begin) / N : 0;
+    A acc[2] = {start<IN, A>(how), start<IN, A>(how)};
+    int64_t i = threadIdx.x;
+    for (; i + blockDim.x < n; i += 2 * blockDim.x) {
+        const cuda_vector<IN> pack[2] = {packs[i], packs[i + blockDim.x]};
+#pragma unroll
+        for (int k = 0; k < 2 * N; k++)
+            acc[k % 2] = cuda_reduce_take<A>(how, acc[k % 2], (A)pw_widen<IN>(pack[k % 2].v[k / 2]), shift);
+    }
+    if (i < n) {
+        const cuda_vector<IN> pack = packs[i];
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            acc[k % 2] = cuda_reduce_take<A>(how, acc[k % 2], (A)pw_widen<IN>(pack.v[k]), shift);
+    }
+    for (int64_t r = begin + n * N + threadIdx.x; r < end; r += blockDim.x)
+        acc[0] = cuda_reduce_take<A>(how, acc[0], (A)pw_widen<IN>(in[r]), shift);
+    return cuda_reduce_join<A>(how, acc[0], acc[1]);
 }
 
 template <typename IN, typename A, typename OUT>
@@ -178,6 +241,25 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
                 cuda_finite_or_zero(fold_some<IN, A>(j, in + at[1], 0, j.reduced.total, 1, FOLD_MAX, shift));
         out[at[0]] =
             finished<A, OUT>(j, fold_some<IN, A>(j, in + at[1], 0, j.reduced.total, 1, j.how, shift), shift);
+    }
+}
+
+/* A thread folds a part of an output's elements; threads that are neighbours have neighbouring outputs. The
+ * parts of an output follow each other. */
+template <typename IN, typename A>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    thread_parts_kernel(const __grid_constant__ job j, const IN *in, A *parts)
+{
+    CUDA_ITEMS (i, j.kept.total * j.parts) {
+        const int64_t part = i / j.kept.total, item = i - part * j.kept.total, begin = part * j.per_part,
+                      end = begin + j.per_part < j.reduced.total ? begin + j.per_part : j.reduced.total;
+        int64_t at[2];
+        A shift = A(0);
+        cuda_walk_at(j.kept, item, at);
+        if (j.how == FOLD_EXP)
+            shift = cuda_finite_or_zero(fold_some<IN, A>(j, in + at[1], begin, end, 1, FOLD_MAX, shift));
+        parts[at[0] * j.parts + part] =
+            finished<A, A>(j, fold_some<IN, A>(j, in + at[1], begin, end, 1, j.how, shift), shift);
     }
 }
 
@@ -211,12 +293,8 @@ __global__ void __launch_bounds__(512) block_kernel(const __grid_constant__ job 
         cuda_walk_at(j.kept, item, at);
         if (j.how == FOLD_EXP)
             shift = cuda_finite_or_zero(fold_block<A>(
-                FOLD_MAX,
-                fold_some<IN, A>(j, in + at[1], begin + threadIdx.x, end, blockDim.x, FOLD_MAX, shift),
-                shared));
-        A acc = fold_block<A>(
-            j.how, fold_some<IN, A>(j, in + at[1], begin + threadIdx.x, end, blockDim.x, j.how, shift),
-            shared);
+                FOLD_MAX, fold_share<IN, A>(j, in + at[1], begin, end, FOLD_MAX, shift), shared));
+        A acc = fold_block<A>(j.how, fold_share<IN, A>(j, in + at[1], begin, end, j.how, shift), shared);
         if (threadIdx.x == 0)
             out[at[0] * j.parts + part] = finished<A, OUT>(j, acc, shift);
     }
@@ -281,7 +359,7 @@ bool plan_columns(const grt_reshape *r, const job *j, cuda_columns *c)
            cuda_columns_plan(c, r->in[0]->dtype, ((const cuda_device *)r->device)->prop.multiProcessorCount);
 }
 
-enum { FEW = 32, FEW_OUTPUTS = 1024, MANY_OUTPUTS = 32768, PART = 16384, MAX_PARTS = 512 };
+enum { FEW = 32, FEW_OUTPUTS = 1024, MANY_OUTPUTS = 32768, PART = 16384, MAX_PARTS = 512, ALIGNED = 16 };
 
 /* Threads that fold n elements. With few outputs a thread has four: a warp alone would wait for each of its
  * reads. */
@@ -291,6 +369,18 @@ int32_t threads_of(int64_t n, int64_t outputs)
         return n <= 1024 ? 32 : n <= 8192 ? 128 : 512;
     const int64_t warps = (n + 127) / 128;
     return (int32_t)(warps < 16 ? 32 * warps : 512);
+}
+
+/* Parts for threads where neighbouring outputs have neighbouring elements; 1: not worth it. */
+int64_t parts_of_threads(const job *j)
+{
+    enum { WIDE = 16, LEAST = 16, THREADS = 1 << 17 };
+    const int32_t last = j->kept.rank - 1;
+    if (j->kept.total <= 0 || j->kept.strides[1][last] != 1 || j->kept.dims[last] < WIDE)
+        return 1;
+    int64_t parts = THREADS / j->kept.total, most = j->reduced.total / LEAST;
+    parts = parts < most ? parts : most;
+    return parts < MAX_PARTS ? parts : MAX_PARTS;
 }
 
 bool folds_in_double(const job *j, grt_dtype dtype)
@@ -339,13 +429,18 @@ grt_status cuda_reduce_reshape(grt_reshape *r)
     sh->by_columns = n > FEW && plan_columns(r, j, &sh->columns);
     sh->by_thread = n <= FEW || (inner_kept && (j->kept.total >= MANY_OUTPUTS || n <= 8 * FEW));
     sh->block = threads_of(n, j->kept.total);
-    sh->cut = !sh->by_thread && j->how != FOLD_EXP && j->kept.total < 128 && n > 2 * PART;
+    sh->cut = !sh->by_thread && j->kept.total < 128 && n > 2 * PART;
+    int64_t parts = (n + PART - 1) / PART;
+    if (inner_kept && n > FEW && !sh->by_columns && parts_of_threads(j) > 1) {
+        parts = parts_of_threads(j);
+        sh->cut = sh->by_thread = true;
+    }
     if (sh->cut) {
         sh->second = *j;
-        int64_t parts = (n + PART - 1) / PART;
         j->parts = parts < MAX_PARTS ? parts : MAX_PARTS;
-        j->per_part = (n + j->parts - 1) / j->parts;
-        j->end = FINISH_NONE;
+        j->per_part = ((n + j->parts - 1) / j->parts + ALIGNED - 1) / ALIGNED * ALIGNED;
+        /* The logarithms of parts are folded as what is logarithmed is. */
+        j->end = j->how == FOLD_EXP ? FINISH_LOG : FINISH_NONE;
         j->truth = false;
         job *k = &sh->second;
         int64_t both[2] = {1, j->parts}, one = 1;
@@ -372,14 +467,19 @@ template <typename S, typename A, typename O> grt_status fold_to(const grt_run *
     const S *in = (const S *)r->in[0]->data;
     O *out = (O *)r->out[0]->data;
     cudaStream_t stream = cuda_stream(r);
-    if (sh->by_thread) {
+    if (sh->by_thread && !sh->cut) {
         thread_kernel<S, A, O><<<cuda_grid(j->kept.total), CUDA_BLOCK, 0, stream>>>(*j, in, out);
     } else if (sh->cut) {
         A *parts = (A *)r->workspace;
-        block_kernel<S, A, A>
-            <<<cuda_grid(j->kept.total * j->parts, 1), (unsigned)sh->block, 0, stream>>>(*j, in, parts);
+        if (sh->by_thread)
+            thread_parts_kernel<S, A>
+                <<<cuda_grid(j->kept.total * j->parts), CUDA_BLOCK, 0, stream>>>(*j, in, parts);
+        else
+            block_kernel<S, A, A>
+                <<<cuda_grid(j->kept.total * j->parts, 1), (unsigned)sh->block, 0, stream>>>(*j, in, parts);
         CUDA_LAUNCHED();
-        block_kernel<A, A, O><<<cuda_grid(j->kept.total, 1), 128, 0, stream>>>(sh->second, parts, out);
+        block_kernel<A, A, O>
+            <<<cuda_grid(j->kept.total, 1), sh->by_thread ? 32 : 128, 0, stream>>>(sh->second, parts, out);
     } else {
         block_kernel<S, A, O><<<cuda_grid(j->kept.total, 1), (unsigned)sh->block, 0, stream>>>(*j, in, out);
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resize. What happens to each axis is planned on the host. Planes have a kernel of their own
  * (resize_planes.h); of everything else a thread makes one output element from its neighbours along all axes
- * at once. */
+ * at once. Of floats along up to three axes, what neighbours count is in a table (taps). */
 #include "backends/cuda/each.cuh"
+#include "backends/cuda/number.cuh"
 #include "backends/cuda/resize_planes.h"
 
 namespace
@@ -20,8 +21,36 @@ struct resize_general {
     strided_axis axes[GRT_MAX_RANK];
 };
 
+/* ---- taps: one axis after the other, by tables of what neighbours count ---- */
+
+enum { TAP_AXES = 3, MOST_TAPS = 1024 };
+
+/* The neighbours of a position: n from `low` on, which may lie beyond the borders. */
+struct tap_span {
+    int32_t low, n;
+};
+
+/* A tensor [outer, in, inner] becomes [outer, out, inner]. The table has a span for each position, and behind
+ * them `width` times the weights of all. */
+struct tap_pass {
+    grt_resize_axis plan;
+    int32_t width;
+    cuda_divisor by_inner, by_out;
+    int64_t total, inner;
+    int64_t spans, weights; /* offsets in the workspace, in bytes */
+};
+
+/* Sums between passes are float32, in turns at `between`. */
+struct resize_taps {
+    bool fits;
+    int32_t n;
+    tap_pass passes[TAP_AXES];
+    int64_t between[2], bytes;
+};
+
 struct resize_shape {
     resize_general general;
+    resize_taps taps;
     bool is_planes;
     cuda_resize_planes planes;
 };
@@ -33,6 +62,65 @@ grt_status cuda_resize_create(const grt_kernel_node *node, void **out_state)
     grt_resize_read(node->desc, s);
     *out_state = s;
     return GRT_OK;
+}
+
+/* The resized axes, those first that leave least. False: too many. */
+bool taps_order_axes(const grt_resize_axis *plans, int32_t rank, int32_t *axes, int32_t *n)
+{
+    *n = 0;
+    for (int32_t k = 0; k < rank; k++) {
+        if (!plans[k].active)
+            continue;
+        if (*n == TAP_AXES)
+            return false;
+        int32_t at = (*n)++;
+        const double growth = (double)plans[k].out / (double)plans[k].in;
+        for (; at > 0 && growth < (double)plans[axes[at - 1]].out / (double)plans[axes[at - 1]].in; at--)
+            axes[at] = axes[at - 1];
+        axes[at] = k;
+    }
+    return *n > 0;
+}
+
+/* A pass over axis k of a tensor of these dims, which become those of its result. */
+bool taps_plan_pass(tap_pass *p, const grt_resize *s, const grt_resize_axis *plan, int64_t *dims,
+                    int32_t rank, int32_t k, int64_t *bytes)
+{
+    const double radius = grt_resize_radius(s, plan->scale);
+    dims[k] = plan->out;
+    p->plan = *plan;
+    p->inner = grt_dims_product(dims, k + 1, rank);
+    p->total = grt_dims_product(dims, 0, rank);
+    if (radius > MOST_TAPS || plan->in >= INT32_MAX / 2 || p->total >= INT32_MAX || p->total <= 0)
+        return false;
+    p->width = 2 * (int32_t)radius + 4;
+    p->by_inner = cuda_divisor_of(p->inner);
+    p->by_out = cuda_divisor_of(plan->out);
+    p->spans = *bytes;
+    p->weights = p->spans + plan->out * (int64_t)sizeof(tap_span);
+    *bytes = p->weights + plan->out * p->width * (int64_t)sizeof(float);
+    return true;
+}
+
+/* Other types, crops, whose outside is no blend, and more than three axes do not fit. */
+void plan_taps(resize_taps *t, const grt_resize *s, const grt_tensor *in, const grt_resize_axis *plans)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t axes[TAP_AXES];
+    *t = {};
+    if (s->mode == GRT_RESIZE_NEAREST || s->coordinates == GRT_RESIZE_CROP || grt_tensor_elements(in) <= 0 ||
+        !grt_dtype_in(in->dtype, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)) ||
+        !taps_order_axes(plans, in->rank, axes, &t->n))
+        return;
+    memcpy(dims, in->dims, sizeof dims);
+    for (int32_t k = 0; k < t->n; k++)
+        if (!taps_plan_pass(&t->passes[k], s, &plans[axes[k]], dims, in->rank, axes[k], &t->bytes))
+            return;
+    for (int32_t k = 0; k + 1 < t->n; k++) {
+        t->between[k] = t->bytes;
+        t->bytes += t->passes[k].total * (int64_t)sizeof(float);
+    }
+    t->fits = true;
 }
 
 grt_status cuda_resize_reshape(grt_reshape *r)
@@ -50,6 +138,9 @@ grt_status cuda_resize_reshape(grt_reshape *r)
     for (int32_t k = 0; k < in->rank; k++)
         sh->general.axes[k] = {plans[k], from[k], to[k]};
     sh->is_planes = cuda_resize_planes_plan(&sh->planes, (const grt_resize *)r->state, in, plans);
+    plan_taps(&sh->taps, (const grt_resize *)r->state, in, plans);
+    if (!sh->is_planes && sh->taps.fits)
+        r->workspace_bytes = (size_t)sh->taps.bytes;
     r->shape = sh;
     return GRT_OK;
 }
@@ -148,6 +239,77 @@ grt_status blend(const grt_run *r)
     });
 }
 
+/* The table: a thread a position of an axis. */
+__device__ __forceinline__ void fill_taps(const grt_resize &s, const tap_pass &p, int64_t o, char *table)
+{
+    float *weight = (float *)(table + p.weights) + o;
+    grt_resize_reach reach;
+    grt_resize_reach_of(&s, &p.plan, o, &reach); /* nothing is outside without crops */
+    const int64_t wanted = reach.high - reach.low + 1;
+    const int32_t n = (int32_t)(wanted < p.width ? wanted : p.width);
+    double sum = 0;
+    for (int32_t k = 0; k < n; k++)
+        sum += grt_resize_weight(&s, &reach, reach.low + k, p.plan.in);
+    const double factor = grt_resize_rescales(&s) && sum != 0 ? 1 / sum : 1;
+    for (int32_t k = 0; k < n; k++)
+        weight[k * p.plan.out] = (float)(grt_resize_weight(&s, &reach, reach.low + k, p.plan.in) * factor);
+    ((tap_span *)(table + p.spans))[o] = {(int32_t)reach.low, n};
+}
+
+template <typename IN, typename OUT>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    taps_kernel(const __grid_constant__ tap_pass p, const char *table, const IN *x, OUT *y)
+{
+    const int32_t last = (int32_t)p.plan.in - 1;
+    CUDA_ITEMS (i, p.total) {
+        const uint32_t line = cuda_divide((uint32_t)i, p.by_inner),
+                       inner = (uint32_t)i - line * p.by_inner.divisor, outer = cuda_divide(line, p.by_out),
+                       o = line - outer * p.by_out.divisor;
+        const tap_span span = ((const tap_span *)(table + p.spans))[o];
+        const float *weight = (const float *)(table + p.weights) + o;
+        const IN *from = x + outer * p.plan.in * p.inner + inner;
+        float sum = 0;
+#pragma unroll 4
+        for (int32_t k = 0; k < span.n; k++) {
+            const int32_t at = span.low + k;
+            const float w = weight[(uint32_t)k * p.by_out.divisor];
+            const IN v = from[(at < 0 ? 0 : at > last ? last : at) * p.inner];
+            sum += w != 0 ? w * cuda_widen(v) : 0.0f; /* infinities, too */
+        }
+        y[i] = cuda_narrow<OUT, float>(sum);
+    }
+}
+
+template <typename IN, typename OUT>
+grt_status taps_run(const grt_run *r, const tap_pass *p, const IN *x, OUT *y)
+{
+    taps_kernel<IN, OUT>
+        <<<cuda_grid(p->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(*p, (const char *)r->workspace, x, y);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+template <typename T> grt_status blend_taps(const grt_run *r)
+{
+    const resize_taps *t = &((const resize_shape *)r->shape)->taps;
+    const grt_resize s = *(const grt_resize *)r->state;
+    const T *x = (const T *)r->in[0]->data;
+    T *y = (T *)r->out[0]->data;
+    char *table = (char *)r->workspace;
+    const float *sums = NULL; /* of the pass before */
+    for (int32_t k = 0; k < t->n; k++) {
+        const tap_pass p = t->passes[k];
+        const bool last = k + 1 == t->n;
+        float *to = (float *)(table + (last ? 0 : t->between[k]));
+        GRT_TRY(cuda_each(r, p.plan.out, [=] __device__(int64_t o) { fill_taps(s, p, o, table); }));
+        if (last)
+            return sums ? taps_run<float, T>(r, &p, sums, y) : taps_run<T, T>(r, &p, x, y);
+        GRT_TRY(sums ? (taps_run<float, float>(r, &p, sums, to)) : (taps_run<T, float>(r, &p, x, to)));
+        sums = to;
+    }
+    return GRT_OK;
+}
+
 grt_status cuda_resize_run(const grt_run *r)
 {
     const resize_shape *sh = (const resize_shape *)r->shape;
@@ -156,6 +318,10 @@ grt_status cuda_resize_run(const grt_run *r)
         CUDA_LAUNCHED();
         return GRT_OK;
     }
+    if (sh->taps.fits)
+        return r->in[0]->dtype == GRT_DTYPE_FLOAT     ? blend_taps<float>(r)
+               : r->in[0]->dtype == GRT_DTYPE_FLOAT16 ? blend_taps<__half>(r)
+                                                      : blend_taps<__nv_bfloat16>(r);
     if (((const grt_resize *)r->state)->mode != GRT_RESIZE_NEAREST)
         return blend(r);
     return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), cuda_resize_pick, r);

@@ -3,6 +3,7 @@
 #include "backends/cuda/copy.h"
 #include "backends/cuda/indexed.cuh"
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/order.cuh"
 #include "backends/cuda/overlap_device.cuh"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/shared/slice.h"
@@ -12,7 +13,8 @@ namespace
 
 /* ---- scattering ----
  * Without a reduction, every update is written by its own thread (ONNX wants no index twice then). With one,
- * the updates that may meet are combined by one thread in order: deterministic. */
+ * the updates that may meet are combined by one thread in order: deterministic. Where such threads would be
+ * few with much to do each, updates are sorted by what they go to: then a thread has those of one element. */
 
 enum reduction { TAKE, ADD, MUL, MAX, MIN };
 
@@ -145,15 +147,123 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
         }
 }
 
+/* Updates by what they go to, in order: lines of n, sorted. The first of equal ones combines them all.
+ * `runs`: elements that each update has. */
+struct sorted_updates {
+    int64_t lines, n, runs;
+    const cuda_keyed *sorted;
+};
+
+/* Calls one(to, line, which, run) for an element's updates in order, `to` the key. */
+template <typename F>
+__device__ __forceinline__ void each_sorted_update(const sorted_updates &u, int64_t i, const F &one)
+{
+    const cuda_divided at = cuda_divide(i, u.runs), line = cuda_divide(at.q, u.n);
+    const cuda_keyed *sorted = u.sorted + line.q * u.n;
+    int64_t k = line.r;
+    const uint64_t key = sorted[k].key;
+    if (k > 0 && sorted[k - 1].key == key)
+        return;
+    for (; k < u.n && sorted[k].key == key; k++)
+        one((int64_t)key, line.q, sorted[k].at, at.r);
+}
+
+/* Where element j of line `line` of the indices is; the lines are those along the axis. */
+__device__ __forceinline__ int64_t scatter_line_at(int64_t n, int64_t step, int64_t line, int64_t j)
+{
+    const cuda_divided at = cuda_divide(line, step);
+    return at.q * n * step + at.r + j * step;
+}
+
+template <typename S>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    put_sorted_lines_kernel(const __grid_constant__ cuda_elements s, int64_t step, sorted_updates u,
+                            reduction how, bool truth, S *dst, const S *updates)
+{
+    CUDA_ITEMS (i, u.lines * u.n) {
+        S sum = {};
+        int64_t to = -1;
+        each_sorted_update(u, i, [&](int64_t key, int64_t line, int64_t j, int64_t) {
+            const int64_t from = scatter_line_at(u.n, step, line, j);
+            if (to < 0) {
+                to = cuda_element_base(s, from) + key * s.stride;
+                sum = dst[to];
+            }
+            sum = cuda_scatter_combine<S>(how, truth, sum, updates[from]);
+        });
+        if (to >= 0)
+            dst[to] = sum;
+    }
+}
+
+template <typename S>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    put_sorted_runs_kernel(sorted_updates u, reduction how, bool truth, S *dst, const S *updates)
+{
+    CUDA_ITEMS (i, u.n * u.runs) {
+        S sum = {};
+        int64_t to = -1;
+        each_sorted_update(u, i, [&](int64_t key, int64_t, int64_t k, int64_t run) {
+            if (to < 0) {
+                to = key + run;
+                sum = dst[to];
+            }
+            sum = cuda_scatter_combine<S>(how, truth, sum, updates[k * u.runs + run]);
+        });
+        if (to >= 0)
+            dst[to] = sum;
+    }
+}
+
+/* Worth sorting: threads that would have `each` updates to combine are few. */
+bool scatter_sorts(reduction how, int64_t threads, int64_t each)
+{
+    enum { MUCH = 64, FEW = 8192 };
+    return how != TAKE && each > MUCH && threads < FEW;
+}
+
+/* Of the indices' lines along the axis. */
+int64_t scatter_step(const cuda_elements *s)
+{
+    return grt_dims_product(s->dims, s->axis + 1, s->rank);
+}
+
+bool scatter_sorts_elements(const void *state, const cuda_elements *s)
+{
+    return s->total > 0 &&
+           scatter_sorts(((const scatter_state *)state)->how, s->total / s->dims[s->axis], s->dims[s->axis]);
+}
+
+bool scatter_sorts_tuples(const void *state, const cuda_tuples *s)
+{
+    return scatter_sorts(((const scatter_state *)state)->how, s->inner, s->n);
+}
+
 template <typename S> grt_status reduce_elements(const grt_run *r)
 {
     cuda_indexed by;
     const cuda_elements *s = (const cuda_elements *)r->shape;
     const scatter_state *state = (const scatter_state *)r->state;
+    const bool truth = r->in[0]->dtype == GRT_DTYPE_BOOL;
+    const int64_t n = s->dims[s->axis], lines = s->total / n, step = scatter_step(s);
+    S *dst = (S *)r->out[0]->data;
+    const S *updates = (const S *)r->in[2]->data;
     GRT_TRY(cuda_indexed_begin(r, 1, "indices", &by));
-    put_lines_kernel<S><<<cuda_grid(s->total / s->dims[s->axis]), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *s, state->how, r->in[0]->dtype == GRT_DTYPE_BOOL, by, (S *)r->out[0]->data,
-        (const S *)r->in[2]->data);
+    if (!scatter_sorts_elements(state, s)) {
+        put_lines_kernel<S>
+            <<<cuda_grid(lines), CUDA_BLOCK, 0, cuda_stream(r)>>>(*s, state->how, truth, by, dst, updates);
+        CUDA_LAUNCHED();
+        return GRT_OK;
+    }
+    cuda_keyed *v = (cuda_keyed *)r->workspace, *spare = v + s->total, *keys = v;
+    const int64_t size = s->size;
+    GRT_TRY(cuda_each(r, s->total, [=] __device__(int64_t i) {
+        const cuda_divided at = cuda_divide(i, n);
+        keys[i] = {(uint64_t)by.at(scatter_line_at(n, step, at.q, at.r), size), at.r};
+    }));
+    GRT_TRY(cuda_sort(r, lines, n, &v, &spare, cuda_keyed_less()));
+    put_sorted_lines_kernel<S><<<cuda_grid(s->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+        *s, step, sorted_updates{lines, n, 1, v}, state->how, truth, dst, updates);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -161,13 +271,35 @@ template <typename S> grt_status reduce_elements(const grt_run *r)
 template <typename S> grt_status reduce_tuples(const grt_run *r)
 {
     cuda_indexed by;
-    const cuda_tuples *s = (const cuda_tuples *)r->shape;
+    const cuda_tuples s = *(const cuda_tuples *)r->shape;
     const scatter_state *state = (const scatter_state *)r->state;
+    const bool truth = r->in[0]->dtype == GRT_DTYPE_BOOL;
+    S *dst = (S *)r->out[0]->data;
+    const S *updates = (const S *)r->in[2]->data;
     GRT_TRY(cuda_indexed_begin(r, 1, "indices", &by));
-    put_runs_kernel<S><<<cuda_grid(s->inner), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *s, state->how, r->in[0]->dtype == GRT_DTYPE_BOOL, by, (S *)r->out[0]->data,
-        (const S *)r->in[2]->data);
+    if (!scatter_sorts_tuples(state, &s)) {
+        put_runs_kernel<S>
+            <<<cuda_grid(s.inner), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, state->how, truth, by, dst, updates);
+        CUDA_LAUNCHED();
+        return GRT_OK;
+    }
+    cuda_keyed *v = (cuda_keyed *)r->workspace, *spare = v + s.n, *keys = v;
+    GRT_TRY(cuda_each(r, s.n, [=] __device__(int64_t k) {
+        keys[k] = {(uint64_t)cuda_tuple_offset(s, by, k), k};
+    }));
+    GRT_TRY(cuda_sort(r, 1, s.n, &v, &spare, cuda_keyed_less()));
+    put_sorted_runs_kernel<S><<<cuda_grid(s.n * s.inner), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+        sorted_updates{1, s.n, s.inner, v}, state->how, truth, dst, updates);
     CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+grt_status reshape_scatter_elements(grt_reshape *r)
+{
+    GRT_TRY(cuda_elements_reshape(r));
+    const cuda_elements *s = (const cuda_elements *)r->shape;
+    if (scatter_sorts_elements(r->state, s))
+        r->workspace_bytes = 2 * (size_t)s->total * sizeof(cuda_keyed);
     return GRT_OK;
 }
 
@@ -189,7 +321,11 @@ grt_status cuda_run_scatter_elements(const grt_run *r)
 
 grt_status reshape_scatter_nd(grt_reshape *r)
 {
-    return cuda_tuples_reshape(r, 0);
+    GRT_TRY(cuda_tuples_reshape(r, 0));
+    const cuda_tuples *s = (const cuda_tuples *)r->shape;
+    if (scatter_sorts_tuples(r->state, s))
+        r->workspace_bytes = 2 * (size_t)s->n * sizeof(cuda_keyed);
+    return GRT_OK;
 }
 
 grt_status cuda_run_scatter_nd(const grt_run *r)
@@ -316,7 +452,7 @@ const grt_kernel_row rows[] = {
      .supports = cuda_supports_scatter,
      .create = cuda_create_scatter,
      .destroy = free,
-     .reshape = cuda_elements_reshape,
+     .reshape = reshape_scatter_elements,
      .release_shape = free,
      .run = cuda_run_scatter_elements},
     {.domain = "",

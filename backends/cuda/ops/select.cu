@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trilu, OneHot, ReverseSequence, NonZero, Compress. */
+#include "backends/cuda/indexed.cuh"
 #include "backends/cuda/order.cuh"
 
 namespace
 {
 
-template <typename T>
+/* V neighbours of a row a thread; n: how many such there are. */
+template <typename T, int V>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     triangle_kernel(int64_t n, int64_t rows, int64_t cols, bool upper, const int64_t *shift, const T *in,
                     T *out)
@@ -13,19 +15,30 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     int64_t k = shift ? *shift : 0;
     k = k > cols ? cols : k < -rows ? -rows : k;
     CUDA_ITEMS (i, n) {
-        int64_t row = i / cols, col = i - row * cols, diagonal = row % rows + k;
-        T zero = {};
-        out[i] = (upper ? col >= diagonal : col <= diagonal) ? in[i] : zero;
+        const cuda_divided at = cuda_divide(i, cols / V);
+        const int64_t diagonal = cuda_divide(at.q, rows).r + k, first = at.r * V;
+        cuda_pack<T, V> pack = ((const cuda_pack<T, V> *)in)[i];
+        const T zero = {};
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            pack.v[v] = (upper ? first + v >= diagonal : first + v <= diagonal) ? pack.v[v] : zero;
+        ((cuda_pack<T, V> *)out)[i] = pack;
     }
 }
 
 template <typename T> grt_status triangle(const grt_run *r)
 {
+    constexpr int V = 16 / sizeof(T);
     const grt_tensor *in = r->in[0], *shift = r->n_in > 1 ? r->in[1] : NULL;
-    int64_t n = grt_tensor_elements(in);
-    triangle_kernel<T><<<cuda_grid(n), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        n, in->dims[in->rank - 2], in->dims[in->rank - 1], *(const bool *)r->state,
-        shift ? (const int64_t *)shift->data : NULL, (const T *)in->data, (T *)r->out[0]->data);
+    const int64_t n = grt_tensor_elements(in), rows = in->dims[in->rank - 2], cols = in->dims[in->rank - 1];
+    const int64_t *by = shift ? (const int64_t *)shift->data : NULL;
+    const bool upper = *(const bool *)r->state;
+    if (cols % V == 0 && cuda_aligned(in->data, 16) && cuda_aligned(r->out[0]->data, 16))
+        triangle_kernel<T, V><<<cuda_grid(n / V), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+            n / V, rows, cols, upper, by, (const T *)in->data, (T *)r->out[0]->data);
+    else
+        triangle_kernel<T, 1><<<cuda_grid(n), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+            n, rows, cols, upper, by, (const T *)in->data, (T *)r->out[0]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -46,18 +59,41 @@ grt_status cuda_run_trilu(const grt_run *r)
     return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), triangle, r);
 }
 
-template <typename T>
+/* Whether index `of` names place `at` of the axis. */
+__device__ __forceinline__ bool one_hot_marks(const void *indices, grt_dtype dtype, int64_t of, int64_t at,
+                                              int64_t depth)
+{
+    if (dtype == GRT_DTYPE_INT64 || dtype == GRT_DTYPE_INT32) {
+        const int64_t number = cuda_index(indices, dtype == GRT_DTYPE_INT32, of);
+        return (number < 0 ? number + depth : number) == at;
+    }
+    double number = grt_element_load(dtype, indices, of);
+    number = number < 0 ? number + (double)depth : number;
+    return number >= 0 && number < (double)depth && (int64_t)number == at;
+}
+
+/* V elements a thread; n: how many such there are. */
+template <typename T, int V>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     one_hot_kernel(int64_t n, int64_t depth, int64_t inner, grt_dtype dtype, const void *indices,
                    const T *values, T *out)
 {
-    T off = values[0], on = values[1];
+    const T off = values[0], on = values[1];
     CUDA_ITEMS (i, n) {
-        int64_t rest = i / inner, outer = rest / depth;
-        double number = grt_element_load(dtype, indices, outer * inner + (i - rest * inner));
-        number = number < 0 ? number + (double)depth : number;
-        bool marked = number >= 0 && number < (double)depth && (int64_t)number == rest - outer * depth;
-        out[i] = marked ? on : off;
+        const cuda_divided in = cuda_divide(i * V, inner), at = cuda_divide(in.q, depth);
+        int64_t outer = at.q, place = at.r, column = in.r;
+        cuda_pack<T, V> pack;
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            pack.v[v] = one_hot_marks(indices, dtype, outer * inner + column, place, depth) ? on : off;
+            column = column + 1 < inner ? column + 1 : 0;
+            place += column == 0;
+            if (place == depth) {
+                place = 0;
+                outer++;
+            }
+        }
+        ((cuda_pack<T, V> *)out)[i] = pack;
     }
 }
 
@@ -67,10 +103,16 @@ struct one_hot_shape {
 
 template <typename T> grt_status one_hot(const grt_run *r)
 {
+    enum { V = 4 };
     const one_hot_shape *s = (const one_hot_shape *)r->shape;
-    one_hot_kernel<T><<<cuda_grid(s->n), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        s->n, s->depth, s->inner, r->in[0]->dtype, r->in[0]->data, (const T *)r->in[2]->data,
-        (T *)r->out[0]->data);
+    const T *values = (const T *)r->in[2]->data;
+    T *out = (T *)r->out[0]->data;
+    if (sizeof(T) <= 4 && s->n % V == 0 && cuda_aligned(out, V * sizeof(T)))
+        one_hot_kernel<T, sizeof(T) <= 4 ? V : 1><<<cuda_grid(s->n / V), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+            s->n / V, s->depth, s->inner, r->in[0]->dtype, r->in[0]->data, values, out);
+    else
+        one_hot_kernel<T, 1><<<cuda_grid(s->n), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+            s->n, s->depth, s->inner, r->in[0]->dtype, r->in[0]->data, values, out);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -118,8 +160,9 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     reverse_kernel(sequences s, cuda_watch watch, const void *lens, const T *in, T *out)
 {
     CUDA_ITEMS (i, s.n) {
-        int64_t cell = i / s.inner, at = i - cell * s.inner;
-        int64_t t = cell / s.time_step % s.times, b = cell / s.batch_step % s.batch;
+        const cuda_divided cell = cuda_divide(i, s.inner);
+        const int64_t at = cell.r, t = cuda_divide(cuda_divide(cell.q, s.time_step).q, s.times).r,
+                      b = cuda_divide(cuda_divide(cell.q, s.batch_step).q, s.batch).r;
         int64_t n = cuda_index(lens, s.is32, b);
         if (!cuda_check(watch, n, b, 0, s.times))
             n = n < 0 ? 0 : n > s.times ? s.times : n;
@@ -161,7 +204,11 @@ grt_status cuda_run_reverse(const grt_run *r)
     s.batch_step = time_first ? 1 : s.times;
     s.inner = grt_dims_product(in->dims, 2, in->rank);
     s.is32 = r->in[1]->dtype == GRT_DTYPE_INT32;
-    return CUDA_BY_SIZE(grt_dtype_size(in->dtype), reverse, r, s);
+    const size_t size = grt_dtype_size(in->dtype);
+    const int32_t unit = cuda_unit_bytes(s.inner, size, in->data, r->out[0]->data);
+    s.n = s.n * (int64_t)size / unit;
+    s.inner = s.inner * (int64_t)size / unit;
+    return CUDA_BY_SIZE(unit, reverse, r, s);
 }
 
 grt_status reshape_non_zero(grt_reshape *r)

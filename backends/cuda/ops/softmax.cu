@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax and LogSoftmax along one axis. */
+/* Softmax and LogSoftmax along one axis. Long rows that are few are cut into parts: the greatest number and
+ * the sum of each part first. */
 #include "backends/cuda/number.cuh"
 #include "backends/shared/softmax.h"
 
@@ -46,6 +47,113 @@ __global__ void __launch_bounds__(256) softmax_rows(const T *x, T *y, int64_t ro
             const W d = cuda_widen(from[i]) - top;
             to[i] = cuda_narrow<T, W>(log_ ? d - factor : exponential(d) * factor);
         }
+    }
+}
+
+enum { SHORT_LANES = 8, SHORT = 64 };
+
+/* Rows of up to SHORT numbers: SHORT_LANES threads for each, which keep them. */
+template <class T>
+__global__ void __launch_bounds__(256) softmax_short(const T *x, T *y, int64_t rows, int size, bool log_)
+{
+    using W = typename cuda_wide<T>::type;
+    enum { EACH = SHORT / SHORT_LANES, PER_BLOCK = 256 / SHORT_LANES };
+    const int lane = threadIdx.x % SHORT_LANES;
+    /* All threads of a warp go round as often. */
+    for (int64_t first = (int64_t)blockIdx.x * PER_BLOCK; first < rows;
+         first += (int64_t)gridDim.x * PER_BLOCK) {
+        const int64_t row = first + threadIdx.x / SHORT_LANES;
+        const int mine = row < rows ? size : 0;
+        W v[EACH], top = -CUDART_INF_F, sum = 0;
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const int at = k * SHORT_LANES + lane;
+            v[k] = at < mine ? cuda_widen(x[row * size + at]) : (W)-CUDART_INF_F;
+            top = cuda_top::join<W>(v[k], top);
+        }
+        for (int step = SHORT_LANES / 2; step; step /= 2)
+            top = cuda_top::join<W>(top, __shfl_xor_sync(0xffffffffu, top, step));
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const W power = exponential(v[k] - top);
+            v[k] = log_ ? v[k] - top : power;
+            sum += k * SHORT_LANES + lane < mine ? power : W(0);
+        }
+        for (int step = SHORT_LANES / 2; step; step /= 2)
+            sum += __shfl_xor_sync(0xffffffffu, sum, step);
+        const W factor = log_ ? logarithm(sum) : 1 / sum;
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const int at = k * SHORT_LANES + lane;
+            if (at < mine)
+                y[row * size + at] = cuda_narrow<T, W>(log_ ? v[k] - factor : v[k] * factor);
+        }
+    }
+}
+
+struct softmax_cut {
+    int64_t parts, per_part; /* one part: rows are not cut */
+};
+
+struct softmax_shape {
+    grt_softmax s; /* first: grt_softmax_reshape made it */
+    softmax_cut cut;
+};
+
+template <class W> struct softmax_part {
+    W top, sum; /* the greatest number, and the sum of exponentials below it */
+};
+
+/* A block a part of a row. */
+template <class T>
+__global__ void __launch_bounds__(256)
+    softmax_parts(const T *x, int64_t size, softmax_cut cut, softmax_part<typename cuda_wide<T>::type> *parts)
+{
+    using W = typename cuda_wide<T>::type;
+    const int64_t row = blockIdx.x / cut.parts, begin = blockIdx.x % cut.parts * cut.per_part,
+                  end = begin + cut.per_part < size ? begin + cut.per_part : size;
+    const T *from = x + row * size;
+    W top = -CUDART_INF_F, sum = 0;
+#pragma unroll 4
+    for (int64_t i = begin + threadIdx.x; i < end; i += 256)
+        top = cuda_top::join<W>(cuda_widen(from[i]), top);
+    top = cuda_row_reduce<256, cuda_top, W>(top, -CUDART_INF_F);
+#pragma unroll 4
+    for (int64_t i = begin + threadIdx.x; i < end; i += 256)
+        sum += exponential(cuda_widen(from[i]) - top);
+    sum = cuda_row_reduce<256, cuda_sum, W>(sum, 0);
+    if (threadIdx.x == 0)
+        parts[blockIdx.x] = {top, sum};
+}
+
+/* Then each block has all parts of its row, in the same order. */
+template <class T>
+__global__ void __launch_bounds__(256)
+    softmax_of_parts(const T *x, T *y, int64_t size, softmax_cut cut, bool log_,
+                     const softmax_part<typename cuda_wide<T>::type> *parts)
+{
+    using W = typename cuda_wide<T>::type;
+    const int64_t row = blockIdx.x / cut.parts, begin = blockIdx.x % cut.parts * cut.per_part,
+                  end = begin + cut.per_part < size ? begin + cut.per_part : size;
+    const softmax_part<W> *of_row = parts + row * cut.parts;
+    W top = -CUDART_INF_F, sum = 0;
+    for (int64_t p = threadIdx.x; p < cut.parts; p += 256)
+        top = cuda_top::join<W>(of_row[p].top, top);
+    top = cuda_row_reduce<256, cuda_top, W>(top, -CUDART_INF_F);
+    for (int64_t p = threadIdx.x; p < cut.parts; p += 256) {
+        const softmax_part<W> part = of_row[p];
+        /* A part of nothing but -inf counts nothing, unless the row has nothing else. */
+        if (part.top != -CUDART_INF_F || top == -CUDART_INF_F)
+            sum += part.sum * exponential(part.top - top);
+    }
+    sum = cuda_row_reduce<256, cuda_sum, W>(sum, 0);
+    const W factor = log_ ? logarithm(sum) : 1 / sum;
+    const T *from = x + row * size;
+    T *to = y + row * size;
+#pragma unroll 4
+    for (int64_t i = begin + threadIdx.x; i < end; i += 256) {
+        const W d = cuda_widen(from[i]) - top;
+        to[i] = cuda_narrow<T, W>(log_ ? d - factor : exponential(d) * factor);
     }
 }
 
@@ -124,13 +232,38 @@ static bool is_tall(const grt_softmax *s)
     return s->inner > 1 && s->size >= LEAST_ROWS && s->outer * s->inner <= MOST_COLUMNS;
 }
 
+/* A block a row would leave most of a GPU idle. */
+static softmax_cut softmax_cut_of(const grt_softmax *s)
+{
+    enum { LEAST = 4096, WANTED = 1024, MOST_PARTS = 256 };
+    if (s->inner != 1 || s->outer <= 0 || s->size < 2 * LEAST)
+        return {1, s->size};
+    int64_t parts = (WANTED + s->outer - 1) / s->outer;
+    parts = parts < s->size / LEAST ? parts : s->size / LEAST;
+    parts = parts < MOST_PARTS ? parts : MOST_PARTS;
+    return {parts, (s->size + parts - 1) / parts};
+}
+
 template <class T>
-static void cuda_softmax_launch(const grt_softmax *s, const void *x_, void *y_, cudaStream_t stream)
+static void softmax_in_parts(const softmax_shape *sh, const T *x, T *y, void *workspace, cudaStream_t stream)
+{
+    softmax_part<typename cuda_wide<T>::type> *parts = (softmax_part<typename cuda_wide<T>::type> *)workspace;
+    const unsigned blocks = (unsigned)(sh->s.outer * sh->cut.parts);
+    softmax_parts<T><<<blocks, 256, 0, stream>>>(x, sh->s.size, sh->cut, parts);
+    softmax_of_parts<T><<<blocks, 256, 0, stream>>>(x, y, sh->s.size, sh->cut, sh->s.log, parts);
+}
+
+template <class T>
+static void cuda_softmax_launch(const softmax_shape *sh, const void *x_, void *y_, void *workspace,
+                                cudaStream_t stream)
 {
     enum { WARP_SIZES = 1024 }; /* longer rows get a block each */
+    const grt_softmax *s = &sh->s;
     const T *x = (const T *)x_;
     T *y = (T *)y_;
-    if (is_tall(s)) {
+    if (sh->cut.parts > 1)
+        softmax_in_parts<T>(sh, x, y, workspace, stream);
+    else if (is_tall(s)) {
         const int width = s->inner < TALL_WIDTH ? (int)s->inner : TALL_WIDTH;
         const int64_t blocks = s->outer * ((s->inner + width - 1) / width);
         const int threads = (s->size < TALL_THREADS ? TALL_THREADS / 4 : TALL_THREADS) / width * width;
@@ -138,19 +271,39 @@ static void cuda_softmax_launch(const grt_softmax *s, const void *x_, void *y_, 
     } else if (s->inner > 1)
         softmax_columns<T><<<cuda_blocks(s->outer * s->inner, 128), 128, 0, stream>>>(
             x, y, s->outer * s->inner, s->size, s->inner, s->log);
+    else if (s->size <= SHORT)
+        softmax_short<T><<<cuda_blocks(s->outer, 256 / SHORT_LANES), 256, 0, stream>>>(x, y, s->outer,
+                                                                                       (int)s->size, s->log);
     else if (s->size <= WARP_SIZES)
         softmax_rows<T, 32><<<cuda_blocks(s->outer, 8), 256, 0, stream>>>(x, y, s->outer, s->size, s->log);
     else
         softmax_rows<T, 256><<<cuda_blocks(s->outer, 1), 256, 0, stream>>>(x, y, s->outer, s->size, s->log);
 }
 
+static grt_status cuda_softmax_reshape(grt_reshape *r)
+{
+    GRT_TRY(grt_softmax_reshape(r));
+    const grt_softmax made = *(const grt_softmax *)r->shape;
+    free(r->shape);
+    r->shape = NULL;
+    softmax_shape *sh = (softmax_shape *)calloc(1, sizeof *sh);
+    if (!sh)
+        return grt_fail_memory(sizeof *sh);
+    *sh = {made, softmax_cut_of(&made)};
+    if (sh->cut.parts > 1)
+        r->workspace_bytes = (size_t)(made.outer * sh->cut.parts) * sizeof(softmax_part<double>);
+    r->shape = sh;
+    return GRT_OK;
+}
+
 static grt_status cuda_softmax_run(const grt_run *r)
 {
-    const grt_softmax *s = (const grt_softmax *)r->shape;
-    if (s->outer * s->size * s->inner == 0)
+    const softmax_shape *sh = (const softmax_shape *)r->shape;
+    if (sh->s.outer * sh->s.size * sh->s.inner == 0)
         return GRT_OK;
-    CUDA_FOR_FLOATS(r->in[0]->dtype, T,
-                    cuda_softmax_launch<T>(s, r->in[0]->data, r->out[0]->data, (cudaStream_t)r->stream));
+    CUDA_FOR_FLOATS(
+        r->in[0]->dtype, T,
+        cuda_softmax_launch<T>(sh, r->in[0]->data, r->out[0]->data, r->workspace, (cudaStream_t)r->stream));
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -158,7 +311,7 @@ static grt_status cuda_softmax_run(const grt_run *r)
 #define ROW(name)                                                                             \
     {                                                                                         \
         .domain = "", .op = name, .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), \
-        .reshape = grt_softmax_reshape, .release_shape = free, .run = cuda_softmax_run        \
+        .reshape = cuda_softmax_reshape, .release_shape = free, .run = cuda_softmax_run       \
     }
 
 static const grt_kernel_row rows[] = {ROW("Softmax"), ROW("LogSoftmax")};

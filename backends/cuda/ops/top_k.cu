@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TopK: by a block a line, or by sorting. */
-#include "backends/cuda/line.cuh"
+/* TopK: by warps, by selecting words in chunks, by a block a line, or by sorting. */
+#include "backends/cuda/top_words.cuh"
 
 namespace
 {
 
 /* ---- TopK ----
- * Lines of up to 1,024 numbers of 32 bits or fewer lie in a warp's registers (warp_top_kernel). Else a block
- * per line finds the best element k times, each time among those that come after the one before. Where k is
- * large, or long lines are too few to fill the device so, lines are sorted. */
+ * Numbers of 32 bits or fewer: lines of up to 1,024 of which few are wanted lie in a warp's registers
+ * (warp_top_kernel), of others up to 2,048 are selected by chunks (top_words.cuh). Else a block per line
+ * finds the best element k times, each time among those that come after the one before. Where k is large, or
+ * long lines are too few to fill the device so, lines are sorted. */
 
-enum { WARP_LINE = 1024, WARPS = CUDA_BLOCK / 32 };
+enum { WARP_LINE = 1024, WARP_FEW = 16, WARPS = CUDA_BLOCK / 32 };
 
 struct top_shape {
     cuda_lines in;
     int64_t k;
-    bool sorts;
+    bool sorts, selects;
 };
 
 struct top_state {
@@ -58,23 +59,6 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
             }
         }
     }
-}
-
-/* The order of numbers of 32 bits or fewer, and of equal ones the first, in one word; 0 is less than all. */
-template <typename S> __device__ __forceinline__ uint64_t top_word(S x, bool least, int at)
-{
-    typename pw_storage<S>::T v = pw_widen<S>(x);
-    typedef decltype(v) T;
-    uint32_t key;
-    if constexpr (std::is_floating_point<T>::value) {
-        const uint32_t bits = __float_as_uint(v == 0 ? 0.0f : (float)v);
-        key = v != v ? UINT32_MAX : bits >> 31 ? ~bits : bits | UINT32_C(1) << 31;
-    } else if constexpr (std::is_signed<T>::value) {
-        key = (uint32_t)(int32_t)v ^ UINT32_C(1) << 31;
-    } else {
-        key = (uint32_t)v;
-    }
-    return (uint64_t)(least ? ~key : key) << 32 | (uint32_t)~at;
 }
 
 __device__ __forceinline__ uint64_t greatest_of_warp(uint64_t a)
@@ -187,20 +171,20 @@ grt_status top_by_warps(const grt_run *r, const top_shape *s, bool least, const 
 template <typename S> grt_status top(const grt_run *r)
 {
     const top_shape *s = (const top_shape *)r->shape;
-    if constexpr (sizeof(S) <= sizeof(uint32_t))
+    const bool least = ((const top_state *)r->state)->least;
+    const S *in = (const S *)r->in[0]->data;
+    S *values = r->out[0] ? (S *)r->out[0]->data : NULL;
+    int64_t *places = r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL;
+    if constexpr (sizeof(S) <= sizeof(uint32_t)) {
+        if (s->selects)
+            return top_by_words<S>(r, s->in, (int)s->k, least, in, values, places);
         if (s->in.n <= WARP_LINE && !s->sorts)
-            return top_by_warps<S>(r, s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data,
-                                   r->out[0] ? (S *)r->out[0]->data : NULL,
-                                   r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL);
+            return top_by_warps<S>(r, s, least, in, values, places);
+    }
     if (s->sorts)
-        return top_by_sorting<S>(r, s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data,
-                                 r->out[0] ? (S *)r->out[0]->data : NULL,
-                                 r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL);
+        return top_by_sorting<S>(r, s, least, in, values, places);
     unsigned block = s->in.n <= 32 ? 32 : s->in.n <= 128 ? 128 : CUDA_BLOCK;
-    top_kernel<S><<<cuda_grid(s->in.n_lines, 1), block, 0, cuda_stream(r)>>>(
-        *s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data,
-        r->out[0] ? (S *)r->out[0]->data : NULL,
-        r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL);
+    top_kernel<S><<<cuda_grid(s->in.n_lines, 1), block, 0, cuda_stream(r)>>>(*s, least, in, values, places);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -226,7 +210,11 @@ grt_status reshape_top(grt_reshape *r)
     int64_t axis = grt_axis(((const top_state *)r->state)->axis, in->rank);
     cuda_lines_of(&s->in, in, axis);
     s->k = out->dims[axis];
-    s->sorts = s->k > 128 || (s->k > 8 && s->in.n > 4096 && s->in.n_lines < 64);
+    s->selects = grt_dtype_size(in->dtype) <= sizeof(uint32_t) && s->k > 0 && s->k <= TOP_BLOCK_MOST &&
+                 s->in.n < INT32_MAX && (s->in.n > WARP_LINE || s->k > WARP_FEW);
+    if (s->selects)
+        r->workspace_bytes = (size_t)top_room(s->in, (int)s->k) * sizeof(uint64_t);
+    s->sorts = !s->selects && (s->k > 128 || (s->k > 8 && s->in.n > 4096 && s->in.n_lines < 64));
     if (s->sorts)
         r->workspace_bytes = 2 * (size_t)(s->in.n_lines * s->in.n) * sizeof(cuda_keyed);
     if (s->k <= s->in.n)
