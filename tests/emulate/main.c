@@ -9,6 +9,7 @@
 #include "backends/cuda/pointwise_source.h"
 #include "backends/cuda/rows_source.h"
 #include "src/base/float.h"
+#include "src/base/pointwise_parts.h"
 #include "src/target/target.h"
 #include "tests/emulate/nvrtc.h"
 #include "tests/emulate/translate.h"
@@ -131,21 +132,23 @@ static void add_source(const kernel *k, const char *function, const grt_text *so
 
 /* ---- pointwise ---- */
 
-static void add_pointwise(const char *name, const int64_t *code, size_t n, const float *constants,
-                          size_t n_constants, kernel *k)
+/* parts: the attribute, or NULL. */
+static void add_group(const char *name, const int64_t *code, size_t n, const float *constants,
+                      size_t n_constants, const int64_t *parts, kernel *k)
 {
     const grt_attr attrs[] = {
         {.name = "program", .kind = GRT_ATTR_INTS, .ints = {code, n}},
         {.name = "constants", .kind = GRT_ATTR_FLOATS, .floats = {constants, n_constants}},
+        {.name = "parts", .kind = GRT_ATTR_INTS, .ints = {parts, 3 * (size_t)k->n_in}},
     };
-    const grt_op_desc desc = {"graphrt", "Pointwise", name, attrs, 2};
-    const grt_tensor *in[MOST_INPUTS];
+    const grt_op_desc desc = {"graphrt", parts ? "PointwiseParts" : "Pointwise", name, attrs, parts ? 3 : 2};
+    pw_part_view views[MOST_INPUTS];
     cuda_pointwise_form form;
     grt_text source = {0};
     for (int32_t i = 0; i < k->n_in; i++)
-        in[i] = &k->in[i].t;
+        must(grt_pointwise_view_part(&desc, i, &k->in[i].t, &views[i]) == GRT_OK, name);
     expect(k, &desc);
-    if (!cuda_pointwise_form_of(in, k->n_in, &k->expected.t, &form)) {
+    if (!cuda_pointwise_form_of(views, k->n_in, &k->expected.t, &form)) {
         result(name, "there is no form for the shapes");
         n_kernels--;
         return;
@@ -156,11 +159,18 @@ static void add_pointwise(const char *name, const int64_t *code, size_t n, const
     k->args.pointwise = (cuda_pointwise_args){.out = k->out};
     cuda_pointwise_sizes(&form, &k->args.pointwise);
     for (int32_t i = 0; i < k->n_in; i++)
-        k->args.pointwise.in[i] = in[i]->data;
+        k->args.pointwise.in[i] =
+            (char *)k->in[i].t.data + (size_t)views[i].offset * grt_dtype_size(k->in[i].t.dtype);
     k->grid[0] = (form.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK;
     k->grid[1] = k->block[1] = 1;
     k->block[0] = CUDA_POINTWISE_BLOCK;
     k->tolerance = 4e-6;
+}
+
+static void add_pointwise(const char *name, const int64_t *code, size_t n, const float *constants,
+                          size_t n_constants, kernel *k)
+{
+    add_group(name, code, n, constants, n_constants, NULL, k);
 }
 
 static void pointwise_function(int32_t opcode, grt_dtype dtype)
@@ -246,6 +256,35 @@ static void pointwise_uneven(void)
         for (int j = 0; j < 3; j++)
             (void)add_in(k, dtypes[i % 3], cases[i].rank, cases[i].dims[j]);
         add_pointwise("uneven", code, 8, NULL, 0, k);
+    }
+}
+
+/* Inputs that are parts: of rows, of channels in front, of several axes, one that is repeated along others, one
+ * range alone; whole vectors and not. The first two are parts of one tensor. */
+static void pointwise_parts(void)
+{
+    static const struct {
+        int64_t x[4], y[4], parts[9];
+    } cases[] = {
+        {{2, 3, 5, 32}, {1, 1, 1, 16}, {1, 0, 16, 1, 16, 16, 0, 0, 0}},
+        {{2, 3, 5, 40}, {2, 3, 5, 24}, {1, 8, 16, 1, 24, 16, 1, 8, 16}},
+        {{2, 6, 5, 16}, {2, 3, 1, 1}, {3, 0, 3, 3, 3, 3, 0, 0, 0}},
+        {{2, 6, 5, 16}, {2, 3, 10, 16}, {3, 1, 3, 3, 2, 3, 2, 5, 5}},
+        {{2, 1, 1, 32}, {2, 3, 5, 16}, {1, 0, 16, 1, 16, 16, 0, 0, 0}},
+        {{1, 1, 4, 16}, {1, 1, 2, 16}, {2, 0, 2, 2, 2, 2, 0, 0, 0}},
+        {{2, 3, 5, 14}, {2, 1, 1, 7}, {1, 0, 7, 1, 7, 7, 0, 0, 0}},
+        {{2, 3, 5, 20}, {2, 3, 5, 8}, {1, 3, 8, 1, 11, 8, 0, 0, 0}},
+        {{2, 6, 5, 3}, {1, 3, 1, 1}, {3, 0, 3, 3, 3, 3, 0, 0, 0}},
+        {{2, 5, 7, 2}, {2, 5, 3, 6}, {2, 0, 3, 2, 4, 3, 1, 1, 2}},
+    };
+    static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16};
+    const int64_t code[] = {PW_Sub, 0, 1, -1, PW_Mul, 3, 2, -1};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kernel *k = begin("parts");
+        (void)add_in(k, dtypes[i % 3], 4, cases[i].x);
+        (void)add_in(k, dtypes[i % 3], 4, cases[i].x);
+        (void)add_in(k, dtypes[i % 3], 4, cases[i].y);
+        add_group("parts", code, 8, NULL, 0, cases[i].parts, k);
     }
 }
 
@@ -448,6 +487,7 @@ static void add_all(void)
     pointwise_places();
     pointwise_further();
     pointwise_uneven();
+    pointwise_parts();
     int turn = 0;
     for (size_t c = 0; c < sizeof rows_cases / sizeof *rows_cases; c++)
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)

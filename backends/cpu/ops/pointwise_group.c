@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::Pointwise on the CPU: the program is run over blocks that stay in the first-level cache, one
+/* graphrt::Pointwise and graphrt::PointwiseParts on the CPU: the program is run over blocks that stay in the first-level cache, one
  * vectorised loop per instruction, so that intermediate results never reach memory. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/pointwise_loops.h"
 #include "backends/cpu/pointwise_walk.h"
+#include "src/base/pointwise_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ typedef struct group {
 
 typedef struct shape {
     pw_walk *walk;
+    size_t *offsets;  /* of parts, in bytes */
     const void *data[]; /* set by each run */
 } shape;
 
@@ -121,9 +123,33 @@ static void block_group(const void *user, int64_t n, void *out, const void *cons
 static void pointwise_group_release(void *object)
 {
     shape *sh = object;
-    if (sh)
+    if (sh) {
         cpu_pw_walk_release(sh->walk);
+        free(sh->offsets);
+    }
     free(sh);
+}
+
+static grt_status pointwise_group_walk(grt_reshape *r, size_t scratch_bytes, shape *sh)
+{
+    const size_t n = (size_t)r->n_in;
+    int64_t(*strides)[GRT_MAX_RANK] = calloc(n, sizeof *strides);
+    grt_status status = strides && sh->offsets ? GRT_OK : grt_fail_memory(n * sizeof *strides);
+    for (int32_t i = 0; status == GRT_OK && i < r->n_in; i++) {
+        pw_part_view view;
+        status = grt_pointwise_view_part(r->desc, i, r->in[i], &view);
+        if (status != GRT_OK)
+            break;
+        grt_pointwise_view_strides(&view, r->out[0]->rank, strides[i]);
+        if (grt_tensor_elements(r->out[0]) > 0) /* else there may be no data */
+            sh->offsets[i] = (size_t)view.offset * grt_dtype_size(r->in[i]->dtype);
+    }
+    if (status == GRT_OK)
+        status = cpu_pw_walk_create_strided(r->out[0]->rank, r->out[0]->dims, r->n_in, r->in,
+                                            (const int64_t(*)[GRT_MAX_RANK])strides, r->threads,
+                                            scratch_bytes, &sh->walk);
+    free(strides);
+    return status;
 }
 
 static grt_status pointwise_group_reshape(grt_reshape *r)
@@ -133,10 +159,10 @@ static grt_status pointwise_group_reshape(grt_reshape *r)
     for (int32_t i = 0; i < r->n_in; i++)
         blocks += pointwise_group_widened(g, i);
     shape *sh = calloc(1, sizeof *sh + (size_t)r->n_in * sizeof *sh->data);
-    grt_status status = sh ? GRT_OK : grt_fail_memory(sizeof *sh);
-    if (status == GRT_OK)
-        status = cpu_pw_walk_create(r->out[0]->rank, r->out[0]->dims, r->n_in, r->in, r->threads,
-                                    blocks * PW_BLOCK * sizeof(float), &sh->walk);
+    if (sh)
+        sh->offsets = calloc((size_t)r->n_in, sizeof *sh->offsets);
+    grt_status status = sh ? pointwise_group_walk(r, blocks * PW_BLOCK * sizeof(float), sh)
+                           : grt_fail_memory(sizeof *sh);
     if (status != GRT_OK) {
         pointwise_group_release(sh);
         return status;
@@ -150,7 +176,7 @@ static grt_status pointwise_group_run(const grt_run *r)
 {
     shape *sh = r->shape;
     for (int32_t i = 0; i < r->n_in; i++)
-        sh->data[i] = r->in[i]->data;
+        sh->data[i] = (const char *)r->in[i]->data + sh->offsets[i];
     cpu_pw_walk_run(sh->walk, sh->data, r->out[0]->data, grt_dtype_size(r->out[0]->dtype), r->workspace,
                     block_group, r->state);
     return GRT_OK;
@@ -162,6 +188,14 @@ static const grt_kernel_row rows[] = {
      .op = "Pointwise",
      .types = {TYPES, TYPES, TYPES, TYPES},
      .flags = 0xff, /* any input that dies here: a block is read before it is written */
+     .create = pointwise_group_create,
+     .destroy = pointwise_group_destroy,
+     .reshape = pointwise_group_reshape,
+     .release_shape = pointwise_group_release,
+     .run = pointwise_group_run},
+    {.domain = "graphrt",
+     .op = "PointwiseParts", /* parts may have as many elements as the result in all: none is overwritten */
+     .types = {TYPES, TYPES, TYPES, TYPES},
      .create = pointwise_group_create,
      .destroy = pointwise_group_destroy,
      .reshape = pointwise_group_reshape,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::Pointwise on the device. The kernel that was generated for the program (pointwise_source.h) runs
+/* graphrt::Pointwise and graphrt::PointwiseParts on the device. The kernel that was generated for the program (pointwise_source.h) runs
  * once it is there (backends/code.h); else one kernel interprets any program: every thread runs the whole
  * program for a few neighbouring elements, so that intermediate results never reach device memory unless
  * there are very many. The program travels in the kernel's parameters; all threads take the same way through
@@ -11,6 +11,7 @@
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/pointwise_source.h"
 #include "backends/cuda/walk.h"
+#include "src/base/pointwise_parts.h"
 
 namespace
 {
@@ -48,6 +49,7 @@ struct shape {
     grt_code *code; /* NULL: there is none */
     fast_plan plan;
     group_walk walk, groups;
+    size_t offsets[MAX_INPUTS]; /* of parts, in bytes */
 };
 
 struct operands {
@@ -342,21 +344,44 @@ void plan_fast(const cuda_pointwise_form &form, fast_plan *f)
     }
 }
 
+void walk_views(const pw_part_view *views, const grt_tensor *out, int32_t n_in, group_walk *walk)
+{
+    int64_t strides[MAX_INPUTS + 1][GRT_MAX_RANK] = {};
+    grt_dims_strides(out->dims, out->rank, strides[0]);
+    for (int32_t k = 0; k < n_in; k++)
+        grt_pointwise_view_strides(&views[k], out->rank, strides[k + 1]);
+    cuda_walk_begin(walk);
+    for (int32_t i = 0; i < out->rank; i++) {
+        int64_t axis[MAX_INPUTS + 1];
+        for (int k = 0; k <= MAX_INPUTS; k++)
+            axis[k] = strides[k][i];
+        cuda_walk_axis(walk, out->dims[i], axis);
+    }
+    cuda_walk_end(walk);
+}
+
 grt_status cuda_pointwise_group_reshape(grt_reshape *r)
 {
     shape *sh;
+    pw_part_view views[MAX_INPUTS];
     GRT_TRY(cuda_state(&sh));
-    sh->formed = cuda_pointwise_form_of(r->in, r->n_in, r->out[0], &sh->form);
-    grt_status status = sh->formed ? cuda_pointwise_group_find_generated(r, sh) : GRT_OK;
+    grt_status status = GRT_OK;
+    for (int32_t i = 0; status == GRT_OK && i < r->n_in; i++)
+        status = grt_pointwise_view_part(r->desc, i, r->in[i], &views[i]);
+    sh->formed = status == GRT_OK && cuda_pointwise_form_of(views, r->n_in, r->out[0], &sh->form);
+    if (sh->formed)
+        status = cuda_pointwise_group_find_generated(r, sh);
     if (status != GRT_OK) {
         free(sh);
         return status;
     }
-    sh->fast = sh->formed && !sh->form.uneven && sh->form.dims <= 3 &&
+    sh->fast = sh->formed && !sh->form.uneven && sh->form.dims <= 3 && !cuda_pointwise_is_cut(&sh->form) &&
                ((const program *)r->state)->n_registers <= FAST_KEPT;
     if (sh->fast)
         plan_fast(sh->form, &sh->plan);
-    cuda_walk_broadcast(&sh->walk, r->out[0], r->n_in, r->in);
+    walk_views(views, r->out[0], r->n_in, &sh->walk);
+    for (int32_t i = 0; i < r->n_in; i++)
+        sh->offsets[i] = (size_t)views[i].offset * grt_dtype_size(r->in[i]->dtype);
     sh->grouped = sh->walk.total > 0 && cuda_walk_vector(&sh->walk, VECTOR) == VECTOR;
     if (sh->grouped)
         sh->groups = cuda_walk_grouped(&sh->walk, VECTOR);
@@ -415,7 +440,7 @@ grt_status cuda_pointwise_group_run(const grt_run *r)
     int32_t last = sh->walk.rank - 1;
     bool aligned = sh->grouped && cuda_aligned(r->out[0]->data, VECTOR * grt_dtype_size(p->out_dtype));
     for (int32_t k = 0; k < r->n_in; k++) {
-        o.in[k] = r->in[k]->data;
+        o.in[k] = (const char *)r->in[k]->data + sh->offsets[k];
         o.packed[k] = sh->walk.strides[k + 1][last] == 1;
         aligned &= !o.packed[k] || cuda_aligned(o.in[k], VECTOR * grt_dtype_size(p->in_dtype[k]));
     }
@@ -439,6 +464,16 @@ const grt_kernel_row rows[] = {
      .types = {TYPES, TYPES, TYPES, TYPES},
      .flags = GRT_KERNEL_CHOOSES |
               0xff, /* any input that dies here: an element is read by the thread that writes it, before */
+     .supports = cuda_pointwise_group_supports,
+     .create = cuda_pointwise_group_create,
+     .destroy = free,
+     .reshape = cuda_pointwise_group_reshape,
+     .release_shape = cuda_pointwise_group_release_shape,
+     .run = cuda_pointwise_group_run},
+    {.domain = "graphrt",
+     .op = "PointwiseParts", /* parts may have as many elements as the result in all: none is overwritten */
+     .types = {TYPES, TYPES, TYPES, TYPES},
+     .flags = GRT_KERNEL_CHOOSES,
      .supports = cuda_pointwise_group_supports,
      .create = cuda_pointwise_group_create,
      .destroy = free,
