@@ -98,6 +98,7 @@ bool cuda_pointwise_form_of(const pw_part_view *in, int32_t n_in, const grt_tens
                                   .out_dtype = out->dtype,
                                   .dims = joined.n < 3 ? 3 : joined.n,
                                   .uneven = uneven,
+                                  .joined = 1,
                                   .n = (uint32_t)((n + V - 1) / V),
                                   .inner = (uint32_t)(uneven ? joined.dims[0] : joined.dims[0] / V),
                                   .elements = (uint32_t)n,
@@ -115,6 +116,22 @@ bool cuda_pointwise_form_of(const pw_part_view *in, int32_t n_in, const grt_tens
         }
     }
     return fits;
+}
+
+bool cuda_pointwise_join(const grt_tensor *const *in, int32_t joined, cuda_pointwise_form *form,
+                         uint32_t *ends)
+{
+    uint32_t end = 0;
+    form->joined = joined;
+    for (int32_t i = 0; joined > 1 && i < joined; i++) {
+        const int64_t size = in[i]->dims[in[i]->rank - 1];
+        if (size % CUDA_POINTWISE_VECTOR)
+            return false;
+        ends[i] = end += (uint32_t)(size / CUDA_POINTWISE_VECTOR);
+    }
+    /* The first operand's last dim is the result's, by vectors, and by itself. */
+    return joined == 1 || (!form->uneven && form->cut[0] == 1 && form->place[0] & CUDA_PLACE_INNER &&
+                           form->inner == end);
 }
 
 bool cuda_pointwise_is_cut(const cuda_pointwise_form *form)
@@ -174,6 +191,8 @@ void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form
         if (form->cut[i])
             grt_text_add(key, " cut %d", form->cut[i]);
     }
+    if (form->joined > 1)
+        grt_text_add(key, ";joined");
     grt_text_add(key, "%s;out=%s;program=", form->uneven ? ";uneven" : "", grt_dtype_name(form->out_dtype));
     for (size_t i = 0; i < n; i += 4)
         grt_text_add(key, "%s%s %lld %lld %lld", i ? "," : "", grt_pointwise_info((int32_t)program[i])->name,
@@ -254,9 +273,24 @@ static void add_index(const cuda_pointwise_form *form, int32_t i, grt_text *s)
     }
 }
 
+/* The first operand's vector: of the first input that ends behind it. */
+static void add_joined_load(const cuda_pointwise_form *form, grt_text *s)
+{
+    const char *type = pack_of(form->in_dtype[0]);
+    grt_text_add(s,
+                 "    unsigned part = 0, last = a.joined - 1;\n    while (part < last) {\n        const unsigned mid = (part "
+                 "+ last) / 2;\n        if (x0 < a.ends[mid])\n            last = mid;\n        else\n          "
+                 "  part = mid + 1;\n    }\n    const unsigned begin = part ? a.ends[part - 1] : 0;\n");
+    grt_text_add(s, "    const %s in0 = ((const %s *)a.part[part])[", type, type);
+    add_place_within(form, form->place[0], 1, form->dims, s);
+    grt_text_add(s, " * (a.ends[part] - begin) + (x0 - begin)];\n");
+}
+
 static void add_loads(const cuda_pointwise_form *form, grt_text *s)
 {
-    for (int32_t i = 0; i < form->n_in; i++) {
+    if (form->joined > 1)
+        add_joined_load(form, s);
+    for (int32_t i = form->joined > 1; i < form->n_in; i++) {
         const grt_dtype dtype = form->in_dtype[i];
         const char *type =
             form->place[i] & CUDA_PLACE_INNER ? pack_of(dtype) : cuda_pointwise_source_element_of(dtype);
@@ -359,7 +393,9 @@ void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *f
     const float *constants = grt_attr_floats(desc, "constants", &n_constants);
     grt_text_add(s, "%s", cuda_generated_beginning);
     grt_text_add(s, arguments,
-                 cuda_pointwise_is_cut(form) ? ", further[2], elements, pitch[8]"
+                 form->joined > 1
+                     ? ", further[2], elements, pitch[8]; const void *part[64]; unsigned ends[64], joined"
+                 : cuda_pointwise_is_cut(form) ? ", further[2], elements, pitch[8]"
                  : form->uneven              ? ", further[2], elements"
                  : form->dims > 3            ? ", further[2]"
                                              : "");

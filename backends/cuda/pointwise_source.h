@@ -44,6 +44,7 @@ typedef struct cuda_pointwise_form {
     uint32_t pitch[CUDA_POINTWISE_INPUTS]; /* vectors; uneven: elements */
     int32_t dims; /* 3 or more */
     bool uneven;
+    int32_t joined; /* inputs that the first operand is joined of (graphrt::PointwiseConcat); 1: it is one */
     uint32_t n, inner,
         middle;        /* vectors in the result and in its inner dim (uneven: elements); the middle dim */
     uint32_t elements; /* of the result */
@@ -55,11 +56,18 @@ typedef struct cuda_pointwise_args {
     const void *in[CUDA_POINTWISE_INPUTS];
     void *out;
     uint32_t n, inner, middle, further[CUDA_POINTWISE_DIMS - 3], elements, pitch[CUDA_POINTWISE_INPUTS];
+    const void *part[PW_MOST_JOINED]; /* of the first operand */
+    uint32_t ends[PW_MOST_JOINED];    /* of these along its last dim, in vectors */
+    uint32_t joined;
 } cuda_pointwise_args;
 
 /* False: no kernel is generated for such shapes. */
 bool cuda_pointwise_form_of(const pw_part_view *in, int32_t n_in, const grt_tensor *out,
                             cuda_pointwise_form *form);
+/* Makes the form that of a group whose first operand is joined of these inputs. False: there is no kernel for
+ * them. ends: as in the arguments. */
+bool cuda_pointwise_join(const grt_tensor *const *in, int32_t joined, cuda_pointwise_form *form,
+                         uint32_t *ends);
 /* True if an input is a part of several ranges. */
 bool cuda_pointwise_is_cut(const cuda_pointwise_form *form);
 /* True if input i is read by whole vectors, so that it must be aligned to one. */

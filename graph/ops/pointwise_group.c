@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrt::Pointwise: a program of pointwise functions, evaluated element by element; graphrt::PointwiseParts
- * is the same with inputs that are parts of what they are read from. See pointwise.h. */
+ * is the same with inputs that are parts of what they are read from, graphrt::PointwiseConcat with an operand
+ * that is several inputs one behind the other. See pointwise.h. */
 #include "graph/ops/pointwise.h"
 
 #include "graph/ops/pointwise_rules.h"
@@ -79,6 +80,66 @@ static grt_status infer_parts(infer *inf)
     return infer_group(&parts);
 }
 
+/* The type of what the first inputs are together. */
+static grt_status infer_joined(const infer *inf, int32_t joined, ir_type *type)
+{
+    *type = *inf->in[0];
+    type->data = NULL;
+    if (type->rank < 0)
+        return GRT_OK;
+    const int32_t last = type->rank - 1;
+    grt_dim *dims = infer_dims(inf, type->rank);
+    for (int32_t k = 0; dims && k <= last; k++)
+        dims[k] = type->dims[k];
+    for (int32_t i = 1; i < joined; i++) {
+        const ir_type *in = inf->in[i];
+        if (in->rank < 0) {
+            type->rank = -1;
+            return GRT_OK;
+        }
+        bool fits = in->rank == type->rank && last >= 0 && in->dtype == type->dtype;
+        for (int32_t k = 0; fits && k < last; k++) {
+            int64_t a, b;
+            fits = !infer_const(inf, in->dims[k], &a) || !infer_const(inf, type->dims[k], &b) || a == b;
+        }
+        if (!fits)
+            return infer_fail(inf, "input %d cannot be joined with the inputs before it along the last axis",
+                              i);
+        if (dims)
+            dims[last] = grt_dim_add(inf->dims, dims[last], in->dims[last]);
+    }
+    if (dims)
+        type->dims = dims;
+    return GRT_OK;
+}
+
+static grt_status infer_concat_group(infer *inf)
+{
+    GRT_TRY(grt_pointwise_check_joined(inf->desc, inf->n_in));
+    const int32_t joined = grt_pointwise_joined(inf->desc), n = inf->n_in - joined + 1;
+    for (int32_t i = 0; i < joined; i++)
+        if (!infer_has(inf, i))
+            return infer_fail(inf, "input %d is missing", i);
+    ir_type *whole = grt_arena_alloc(inf->arena, sizeof *whole);
+    const ir_type **in = grt_arena_alloc(inf->arena, (size_t)n * sizeof *in);
+    infer operands = *inf;
+    if (!whole || !in)
+        return GRT_OK; /* the caller sees that memory is out */
+    GRT_TRY(infer_joined(inf, joined, whole));
+    in[0] = whole;
+    for (int32_t i = 1; i < n; i++)
+        in[i] = inf->in[joined + i - 1];
+    operands.in = in;
+    operands.n_in = n;
+    return infer_group(&operands);
+}
+
+static const op_attr concat_attrs[] = {{"program", GRT_ATTR_INTS, true},
+                                       {"constants", GRT_ATTR_FLOATS, false},
+                                       {"to", GRT_ATTR_INT, false},
+                                       {"joined", GRT_ATTR_INT, true},
+                                       {0}};
+
 static const op_attr parts_attrs[] = {{"program", GRT_ATTR_INTS, true},
                                       {"constants", GRT_ATTR_FLOATS, false},
                                       {"to", GRT_ATTR_INT, false},
@@ -113,5 +174,16 @@ static const op_row rows[] = {
      .precision = OP_WIDE,
      .cost = OP_COST_COMPUTE,
      .infer = infer_parts},
+    {.domain = "graphrt",
+     .name = "PointwiseConcat",
+     .since = 1,
+     .min_in = 2,
+     .max_in = OP_VARIADIC,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = concat_attrs,
+     .precision = OP_WIDE,
+     .cost = OP_COST_COMPUTE,
+     .infer = infer_concat_group},
 };
 OP_TABLE(pointwise_group, rows);

@@ -168,13 +168,14 @@ static void number_operands(program *p)
     }
 }
 
-static ir_node *pointwise_create(const program *p, const char *op, const ir_value *const *inputs)
+static ir_node *pointwise_create(const program *p, const char *op, const ir_value *const *inputs,
+                                 int32_t n_inputs)
 {
     const group *g = p->group;
     const pointwise_group made = {.members = g->members,
                                   .n_members = g->n,
                                   .inputs = inputs,
-                                  .n_inputs = g->n_inputs,
+                                  .n_inputs = n_inputs,
                                   .code = p->code,
                                   .n_code = p->n,
                                   .constants = p->constants,
@@ -228,30 +229,65 @@ static grt_status fuse_parts(groups *all, const program *p, bool *out_taken)
     }
     if (!any)
         return GRT_OK;
-    ir_node *node = pointwise_create(p, "PointwiseParts", inputs);
+    ir_node *node = pointwise_create(p, "PointwiseParts", inputs, g->n_inputs);
     if (!node)
         return grt_fail_memory(0);
     ir_attr_set_ints(node, "parts", parts, 3 * (size_t)g->n_inputs);
     return offer(all, g, node, out_taken);
 }
 
-static grt_status fuse(groups *all, const group *g)
+/* The group with the inputs of the Concat that is its first one in its place. */
+static grt_status fuse_joined(groups *all, const program *p, bool *out_taken)
+{
+    const group *g = p->group;
+    const ir_node *concat = g->inputs[0]->producer;
+    const ir_value *inputs[PW_MOST_JOINED + MAX_INPUTS];
+    int32_t n = 0;
+    for (int32_t i = 0; i < concat->n_in; i++)
+        inputs[n++] = ir_in(concat, i);
+    for (int32_t i = 1; i < g->n_inputs; i++)
+        inputs[n++] = g->inputs[i];
+    ir_node *node = pointwise_create(p, "PointwiseConcat", inputs, n);
+    if (!node)
+        return grt_fail_memory(0);
+    ir_attr_set_int(node, "joined", concat->n_in);
+    return offer(all, g, node, out_taken);
+}
+
+/* Puts an input of all elements that is joined of others first; false if there is none. */
+static bool put_joined_first(group *g)
+{
+    const ir_value *first = g->inputs[0];
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        if (pointwise_is_joined(g->inputs[i]) &&
+            rewrite_same_shape(&g->inputs[i]->type, &g->members[0]->out[0]->type)) {
+            g->inputs[0] = g->inputs[i];
+            g->inputs[i] = first;
+            return true;
+        }
+    return false;
+}
+
+static grt_status fuse(groups *all, group *g)
 {
     program p = {.group = g};
     bool taken = false;
-    const bool parts = all->context->target->traits->merges_small_steps;
-    if (g->n < (parts ? 1 : 2) || g->n_inputs < 1)
+    const bool moves = all->context->target->traits->merges_small_steps;
+    if (g->n < (moves ? 1 : 2) || g->n_inputs < 1)
         return GRT_OK;
+    const bool joined = moves && put_joined_first(g);
     for (int32_t i = g->n; i-- > 0;)
         pointwise_add_instruction(&p, g->members[i]);
     if (p.n == 0) /* Casts alone */
         return GRT_OK;
     number_operands(&p);
-    if (parts)
+    if (joined)
+        GRT_TRY(fuse_joined(all, &p, &taken));
+    if (moves && !taken)
         GRT_TRY(fuse_parts(all, &p, &taken));
     if (taken || g->n < 2)
         return GRT_OK;
-    ir_node *node = pointwise_create(&p, "Pointwise", g->inputs);
+    ir_node *node = pointwise_create(&p, "Pointwise", g->inputs, g->n_inputs);
     return node ? offer(all, g, node, &taken) : grt_fail_memory(0);
 }
 

@@ -102,3 +102,22 @@ ir_value *pointwise_part_source(ir_node *before, const ir_value *value, const po
                                 : value->type.dims[k];
     return rewrite_reshaped(before, part->source, value->type.rank, to);
 }
+
+bool pointwise_is_joined(const ir_value *value)
+{
+    const ir_node *concat = rewrite_producer(value, "Concat");
+    const grt_dims *dims = value->graph->module->dims;
+    const int32_t last = value->type.rank - 1;
+    if (!concat || concat->graph != value->graph || concat->n_in < 2 || concat->n_in > PW_MOST_JOINED || last < 0 ||
+        grt_axis(grt_attr_int(&concat->desc, "axis", 0), last + 1) != last || ir_is_view(concat) ||
+        !only_groups_read(value))
+        return false;
+    for (int32_t i = 0; i < concat->n_in; i++) {
+        const ir_value *part = ir_in(concat, i);
+        int64_t size;
+        if (!part || part->type.rank != last + 1 || !grt_dim_is_const(dims, part->type.dims[last], &size) ||
+            size <= 0 || size % VECTOR)
+            return false;
+    }
+    return true;
+}

@@ -77,3 +77,37 @@ void grt_pointwise_view_strides(const pw_part_view *view, int32_t rank, int64_t 
         stride *= part->dims[k];
     }
 }
+
+int32_t grt_pointwise_joined(const grt_op_desc *desc)
+{
+    const int64_t joined = grt_attr_int(desc, "joined", 1);
+    return joined >= 1 && joined <= PW_MOST_JOINED ? (int32_t)joined : 1;
+}
+
+grt_status grt_pointwise_check_joined(const grt_op_desc *desc, int32_t n_in)
+{
+    const int64_t joined = grt_attr_int(desc, "joined", 0);
+    if (joined >= 2 && joined <= PW_MOST_JOINED && joined <= n_in)
+        return GRT_OK;
+    return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL,
+                       "attribute joined is %lld; it must lie in [2, %d], and there must be as many inputs, not %d",
+                       (long long)joined, PW_MOST_JOINED, n_in);
+}
+
+grt_status grt_pointwise_join(const grt_op_desc *desc, const grt_tensor *const *in, int32_t joined,
+                              grt_tensor *out_whole)
+{
+    *out_whole = *in[0];
+    out_whole->data = NULL;
+    const int32_t last = out_whole->rank - 1;
+    for (int32_t i = 1; i < joined; i++) {
+        bool fits = last >= 0 && in[i]->rank == out_whole->rank && in[i]->dtype == out_whole->dtype;
+        for (int32_t k = 0; fits && k < last; k++)
+            fits = in[i]->dims[k] == out_whole->dims[k];
+        if (!fits || in[i]->dims[last] > INT64_MAX - out_whole->dims[last])
+            return grt_fail_op(desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "input %d cannot be joined with the inputs before it along the last axis", i);
+        out_whole->dims[last] += in[i]->dims[last];
+    }
+    return GRT_OK;
+}

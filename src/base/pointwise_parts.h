@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of graphrt::PointwiseParts that are parts: a range along one axis of a larger tensor, read where it
+/* Operands of element-wise groups that are not inputs as they are.
+ *
+ * Inputs of graphrt::PointwiseParts that are parts: a range along one axis of a larger tensor, read where it
  * lies. The attribute `parts` has three numbers for each input: the axis counted from the end (1: the last),
  * where the range begins, its size. All are 0 for an input that is read whole. */
 #ifndef GRT_BASE_POINTWISE_PARTS_H
@@ -26,6 +28,16 @@ typedef struct pw_part_view {
     int64_t pitch;   /* elements from one range to the next; 0: it is read whole, or is one range */
     int32_t axis;    /* of the part, if it has a pitch */
 } pw_part_view;
+
+/* graphrt::PointwiseConcat: its first operand is the Concat of its first inputs along their last axis, so many
+ * of them; 1 for other ops. */
+enum { PW_MOST_JOINED = 64 };
+int32_t grt_pointwise_joined(const grt_op_desc *desc);
+/* INVALID_MODEL if so many inputs are too few, or the attribute is out of range. */
+grt_status grt_pointwise_check_joined(const grt_op_desc *desc, int32_t n_in);
+/* What the first `joined` inputs are as one tensor, without data. INVALID_ARGUMENT if their dims do not fit. */
+grt_status grt_pointwise_join(const grt_op_desc *desc, const grt_tensor *const *in, int32_t joined,
+                              grt_tensor *out_whole);
 
 /* INVALID_MODEL if the attribute does not fit n_in inputs. */
 grt_status grt_pointwise_check_parts(const grt_op_desc *desc, int32_t n_in);
