@@ -128,6 +128,38 @@ START_TEST(parts_that_are_repeated)
 }
 END_TEST
 
+START_TEST(parts_of_a_concat)
+{
+    const char *text = "in x f32 n,3,16\n"
+                       "in z f32 n,3,8\n"
+                       "const w f32 32\n"
+                       "c = Concat x z z axis=-1\n"
+                       "m = Mul w c\n"
+                       "y = Relu m\n"
+                       "out y\n";
+    check_parts(text, "graphrt::PointwiseConcat");
+    ir_module *module = ir_text(text);
+    ir_text_pass(module, "pointwise");
+    const ir_node *node = ir_text_node(module, "PointwiseConcat", 0);
+    ck_assert_int_eq(node->n_in, 4);
+    ck_assert_int_eq(grt_attr_int(&node->desc, "joined", 0), 3);
+    ck_assert_ptr_eq(ir_in(node, 1), ir_in(node, 2));
+    ir_module_release(module);
+}
+END_TEST
+
+START_TEST(a_concat_behind_others)
+{
+    check_parts("in x f32 2,16\n"
+                "in z f32 2,24\n"
+                "in u f32 2,40\n"
+                "c = Concat x z axis=1\n"
+                "y = Sub u c\n"
+                "out y\n",
+                "graphrt::PointwiseConcat");
+}
+END_TEST
+
 static void parts_stay(const char *text, const char *expected)
 {
     check_parts(text, expected);
@@ -194,6 +226,52 @@ START_TEST(other_parts_stay)
 }
 END_TEST
 
+/* Along another axis, no whole vectors, read by others, an output, repeated along rows. */
+START_TEST(other_concats_stay)
+{
+    parts_stay("in x f32 2,16\n"
+               "in z f32 2,16\n"
+               "c = Concat x z axis=0\n"
+               "n = Neg c\n"
+               "y = Exp n\n"
+               "out y\n",
+               "Concat graphrt::Pointwise");
+    parts_stay("in x f32 2,12\n"
+               "in z f32 2,4\n"
+               "c = Concat x z axis=1\n"
+               "n = Neg c\n"
+               "y = Exp n\n"
+               "out y\n",
+               "Concat graphrt::Pointwise");
+    parts_stay("in x f32 2,16\n"
+               "in z f32 2,16\n"
+               "in w f32 32,4\n"
+               "c = Concat x z axis=1\n"
+               "n = Neg c\n"
+               "y = Exp n\n"
+               "p = MatMul c w\n"
+               "out y\n"
+               "out p\n",
+               "Concat graphrt::Pointwise MatMul");
+    parts_stay("in x f32 2,16\n"
+               "in z f32 2,16\n"
+               "c = Concat x z axis=1\n"
+               "n = Neg c\n"
+               "y = Exp n\n"
+               "out c\n"
+               "out y\n",
+               "Concat graphrt::Pointwise");
+    parts_stay("in x f32 1,16\n"
+               "in z f32 1,16\n"
+               "in u f32 3,32\n"
+               "c = Concat x z axis=1\n"
+               "n = Add c u\n"
+               "y = Exp n\n"
+               "out y\n",
+               "Concat graphrt::Pointwise");
+}
+END_TEST
+
 START_TEST(integers_are_copied)
 {
     parts_stay("in x i64 2,32\n"
@@ -206,4 +284,4 @@ END_TEST
 
 UNIT_SUITE(test_pass_pointwise_parts, NULL, NULL, halves_of_rows, symbolic_rows, channels_that_come_first,
            slices_behind_a_reshape, single_nodes, several_groups, parts_that_are_repeated,
-           what_others_read_stays, outputs_stay, other_parts_stay, integers_are_copied)
+           parts_of_a_concat, a_concat_behind_others, other_concats_stay, what_others_read_stays, outputs_stay, other_parts_stay, integers_are_copied)

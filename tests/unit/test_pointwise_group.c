@@ -159,6 +159,69 @@ START_TEST(parts_are_read_where_they_lie)
 }
 END_TEST
 
+/* x * w - z, x of three inputs with 3, 1 and 40 columns, one of which is there twice. */
+START_TEST(inputs_are_joined)
+{
+    enum { ROWS = 7, COLUMNS = 47 };
+    static float a[ROWS * 3], b[ROWS * 1], c[ROWS * 40], w[COLUMNS], z[ROWS];
+    for (int i = 0; i < ROWS * 40; i++)
+        c[i] = (float)(i * 37 % 101 - 50);
+    for (int i = 0; i < ROWS * 3; i++)
+        a[i] = (float)(i * 11 % 23 - 8);
+    for (int i = 0; i < ROWS; i++) {
+        b[i] = (float)(100 + i);
+        z[i] = (float)(i % 3 - 1);
+    }
+    for (int i = 0; i < COLUMNS; i++)
+        w[i] = (float)(i % 5 - 2);
+    const int64_t program[] = {PW_Mul, 0, 1, -1, PW_Sub, 3, 2, -1};
+    const grt_attr attrs[] = {{.name = "program", .kind = GRT_ATTR_INTS, .ints = {program, 8}},
+                              {.name = "joined", .kind = GRT_ATTR_INT, .i = 4}};
+    const grt_tensor in[] = {{.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {ROWS, 3}, .data = a},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {ROWS, 1}, .data = b},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {ROWS, 40}, .data = c},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {ROWS, 3}, .data = a},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {COLUMNS}, .data = w},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {ROWS, 1}, .data = z}};
+    grt_value out;
+    ck_assert_msg(evaluate("graphrt", "PointwiseConcat", attrs, 2, in, 6, &out) == GRT_OK, "%s",
+                  grt_last_error());
+    ck_assert(out.t.rank == 2 && out.t.dims[0] == ROWS && out.t.dims[1] == COLUMNS);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        const int row = i / COLUMNS, at = i % COLUMNS;
+        const float x = at < 3    ? a[row * 3 + at]
+                        : at < 4  ? b[row]
+                        : at < 44 ? c[row * 40 + at - 4]
+                                  : a[row * 3 + at - 44];
+        ck_assert_msg(((float *)out.t.data)[i] == x * w[at] - z[row], "element %d", i);
+    }
+    grt_value_clear(&out);
+}
+END_TEST
+
+START_TEST(wrong_joins_are_refused)
+{
+    static const float x[24];
+    static const int64_t program[] = {PW_Neg, 0, -1, -1};
+    const grt_tensor in[] = {{.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {4, 6}, .data = (void *)x},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {3, 6}, .data = (void *)x},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {6}, .data = (void *)x},
+                             {.dtype = GRT_DTYPE_FLOAT16, .rank = 2, .dims = {4, 6}, .data = (void *)x}};
+    static const struct {
+        int64_t joined;
+        int second;
+    } cases[] = {{0, 0}, {1, 0}, {3, 0}, {65, 0}, {-1, 0}, {2, 1}, {2, 2}, {2, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const grt_attr attrs[] = {{.name = "program", .kind = GRT_ATTR_INTS, .ints = {program, 4}},
+                                  {.name = "joined", .kind = GRT_ATTR_INT, .i = cases[i].joined}};
+        const grt_tensor both[] = {in[0], in[cases[i].second]};
+        grt_value out;
+        ck_assert_int_ne(evaluate("graphrt", "PointwiseConcat", attrs, 2, both, 2, &out), GRT_OK);
+        grt_value_clear(&out);
+    }
+}
+END_TEST
+
 START_TEST(wrong_parts_are_refused)
 {
     static const float x[24];
@@ -181,4 +244,4 @@ END_TEST
 
 UNIT_SUITE(test_pointwise_group, NULL, NULL, groups_compute_their_program, programs_are_decoded,
            wrong_programs_are_refused, ops_know_their_functions, parts_are_read_where_they_lie,
-           wrong_parts_are_refused)
+           wrong_parts_are_refused, inputs_are_joined, wrong_joins_are_refused)
