@@ -98,9 +98,8 @@ static void layout_workspace(pw_walk *walk, size_t scratch_bytes)
 }
 
 grt_status cpu_pw_walk_create_strided(int32_t rank, const int64_t *dims, int32_t n,
-                                      const grt_tensor *const *in,
-                                      const int64_t (*strides)[GRT_MAX_RANK], int32_t threads,
-                                      size_t scratch_bytes, pw_walk **out_walk)
+                                      const grt_tensor *const *in, const int64_t (*strides)[GRT_MAX_RANK],
+                                      int32_t threads, size_t scratch_bytes, pw_walk **out_walk)
 {
     size_t bytes = sizeof(pw_walk) + (size_t)n * sizeof(operand);
     pw_walk *walk = calloc(1, bytes);

@@ -18,9 +18,9 @@ struct cuda_concat {
 
 /* False if there are too many parts, or too much for 32-bit offsets. */
 bool cuda_concat_plan(cuda_concat *c, int64_t outer, int32_t n, const int64_t *row_bytes);
-/* The parts become the whole; or, `cut`, the whole becomes the parts, of which those that are NULL are left out.
- * early: the device can begin kernels early (overlap.cuh). *out_done is false, with nothing done, if a pointer
- * is not aligned to the unit. */
+/* The parts become the whole; or, `cut`, the whole becomes the parts, of which those that are NULL are left
+ * out. early: the device can begin kernels early (overlap.cuh). *out_done is false, with nothing done, if a
+ * pointer is not aligned to the unit. */
 grt_status cuda_concat_run(const cuda_concat *c, void *whole, void *const *parts, bool cut, bool early,
                            cudaStream_t stream, bool *out_done);
 

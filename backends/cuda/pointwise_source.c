@@ -130,8 +130,8 @@ bool cuda_pointwise_join(const grt_tensor *const *in, int32_t joined, cuda_point
         ends[i] = end += (uint32_t)(size / CUDA_POINTWISE_VECTOR);
     }
     /* The first operand's last dim is the result's, by vectors, and by itself. */
-    return joined == 1 || (!form->uneven && form->cut[0] == 1 && form->place[0] & CUDA_PLACE_INNER &&
-                           form->inner == end);
+    return joined == 1 ||
+           (!form->uneven && form->cut[0] == 1 && form->place[0] & CUDA_PLACE_INNER && form->inner == end);
 }
 
 bool cuda_pointwise_is_cut(const cuda_pointwise_form *form)
@@ -277,10 +277,11 @@ static void add_index(const cuda_pointwise_form *form, int32_t i, grt_text *s)
 static void add_joined_load(const cuda_pointwise_form *form, grt_text *s)
 {
     const char *type = pack_of(form->in_dtype[0]);
-    grt_text_add(s,
-                 "    unsigned part = 0, last = a.joined - 1;\n    while (part < last) {\n        const unsigned mid = (part "
-                 "+ last) / 2;\n        if (x0 < a.ends[mid])\n            last = mid;\n        else\n          "
-                 "  part = mid + 1;\n    }\n    const unsigned begin = part ? a.ends[part - 1] : 0;\n");
+    grt_text_add(
+        s, "    unsigned part = 0, last = a.joined - 1;\n    while (part < last) {\n        const unsigned "
+           "mid = (part "
+           "+ last) / 2;\n        if (x0 < a.ends[mid])\n            last = mid;\n        else\n          "
+           "  part = mid + 1;\n    }\n    const unsigned begin = part ? a.ends[part - 1] : 0;\n");
     grt_text_add(s, "    const %s in0 = ((const %s *)a.part[part])[", type, type);
     add_place_within(form, form->place[0], 1, form->dims, s);
     grt_text_add(s, " * (a.ends[part] - begin) + (x0 - begin)];\n");
@@ -396,9 +397,9 @@ void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *f
                  form->joined > 1
                      ? ", further[2], elements, pitch[8]; const void *part[64]; unsigned ends[64], joined"
                  : cuda_pointwise_is_cut(form) ? ", further[2], elements, pitch[8]"
-                 : form->uneven              ? ", further[2], elements"
-                 : form->dims > 3            ? ", further[2]"
-                                             : "");
+                 : form->uneven                ? ", further[2], elements"
+                 : form->dims > 3              ? ", further[2]"
+                                               : "");
     grt_text_add(s,
                  "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_POINTWISE_KERNEL
                  "(const __grid_constant__ arguments a)\n{\n",

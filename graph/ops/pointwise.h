@@ -16,8 +16,8 @@
  * A `graphrt::PointwiseParts` node is the same with the attribute `parts` (src/base/pointwise_parts.h): which
  * inputs are parts of the tensors that they are read from. Its result never overwrites an input.
  *
- * The first operand of a `graphrt::PointwiseConcat` node is the Concat of its first `joined` inputs along their
- * last axis; operand k is input joined + k - 1. */
+ * The first operand of a `graphrt::PointwiseConcat` node is the Concat of its first `joined` inputs along
+ * their last axis; operand k is input joined + k - 1. */
 #ifndef GRT_GRAPH_OPS_POINTWISE_H
 #define GRT_GRAPH_OPS_POINTWISE_H
 

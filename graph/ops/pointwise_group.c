@@ -81,7 +81,7 @@ static grt_status infer_parts(infer *inf)
 }
 
 /* The type of what the first inputs are together. */
-static grt_status infer_joined(const infer *inf, int32_t joined, ir_type *type)
+static grt_status infer_first_operand(const infer *inf, int32_t joined, ir_type *type)
 {
     *type = *inf->in[0];
     type->data = NULL;
@@ -125,7 +125,7 @@ static grt_status infer_concat_group(infer *inf)
     infer operands = *inf;
     if (!whole || !in)
         return GRT_OK; /* the caller sees that memory is out */
-    GRT_TRY(infer_joined(inf, joined, whole));
+    GRT_TRY(infer_first_operand(inf, joined, whole));
     in[0] = whole;
     for (int32_t i = 1; i < n; i++)
         in[i] = inf->in[joined + i - 1];

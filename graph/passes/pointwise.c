@@ -187,8 +187,8 @@ static ir_node *pointwise_create(const program *p, const char *op, const ir_valu
     return node;
 }
 
-/* Puts the node in the place of the group, or removes it. Constants no longer take part in broadcasting, which
- * may change the shape; and the target must support the node. */
+/* Puts the node in the place of the group, or removes it. Constants no longer take part in broadcasting,
+ * which may change the shape; and the target must support the node. */
 static grt_status offer(groups *all, const group *g, ir_node *node, bool *out_taken)
 {
     ir_node *root = g->members[0];

@@ -43,7 +43,8 @@ static bool elements_of(const grt_dims *dims, const ir_type *type, int64_t *out)
     return true;
 }
 
-/* A map as ranges: elements of one, and from the beginning of one to the next. One range: all of the source. */
+/* A map as ranges: elements of one, and from the beginning of one to the next. One range: all of the source.
+ */
 typedef struct ranges {
     int64_t offset, length, pitch;
 } ranges;
@@ -98,8 +99,8 @@ ir_value *pointwise_part_source(ir_node *before, const ir_value *value, const po
 {
     grt_dim to[GRT_MAX_RANK];
     for (int32_t k = 0; k < value->type.rank; k++)
-        to[k] = k == part->axis ? grt_dim_const(before->graph->module->dims, part->size)
-                                : value->type.dims[k];
+        to[k] =
+            k == part->axis ? grt_dim_const(before->graph->module->dims, part->size) : value->type.dims[k];
     return rewrite_reshaped(before, part->source, value->type.rank, to);
 }
 
@@ -108,9 +109,9 @@ bool pointwise_is_joined(const ir_value *value)
     const ir_node *concat = rewrite_producer(value, "Concat");
     const grt_dims *dims = value->graph->module->dims;
     const int32_t last = value->type.rank - 1;
-    if (!concat || concat->graph != value->graph || concat->n_in < 2 || concat->n_in > PW_MOST_JOINED || last < 0 ||
-        grt_axis(grt_attr_int(&concat->desc, "axis", 0), last + 1) != last || ir_is_view(concat) ||
-        !only_groups_read(value))
+    if (!concat || concat->graph != value->graph || concat->n_in < 2 || concat->n_in > PW_MOST_JOINED ||
+        last < 0 || grt_axis(grt_attr_int(&concat->desc, "axis", 0), last + 1) != last ||
+        ir_is_view(concat) || !only_groups_read(value))
         return false;
     for (int32_t i = 0; i < concat->n_in; i++) {
         const ir_value *part = ir_in(concat, i);

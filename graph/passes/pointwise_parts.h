@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that were cut out of another by Split, Slice or Gather of a range, as inputs of an element-wise group:
- * the group reads them where they lie (graphrt::PointwiseParts), and nothing is copied for it. */
+/* Values that were cut out of another by Split, Slice or Gather of a range, as inputs of an element-wise
+ * group: the group reads them where they lie (graphrt::PointwiseParts), and nothing is copied for it. */
 #ifndef GRT_GRAPH_PASSES_POINTWISE_PARTS_H
 #define GRT_GRAPH_PASSES_POINTWISE_PARTS_H
 
@@ -19,8 +19,8 @@ bool pointwise_part_of(ir_value *value, pointwise_part *out);
 /* The source with the value's dims around the axis, in front of `before`; NULL if it cannot have them. */
 ir_value *pointwise_part_source(ir_node *before, const ir_value *value, const pointwise_part *part);
 
-/* True if the value is a Concat along its last axis, by whole vectors, that groups alone read: its parts can be
- * read instead (graphrt::PointwiseConcat). */
+/* True if the value is a Concat along its last axis, by whole vectors, that groups alone read: its parts can
+ * be read instead (graphrt::PointwiseConcat). */
 bool pointwise_is_joined(const ir_value *value);
 
 #endif

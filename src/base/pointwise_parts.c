@@ -3,7 +3,7 @@
 
 enum { AXIS, START, SIZE, NUMBERS };
 
-static bool is_part(const int64_t *numbers)
+static bool pointwise_parts_is_one(const int64_t *numbers)
 {
     return numbers[AXIS] >= 1 && numbers[AXIS] <= GRT_MAX_RANK && numbers[START] >= 0 &&
            numbers[SIZE] >= PW_LEAST_PART && numbers[SIZE] <= INT64_MAX - numbers[START];
@@ -20,12 +20,13 @@ grt_status grt_pointwise_check_parts(const grt_op_desc *desc, int32_t n_in)
     for (int32_t i = 0; i < n_in; i++) {
         const int64_t *numbers = parts + NUMBERS * i;
         const bool whole = !numbers[AXIS] && !numbers[START] && !numbers[SIZE];
-        if (!whole && !is_part(numbers))
-            return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL,
-                               "attribute parts: input %d is read from %lld, %lld elements, along axis -%lld; "
-                               "a part has an axis, and %d elements or more",
-                               i, (long long)numbers[START], (long long)numbers[SIZE],
-                               (long long)numbers[AXIS], PW_LEAST_PART);
+        if (!whole && !pointwise_parts_is_one(numbers))
+            return grt_fail_op(
+                desc, GRT_STATUS_INVALID_MODEL,
+                "attribute parts: input %d is read from %lld, %lld elements, along axis -%lld; "
+                "a part has an axis, and %d elements or more",
+                i, (long long)numbers[START], (long long)numbers[SIZE], (long long)numbers[AXIS],
+                PW_LEAST_PART);
     }
     return GRT_OK;
 }
@@ -50,12 +51,12 @@ grt_status grt_pointwise_view_part(const grt_op_desc *desc, int32_t i, const grt
         return GRT_OK;
     const int32_t axis = (int32_t)(whole->rank - part.axis);
     if (axis < 0 || part.start + part.size > whole->dims[axis])
-        return grt_fail_op(desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "input %d is read from %lld to %lld along axis -%lld; it has rank %d and size %lld "
-                           "there",
-                           i, (long long)part.start, (long long)(part.start + part.size),
-                           (long long)part.axis, whole->rank,
-                           (long long)(axis < 0 ? 0 : whole->dims[axis]));
+        return grt_fail_op(
+            desc, GRT_STATUS_INVALID_ARGUMENT,
+            "input %d is read from %lld to %lld along axis -%lld; it has rank %d and size %lld "
+            "there",
+            i, (long long)part.start, (long long)(part.start + part.size), (long long)part.axis, whole->rank,
+            (long long)(axis < 0 ? 0 : whole->dims[axis]));
     const int64_t inner = grt_dims_product(whole->dims, axis + 1, whole->rank);
     out_view->part.dims[axis] = part.size;
     out_view->offset = part.start * inner;
@@ -89,9 +90,10 @@ grt_status grt_pointwise_check_joined(const grt_op_desc *desc, int32_t n_in)
     const int64_t joined = grt_attr_int(desc, "joined", 0);
     if (joined >= 2 && joined <= PW_MOST_JOINED && joined <= n_in)
         return GRT_OK;
-    return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL,
-                       "attribute joined is %lld; it must lie in [2, %d], and there must be as many inputs, not %d",
-                       (long long)joined, PW_MOST_JOINED, n_in);
+    return grt_fail_op(
+        desc, GRT_STATUS_INVALID_MODEL,
+        "attribute joined is %lld; it must lie in [2, %d], and there must be as many inputs, not %d",
+        (long long)joined, PW_MOST_JOINED, n_in);
 }
 
 grt_status grt_pointwise_join(const grt_op_desc *desc, const grt_tensor *const *in, int32_t joined,

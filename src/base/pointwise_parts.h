@@ -29,13 +29,14 @@ typedef struct pw_part_view {
     int32_t axis;    /* of the part, if it has a pitch */
 } pw_part_view;
 
-/* graphrt::PointwiseConcat: its first operand is the Concat of its first inputs along their last axis, so many
- * of them; 1 for other ops. */
+/* graphrt::PointwiseConcat: its first operand is the Concat of its first inputs along their last axis, so
+ * many of them; 1 for other ops. */
 enum { PW_MOST_JOINED = 64 };
 int32_t grt_pointwise_joined(const grt_op_desc *desc);
 /* INVALID_MODEL if so many inputs are too few, or the attribute is out of range. */
 grt_status grt_pointwise_check_joined(const grt_op_desc *desc, int32_t n_in);
-/* What the first `joined` inputs are as one tensor, without data. INVALID_ARGUMENT if their dims do not fit. */
+/* What the first `joined` inputs are as one tensor, without data. INVALID_ARGUMENT if their dims do not fit.
+ */
 grt_status grt_pointwise_join(const grt_op_desc *desc, const grt_tensor *const *in, int32_t joined,
                               grt_tensor *out_whole);
 

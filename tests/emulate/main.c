@@ -294,8 +294,8 @@ static void pointwise_uneven(void)
     }
 }
 
-/* Inputs that are parts: of rows, of channels in front, of several axes, one that is repeated along others, one
- * range alone; whole vectors and not. The first two are parts of one tensor. */
+/* Inputs that are parts: of rows, of channels in front, of several axes, one that is repeated along others,
+ * one range alone; whole vectors and not. The first two are parts of one tensor. */
 static void pointwise_parts(void)
 {
     static const struct {
@@ -323,8 +323,8 @@ static void pointwise_parts(void)
     }
 }
 
-/* The first operand is several inputs, one behind the other: of two, and of more; images and rows; beside what
- * other inputs have. */
+/* The first operand is several inputs, one behind the other: of two, and of more; images and rows; beside
+ * what other inputs have. */
 static void pointwise_joined(void)
 {
     static const struct {

@@ -20,8 +20,7 @@ static void check_parts(const char *text, const char *expected)
 static int64_t number_of_part(const ir_module *module, size_t at)
 {
     size_t n;
-    const int64_t *parts =
-        grt_attr_ints(&ir_text_node(module, "PointwiseParts", 0)->desc, "parts", &n);
+    const int64_t *parts = grt_attr_ints(&ir_text_node(module, "PointwiseParts", 0)->desc, "parts", &n);
     ck_assert_uint_lt(at, n);
     return parts[at];
 }
@@ -283,5 +282,6 @@ START_TEST(integers_are_copied)
 END_TEST
 
 UNIT_SUITE(test_pass_pointwise_parts, NULL, NULL, halves_of_rows, symbolic_rows, channels_that_come_first,
-           slices_behind_a_reshape, single_nodes, several_groups, parts_that_are_repeated,
-           parts_of_a_concat, a_concat_behind_others, other_concats_stay, what_others_read_stays, outputs_stay, other_parts_stay, integers_are_copied)
+           slices_behind_a_reshape, single_nodes, several_groups, parts_that_are_repeated, parts_of_a_concat,
+           a_concat_behind_others, other_concats_stay, what_others_read_stays, outputs_stay, other_parts_stay,
+           integers_are_copied)

@@ -151,8 +151,8 @@ START_TEST(parts_are_read_where_they_lie)
                     place[k] = place[k] * in[k].dims[d] + (in[k].dims[d] == 1 ? 0 : at[d]) +
                                (k == 1 && d == cases[c].axis ? size : 0);
             const float expected = x[place[1]] - x[place[0]] * w[place[2]] * z[place[3]];
-            ck_assert_msg(((float *)out.t.data)[i] == expected, "case %zu: element %lld is %g, expected %g", c,
-                          (long long)i, (double)((float *)out.t.data)[i], (double)expected);
+            ck_assert_msg(((float *)out.t.data)[i] == expected, "case %zu: element %lld is %g, expected %g",
+                          c, (long long)i, (double)((float *)out.t.data)[i], (double)expected);
         }
         grt_value_clear(&out);
     }
@@ -226,8 +226,8 @@ START_TEST(wrong_parts_are_refused)
 {
     static const float x[24];
     static const int64_t program[] = {PW_Neg, 0, -1, -1};
-    static const int64_t parts[][4] = {{1, 0, 2, 0},  {0, 1, 2, 0},  {1, 0, 1, 0},        {1, -1, 2, 0},
-                                       {4, 0, 2, 0},  {1, 5, 2, 0},  {1, INT64_MAX, 2, 0}, {-1, 0, 2, 0},
+    static const int64_t parts[][4] = {{1, 0, 2, 0},  {0, 1, 2, 0}, {1, 0, 1, 0},         {1, -1, 2, 0},
+                                       {4, 0, 2, 0},  {1, 5, 2, 0}, {1, INT64_MAX, 2, 0}, {-1, 0, 2, 0},
                                        {17, 0, 2, 0}, {2, 0, 5, 0}};
     grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {4, 6}, .data = (void *)x};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

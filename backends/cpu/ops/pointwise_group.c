@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::Pointwise, PointwiseParts and PointwiseConcat on the CPU: the program is run over blocks that stay in the first-level cache, one
- * vectorised loop per instruction, so that intermediate results never reach memory. */
+/* graphrt::Pointwise, PointwiseParts and PointwiseConcat on the CPU: the program is run over blocks that stay
+ * in the first-level cache, one vectorised loop per instruction, so that intermediate results never reach
+ * memory. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/pointwise_loops.h"
 #include "backends/cpu/pointwise_walk.h"
@@ -214,9 +215,7 @@ static grt_status pointwise_group_run(const grt_run *r)
     if (g->joined > 1)
         pointwise_group_join(r, g->joined, &sh->whole);
     for (int32_t i = 0; i < g->program->n_in; i++) {
-        const char *data = i              ? r->in[g->joined + i - 1]->data
-                           : g->joined > 1 ? r->workspace
-                                           : r->in[0]->data;
+        const char *data = i ? r->in[g->joined + i - 1]->data : g->joined > 1 ? r->workspace : r->in[0]->data;
         sh->data[i] = data + sh->offsets[i];
     }
     cpu_pw_walk_run(sh->walk, sh->data, r->out[0]->data, grt_dtype_size(r->out[0]->dtype),

@@ -117,8 +117,7 @@ grt_status plan_split(const grt_reshape *r, concat_shape *s)
 {
     const grt_tensor *in = r->in[0], *split = r->n_in > 1 ? r->in[1] : NULL;
     const int32_t axis = (int32_t)grt_axis(*(const int64_t *)r->state, in->rank);
-    const int64_t inner =
-        grt_dims_product(in->dims, axis + 1, in->rank) * (int64_t)grt_dtype_size(in->dtype);
+    const int64_t inner = grt_dims_product(in->dims, axis + 1, in->rank) * (int64_t)grt_dtype_size(in->dtype);
     int64_t offset = 0, part = (in->dims[axis] + r->n_out - 1) / r->n_out, row_bytes[CUDA_CONCAT_MOST];
     /* Unused outputs are omitted, so their sizes must come from `split` or from equal parts. */
     for (int32_t i = 0; i < r->n_out; i++) {

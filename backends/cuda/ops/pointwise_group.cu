@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::Pointwise, PointwiseParts and PointwiseConcat on the device. The kernel that was generated for the program (pointwise_source.h) runs
- * once it is there (backends/code.h); else one kernel interprets any program: every thread runs the whole
- * program for a few neighbouring elements, so that intermediate results never reach device memory unless
- * there are very many. The program travels in the kernel's parameters; all threads take the same way through
- * it. */
+/* graphrt::Pointwise, PointwiseParts and PointwiseConcat on the device. The kernel that was generated for the
+ * program (pointwise_source.h) runs once it is there (backends/code.h); else one kernel interprets any
+ * program: every thread runs the whole program for a few neighbouring elements, so that intermediate results
+ * never reach device memory unless there are very many. The program travels in the kernel's parameters; all
+ * threads take the same way through it. */
 #include "backends/cuda/code.h"
 #include "backends/cuda/generated.h"
 #include "backends/cuda/libraries.h"
@@ -488,9 +488,7 @@ grt_status cuda_pointwise_group_run(const grt_run *r)
     int32_t last = sh->walk.rank - 1;
     bool aligned = sh->grouped && cuda_aligned(r->out[0]->data, VECTOR * grt_dtype_size(p->out_dtype));
     for (int32_t k = 0; k < p->n_in; k++) {
-        const void *data = k              ? r->in[p->joined + k - 1]->data
-                           : p->joined > 1 ? r->workspace
-                                           : r->in[0]->data;
+        const void *data = k ? r->in[p->joined + k - 1]->data : p->joined > 1 ? r->workspace : r->in[0]->data;
         o.in[k] = (const char *)data + sh->offsets[k];
         o.packed[k] = sh->walk.strides[k + 1][last] == 1;
         aligned &= !o.packed[k] || cuda_aligned(o.in[k], VECTOR * grt_dtype_size(p->in_dtype[k]));
