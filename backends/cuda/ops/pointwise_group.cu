@@ -5,6 +5,7 @@
  * never reach device memory unless there are very many. The program travels in the kernel's parameters; all
  * threads take the same way through it. */
 #include "backends/cuda/code.h"
+#include "backends/cuda/concat.h"
 #include "backends/cuda/generated.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/overlap.cuh"
@@ -52,6 +53,8 @@ struct shape {
     size_t offsets[MAX_INPUTS]; /* of parts, in bytes */
     grt_tensor whole;           /* the first operand, if it is joined of several inputs */
     uint32_t ends[PW_MOST_JOINED];
+    cuda_concat join;
+    bool joins_at_once; /* by one launch, if the pointers are aligned */
 };
 
 struct operands {
@@ -341,10 +344,12 @@ void plan_fast(const cuda_pointwise_form &form, fast_plan *f)
     f->by_middle = cuda_divisor_of(form.middle);
     for (int32_t i = 0; i < form.n_in; i++) {
         const uint8_t place = form.place[i];
-        const uint32_t inner = place & CUDA_PLACE_INNER ? form.inner * FAST_VECTOR : 1,
-                       middle = place & CUDA_PLACE_MIDDLE ? form.middle : 1;
-        f->strides[i][0] = place & CUDA_PLACE_OUTER ? inner * middle : 0;
-        f->strides[i][1] = place & CUDA_PLACE_MIDDLE ? inner : 0;
+        const uint32_t pitch = form.pitch[i] * FAST_VECTOR,
+                       inner = place & CUDA_PLACE_INNER ? form.inner * FAST_VECTOR : 1,
+                       middle = place & CUDA_PLACE_MIDDLE ? form.middle : 1,
+                       row = form.cut[i] == 1 ? pitch : inner, plane = form.cut[i] > 1 ? pitch : row * middle;
+        f->strides[i][0] = place & CUDA_PLACE_OUTER ? plane : 0;
+        f->strides[i][1] = place & CUDA_PLACE_MIDDLE ? row : 0;
         f->strides[i][2] = place & CUDA_PLACE_INNER ? FAST_VECTOR : 0;
     }
 }
@@ -383,6 +388,19 @@ grt_status find_views(const grt_reshape *r, shape *sh, pw_part_view *views)
     return GRT_OK;
 }
 
+/* For runs without generated code. */
+void plan_join(grt_reshape *r, int32_t joined, shape *sh)
+{
+    static_assert((int)PW_MOST_JOINED <= (int)CUDA_CONCAT_MOST, "parts of one launch");
+    const int32_t last = sh->whole.rank - 1;
+    int64_t row_bytes[PW_MOST_JOINED];
+    for (int32_t i = 0; i < joined; i++)
+        row_bytes[i] = r->in[i]->dims[last] * (int64_t)grt_dtype_size(sh->whole.dtype);
+    sh->joins_at_once =
+        cuda_concat_plan(&sh->join, grt_dims_product(sh->whole.dims, 0, last), joined, row_bytes);
+    r->workspace_bytes = grt_elements_bytes(sh->whole.dtype, grt_tensor_elements(&sh->whole));
+}
+
 grt_status cuda_pointwise_group_reshape(grt_reshape *r)
 {
     const program *p = (const program *)r->state;
@@ -398,8 +416,7 @@ grt_status cuda_pointwise_group_reshape(grt_reshape *r)
         free(sh);
         return status;
     }
-    sh->fast = sh->formed && !sh->form.uneven && sh->form.dims <= 3 && !cuda_pointwise_is_cut(&sh->form) &&
-               p->n_registers <= FAST_KEPT;
+    sh->fast = sh->formed && !sh->form.uneven && sh->form.dims <= 3 && p->n_registers <= FAST_KEPT;
     if (sh->fast)
         plan_fast(sh->form, &sh->plan);
     walk_views(views, r->out[0], p->n_in, &sh->walk);
@@ -407,7 +424,7 @@ grt_status cuda_pointwise_group_reshape(grt_reshape *r)
     if (sh->grouped)
         sh->groups = cuda_walk_grouped(&sh->walk, VECTOR);
     if (p->joined > 1)
-        r->workspace_bytes = grt_elements_bytes(sh->whole.dtype, grt_tensor_elements(&sh->whole));
+        plan_join(r, p->joined, sh);
     r->shape = sh;
     return GRT_OK;
 }
@@ -462,13 +479,21 @@ grt_status cuda_pointwise_group_launch(const group_walk &walk, const program &p,
 }
 
 /* Without generated code: the first operand as one tensor. */
-grt_status join_first(const grt_run *r, const grt_tensor *whole, int32_t joined)
+grt_status join_first(const grt_run *r, const shape *sh, int32_t joined)
 {
+    const grt_tensor *whole = &sh->whole;
+    void *parts[PW_MOST_JOINED];
+    bool done = false;
+    for (int32_t i = 0; i < joined; i++)
+        parts[i] = (void *)r->in[i]->data;
+    if (sh->joins_at_once)
+        GRT_TRY(
+            cuda_concat_run(&sh->join, r->workspace, parts, false, begins_early(r), cuda_stream(r), &done));
     const int32_t last = whole->rank - 1;
     const size_t size = grt_dtype_size(whole->dtype), pitch = (size_t)whole->dims[last] * size,
                  rows = (size_t)grt_dims_product(whole->dims, 0, last);
     char *to = (char *)r->workspace;
-    for (int32_t i = 0; i < joined; i++) {
+    for (int32_t i = 0; !done && i < joined; i++) {
         const size_t bytes = (size_t)r->in[i]->dims[last] * size;
         if (bytes)
             CUDA_TRY(cudaMemcpy2DAsync(to, pitch, r->in[i]->data, bytes, bytes, rows,
@@ -495,15 +520,16 @@ grt_status cuda_pointwise_group_run(const grt_run *r)
     }
     o.out = r->out[0]->data;
     const cudaKernel_t generated = cuda_code_kernel(sh->code);
-    if ((generated || sh->fast) && is_aligned(r, sh, o)) {
-        if (generated)
-            return cuda_pointwise_group_launch_generated(sh, generated, o, r);
+    const bool formed = (generated || sh->fast) && is_aligned(r, sh, o);
+    if (formed && generated)
+        return cuda_pointwise_group_launch_generated(sh, generated, o, r);
+    if (p->joined > 1)
+        GRT_TRY(join_first(r, sh, p->joined));
+    if (formed) {
         CUDA_TRY(overlap_launch(begins_early(r), fast_kernel, (sh->plan.n + FAST_BLOCK - 1) / FAST_BLOCK,
                                 FAST_BLOCK, 0, cuda_stream(r), sh->plan, *p, o));
         return GRT_OK;
     }
-    if (p->joined > 1)
-        GRT_TRY(join_first(r, &sh->whole, p->joined));
     return aligned ? cuda_pointwise_group_launch<VECTOR>(sh->groups, *p, o, cuda_stream(r))
                    : cuda_pointwise_group_launch<1>(sh->walk, *p, o, cuda_stream(r));
 }
