@@ -6,8 +6,9 @@
 #include "src/base/pointwise_parts.h"
 
 enum {
-    VECTOR = 8,      /* elements: shorter pieces than these cost more than a copy that can have them whole */
-    MOST_STEPS = 24, /* of a chain that is looked at */
+    VECTOR = 8,       /* elements: shorter pieces than these cost more than a copy that can have them whole */
+    LEAST_BYTES = 32, /* of a range: memory is read by so many */
+    MOST_STEPS = 24,  /* of a chain that is looked at */
 };
 
 static bool only_groups_read(const ir_value *value)
@@ -59,9 +60,10 @@ static bool ranges_of(const grt_dims *dims, const index_map *map, const index_pa
         return false;
     const bool known = n == 2 ? grt_dim_is_const(dims, parts[0].stride, &r->pitch)
                               : elements_of(dims, &map->source->type, &r->pitch);
-    return known && r->offset >= 0 && r->length >= VECTOR && r->pitch > r->length &&
-           r->offset <= r->pitch - r->length && r->offset % VECTOR == 0 && r->length % VECTOR == 0 &&
-           r->pitch % VECTOR == 0;
+    return known && r->offset >= 0 &&
+           r->length * (int64_t)grt_dtype_size(map->source->type.dtype) >= LEAST_BYTES &&
+           r->pitch > r->length && r->offset <= r->pitch - r->length && r->offset % VECTOR == 0 &&
+           r->length % VECTOR == 0 && r->pitch % VECTOR == 0;
 }
 
 /* The axis of the value whose elements, and those of the axes behind it, are a range. */
