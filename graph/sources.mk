@@ -109,6 +109,7 @@ graph_SOURCES += graph/passes/phases.c
 graph_SOURCES += graph/passes/pointwise.c
 graph_SOURCES += graph/passes/bfloat16_products.c
 graph_SOURCES += graph/passes/pointwise_node.h graph/passes/pointwise_node.c
+graph_SOURCES += graph/passes/pointwise_parts.h graph/passes/pointwise_parts.c
 graph_SOURCES += graph/passes/rows.c
 graph_SOURCES += graph/passes/rows_code.h graph/passes/rows_code.c
 graph_SOURCES += graph/passes/precision.c

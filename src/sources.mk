@@ -37,6 +37,7 @@ src_SOURCES += src/base/output.h src/base/output.c
 src_SOURCES += src/base/packing.h
 src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c
 src_SOURCES += src/base/pointwise_program.c
+src_SOURCES += src/base/pointwise_parts.h src/base/pointwise_parts.c
 src_SOURCES += src/base/pointwise_text.c
 src_SOURCES += src/base/rows.h src/base/rows.c
 src_SOURCES += src/base/activation.h src/base/activation.c

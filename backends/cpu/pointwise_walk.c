@@ -97,8 +97,9 @@ static void layout_workspace(pw_walk *walk, size_t scratch_bytes)
     walk->thread_bytes = grt_align_up(at + scratch_bytes, 64);
 }
 
-grt_status cpu_pw_walk_create(int32_t rank, const int64_t *dims, int32_t n, const grt_tensor *const *in,
-                              int32_t threads, size_t scratch_bytes, pw_walk **out_walk)
+grt_status cpu_pw_walk_create_strided(int32_t rank, const int64_t *dims, int32_t n,
+                                      const grt_tensor *const *in, const int64_t (*strides)[GRT_MAX_RANK],
+                                      int32_t threads, size_t scratch_bytes, pw_walk **out_walk)
 {
     size_t bytes = sizeof(pw_walk) + (size_t)n * sizeof(operand);
     pw_walk *walk = calloc(1, bytes);
@@ -112,7 +113,10 @@ grt_status cpu_pw_walk_create(int32_t rank, const int64_t *dims, int32_t n, cons
         memcpy(walk->dims, dims, (size_t)rank * sizeof *dims);
     for (int32_t k = 0; k < n; k++) {
         walk->operands[k].size = grt_dtype_size(in[k]->dtype);
-        grt_broadcast_strides(in[k]->dims, in[k]->rank, rank, walk->operands[k].strides);
+        if (strides)
+            memcpy(walk->operands[k].strides, strides[k], (size_t)rank * sizeof **strides);
+        else
+            grt_broadcast_strides(in[k]->dims, in[k]->rank, rank, walk->operands[k].strides);
     }
     merge_dims(walk);
     walk->gather = walk->rank > 1 && walk->dims[walk->rank - 1] < SHORT_ROW;
@@ -123,6 +127,12 @@ grt_status cpu_pw_walk_create(int32_t rank, const int64_t *dims, int32_t n, cons
     layout_workspace(walk, scratch_bytes);
     *out_walk = walk;
     return GRT_OK;
+}
+
+grt_status cpu_pw_walk_create(int32_t rank, const int64_t *dims, int32_t n, const grt_tensor *const *in,
+                              int32_t threads, size_t scratch_bytes, pw_walk **out_walk)
+{
+    return cpu_pw_walk_create_strided(rank, dims, n, in, NULL, threads, scratch_bytes, out_walk);
 }
 
 void cpu_pw_walk_release(void *walk)

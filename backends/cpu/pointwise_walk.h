@@ -22,6 +22,11 @@ typedef void (*pw_block)(const void *user, int64_t n, void *out, const void *con
  * at most so many will run it. scratch_bytes: what `block` wants per thread. */
 grt_status cpu_pw_walk_create(int32_t rank, const int64_t *dims, int32_t n, const grt_tensor *const *in,
                               int32_t threads, size_t scratch_bytes, pw_walk **out_walk);
+/* The same for operands that are not dense: strides[k] walk operand k while the output is traversed; along
+ * the output's last axes neighbours are neighbours or one element. NULL: as above. */
+grt_status cpu_pw_walk_create_strided(int32_t rank, const int64_t *dims, int32_t n,
+                                      const grt_tensor *const *in, const int64_t (*strides)[GRT_MAX_RANK],
+                                      int32_t threads, size_t scratch_bytes, pw_walk **out_walk);
 void cpu_pw_walk_release(void *walk); /* NULL-safe; fits grt_kernel_row.release_shape */
 /* 64-byte aligned memory that running wants. */
 size_t cpu_pw_walk_workspace(const pw_walk *walk);

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/concat.h"
 
+#include "backends/cuda/overlap.cuh"
 #include "backends/cuda/walk.h"
 
 namespace
 {
 
-struct sources {
-    const void *part[CUDA_CONCAT_MOST];
+struct concat_parts {
+    void *part[CUDA_CONCAT_MOST];
 };
 
-template <class T>
+template <class T, bool CUT>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    cuda_concat_join(const __grid_constant__ cuda_concat c, const __grid_constant__ sources s, T *dst)
+    cuda_concat_move(const __grid_constant__ cuda_concat c, const __grid_constant__ concat_parts s, T *whole)
 {
+    overlap_let_next_begin();
+    overlap_wait();
     const uint32_t i = blockIdx.x * CUDA_BLOCK + threadIdx.x;
     if (i >= c.total)
         return;
@@ -27,13 +30,20 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
             low = middle + 1;
     }
     const uint32_t begin = low ? c.ends[low - 1] : 0;
-    dst[i] = ((const T *)s.part[low])[(size_t)row * (c.ends[low] - begin) + (at - begin)];
+    T *part = (T *)s.part[low];
+    const size_t in_part = (size_t)row * (c.ends[low] - begin) + (at - begin);
+    if (!CUT)
+        whole[i] = part[in_part];
+    else if (part)
+        part[in_part] = whole[i];
 }
 
 template <class T>
-void cuda_concat_launch(const cuda_concat *c, const sources &s, void *dst, cudaStream_t stream)
+cudaError_t cuda_concat_launch(const cuda_concat *c, const concat_parts &s, void *whole, bool cut, bool early,
+                               cudaStream_t stream)
 {
-    cuda_concat_join<T><<<cuda_grid(c->total), CUDA_BLOCK, 0, stream>>>(*c, s, (T *)dst);
+    return overlap_launch(early, cut ? cuda_concat_move<T, true> : cuda_concat_move<T, false>,
+                          cuda_grid(c->total), CUDA_BLOCK, 0, stream, *c, s, (T *)whole);
 }
 
 } // namespace
@@ -63,23 +73,20 @@ bool cuda_concat_plan(cuda_concat *c, int64_t outer, int32_t n, const int64_t *r
     return c->total > 0 && (int64_t)c->total <= (int64_t)CUDA_BLOCK << 20; /* one thread each */
 }
 
-bool cuda_concat_run(const cuda_concat *c, void *dst, const void *const *src, cudaStream_t stream)
+grt_status cuda_concat_run(const cuda_concat *c, void *whole, void *const *parts, bool cut, bool early,
+                           cudaStream_t stream, bool *out_done)
 {
-    sources s = {};
-    bool aligned = cuda_aligned(dst, c->unit);
+    concat_parts s = {};
+    *out_done = cuda_aligned(whole, c->unit);
     for (int32_t i = 0; i < c->n; i++) {
-        s.part[i] = src[i];
-        aligned = aligned && cuda_aligned(src[i], c->unit);
+        s.part[i] = parts[i];
+        *out_done = *out_done && cuda_aligned(parts[i], c->unit);
     }
-    if (!aligned)
-        return false;
-    if (c->unit == 16)
-        cuda_concat_launch<cuda_bits128>(c, s, dst, stream);
-    else if (c->unit == 8)
-        cuda_concat_launch<uint64_t>(c, s, dst, stream);
-    else if (c->unit == 4)
-        cuda_concat_launch<uint32_t>(c, s, dst, stream);
-    else
-        cuda_concat_launch<uint16_t>(c, s, dst, stream);
-    return true;
+    if (!*out_done)
+        return GRT_OK;
+    CUDA_TRY(c->unit == 16  ? cuda_concat_launch<cuda_bits128>(c, s, whole, cut, early, stream)
+             : c->unit == 8 ? cuda_concat_launch<uint64_t>(c, s, whole, cut, early, stream)
+             : c->unit == 4 ? cuda_concat_launch<uint32_t>(c, s, whole, cut, early, stream)
+                            : cuda_concat_launch<uint16_t>(c, s, whole, cut, early, stream));
+    return GRT_OK;
 }

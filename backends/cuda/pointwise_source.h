@@ -9,6 +9,7 @@
 #define GRT_BACKENDS_CUDA_POINTWISE_SOURCE_H
 
 #include "backends/kernel.h"
+#include "src/base/pointwise_parts.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,12 +35,16 @@ enum {
     CUDA_PLACE_OWN = 7 /* at the same place as the result's */
 };
 
+/* Of an input that is a part of several ranges (graphrt::PointwiseParts), its dims within a range are those
+ * below `cut`, and ranges are `pitch` apart. */
 typedef struct cuda_pointwise_form {
     int32_t n_in;
     grt_dtype in_dtype[CUDA_POINTWISE_INPUTS], out_dtype;
-    uint8_t place[CUDA_POINTWISE_INPUTS];
-    int32_t dims; /* 3 or more */
+    uint8_t place[CUDA_POINTWISE_INPUTS], cut[CUDA_POINTWISE_INPUTS];
+    uint32_t pitch[CUDA_POINTWISE_INPUTS]; /* vectors; uneven: elements */
+    int32_t dims;                          /* 3 or more */
     bool uneven;
+    int32_t joined; /* inputs that the first operand is joined of (graphrt::PointwiseConcat); 1: it is one */
     uint32_t n, inner,
         middle;        /* vectors in the result and in its inner dim (uneven: elements); the middle dim */
     uint32_t elements; /* of the result */
@@ -50,15 +55,24 @@ typedef struct cuda_pointwise_form {
 typedef struct cuda_pointwise_args {
     const void *in[CUDA_POINTWISE_INPUTS];
     void *out;
-    uint32_t n, inner, middle, further[CUDA_POINTWISE_DIMS - 3], elements;
+    uint32_t n, inner, middle, further[CUDA_POINTWISE_DIMS - 3], elements, pitch[CUDA_POINTWISE_INPUTS];
+    const void *part[PW_MOST_JOINED]; /* of the first operand */
+    uint32_t ends[PW_MOST_JOINED];    /* of these along its last dim, in vectors */
+    uint32_t joined;
 } cuda_pointwise_args;
 
 /* False: no kernel is generated for such shapes. */
-bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt_tensor *out,
+bool cuda_pointwise_form_of(const pw_part_view *in, int32_t n_in, const grt_tensor *out,
                             cuda_pointwise_form *form);
+/* Makes the form that of a group whose first operand is joined of these inputs. False: there is no kernel for
+ * them. ends: as in the arguments. */
+bool cuda_pointwise_join(const grt_tensor *const *in, int32_t joined, cuda_pointwise_form *form,
+                         uint32_t *ends);
+/* True if an input is a part of several ranges. */
+bool cuda_pointwise_is_cut(const cuda_pointwise_form *form);
 /* True if input i is read by whole vectors, so that it must be aligned to one. */
 bool cuda_pointwise_reads_vectors(const cuda_pointwise_form *form, int32_t i);
-/* Sizes for a call; the caller adds the data. */
+/* Sizes for a call; the caller adds the data, where parts begin. */
 void cuda_pointwise_sizes(const cuda_pointwise_form *form, cuda_pointwise_args *args);
 /* The parts of a key that tell the kernel from others; behind grt_device_algo_key. */
 void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *key);

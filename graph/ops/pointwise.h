@@ -11,10 +11,17 @@
  *
  * Inputs are float32, float16, bfloat16 or bool, and are broadcast together. Everything is computed in
  * float32; truth is 1 and 0. Without `to`, floats among the inputs have one dtype, which is the output's,
- * unless the last opcode's result is truth: then it is bool. */
+ * unless the last opcode's result is truth: then it is bool.
+ *
+ * A `graphrt::PointwiseParts` node is the same with the attribute `parts` (src/base/pointwise_parts.h): which
+ * inputs are parts of the tensors that they are read from. Its result never overwrites an input.
+ *
+ * The first operand of a `graphrt::PointwiseConcat` node is the Concat of its first `joined` inputs along
+ * their last axis; operand k is input joined + k - 1. */
 #ifndef GRT_GRAPH_OPS_POINTWISE_H
 #define GRT_GRAPH_OPS_POINTWISE_H
 
 #include "src/base/pointwise.h"
+#include "src/base/pointwise_parts.h"
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pointwise groups: connected element-wise nodes of one output shape become one graphrt::Pointwise node,
- * which reads its inputs and writes its result once (graph/ops/pointwise.h has the form of its program).
+ * which reads its inputs and writes its result once (graph/ops/pointwise.h has the form of its program). For
+ * targets that gain by it, parts of other values are read where they lie (pointwise_parts.h), also by single
+ * nodes: graphrt::PointwiseParts.
  *
  * Casts between floats, and of truth, are members without an instruction: all is computed in float32, and
  * each input is read, and the result written, in its own type. So a Cast that rounds is the last of its
@@ -11,6 +13,7 @@
  * else it begins one of its own: so no value inside a group is needed outside, and no path leads out of a
  * group and back. */
 #include "graph/passes/pointwise_node.h"
+#include "graph/passes/pointwise_parts.h"
 
 #include "graph/ops/pointwise.h"
 #include "src/base/grow.h"
@@ -165,45 +168,35 @@ static void number_operands(program *p)
     }
 }
 
-static ir_node *pointwise_create(const program *p)
+static ir_node *pointwise_create(const program *p, const char *op, const ir_value *const *inputs,
+                                 int32_t n_inputs)
 {
     const group *g = p->group;
     const pointwise_group made = {.members = g->members,
                                   .n_members = g->n,
-                                  .inputs = g->inputs,
-                                  .n_inputs = g->n_inputs,
+                                  .inputs = inputs,
+                                  .n_inputs = n_inputs,
                                   .code = p->code,
                                   .n_code = p->n,
                                   .constants = p->constants,
                                   .n_constants = p->n_constants};
-    ir_node *node = pointwise_node_create("Pointwise", &made);
+    ir_node *node = pointwise_node_create(op, &made);
     if (node)
         pointwise_node_name_type(node, grt_pointwise_info((int32_t)p->code[4 * (p->n - 1)])->truth,
                                  g->members[0]->out[0]->type.dtype);
     return node;
 }
 
-static grt_status fuse(groups *all, const group *g)
+/* Puts the node in the place of the group, or removes it. Constants no longer take part in broadcasting,
+ * which may change the shape; and the target must support the node. */
+static grt_status offer(groups *all, const group *g, ir_node *node, bool *out_taken)
 {
     ir_node *root = g->members[0];
-    program p = {.group = g};
-    if (g->n < 2 || g->n_inputs < 1)
-        return GRT_OK;
-    for (int32_t i = g->n; i-- > 0;)
-        pointwise_add_instruction(&p, g->members[i]);
-    if (p.n == 0) /* Casts alone */
-        return GRT_OK;
-    number_operands(&p);
-    ir_node *node = pointwise_create(&p);
-    if (!node)
-        return grt_fail_memory(0);
     GRT_TRY(op_infer_node(node));
-    /* Constants no longer take part in broadcasting, which may change the shape; and the target must support
-     * the group.
-     */
     const ir_type *made = &node->out[0]->type, *wanted = &root->out[0]->type;
-    if (made->dtype != wanted->dtype || !rewrite_same_shape(made, wanted) ||
-        !rewrite_supported(all->context, node, NULL) || !rewrite_take_over(root->out[0], node->out[0])) {
+    *out_taken = made->dtype == wanted->dtype && rewrite_same_shape(made, wanted) &&
+                 rewrite_supported(all->context, node, NULL) && rewrite_take_over(root->out[0], node->out[0]);
+    if (!*out_taken) {
         ir_node_remove(node);
         return GRT_OK;
     }
@@ -211,6 +204,91 @@ static grt_status fuse(groups *all, const group *g)
         ir_node_remove(g->members[i]);
     all->context->changed++;
     return GRT_OK;
+}
+
+/* The group with inputs that are parts; *out_taken is false if it has none, or they stay. */
+static grt_status fuse_parts(groups *all, const program *p, bool *out_taken)
+{
+    const group *g = p->group;
+    const ir_value *inputs[MAX_INPUTS];
+    int64_t parts[3 * MAX_INPUTS] = {0};
+    bool any = false;
+    *out_taken = false;
+    for (int32_t i = 0; i < g->n_inputs; i++) {
+        pointwise_part part;
+        ir_value *value = (ir_value *)g->inputs[i], *source = NULL;
+        if (pointwise_part_of(value, &part))
+            source = pointwise_part_source(g->members[0], value, &part);
+        inputs[i] = source ? source : value;
+        any |= source != NULL;
+        if (source) {
+            parts[3 * i] = value->type.rank - part.axis;
+            parts[3 * i + 1] = part.start;
+            grt_dim_is_const(value->graph->module->dims, value->type.dims[part.axis], &parts[3 * i + 2]);
+        }
+    }
+    if (!any)
+        return GRT_OK;
+    ir_node *node = pointwise_create(p, "PointwiseParts", inputs, g->n_inputs);
+    if (!node)
+        return grt_fail_memory(0);
+    ir_attr_set_ints(node, "parts", parts, 3 * (size_t)g->n_inputs);
+    return offer(all, g, node, out_taken);
+}
+
+/* The group with the inputs of the Concat that is its first one in its place. */
+static grt_status fuse_joined(groups *all, const program *p, bool *out_taken)
+{
+    const group *g = p->group;
+    const ir_node *concat = g->inputs[0]->producer;
+    const ir_value *inputs[PW_MOST_JOINED + MAX_INPUTS];
+    int32_t n = 0;
+    for (int32_t i = 0; i < concat->n_in; i++)
+        inputs[n++] = ir_in(concat, i);
+    for (int32_t i = 1; i < g->n_inputs; i++)
+        inputs[n++] = g->inputs[i];
+    ir_node *node = pointwise_create(p, "PointwiseConcat", inputs, n);
+    if (!node)
+        return grt_fail_memory(0);
+    ir_attr_set_int(node, "joined", concat->n_in);
+    return offer(all, g, node, out_taken);
+}
+
+/* Puts an input of all elements that is joined of others first; false if there is none. */
+static bool put_joined_first(group *g)
+{
+    const ir_value *first = g->inputs[0];
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        if (pointwise_is_joined(g->inputs[i]) &&
+            rewrite_same_shape(&g->inputs[i]->type, &g->members[0]->out[0]->type)) {
+            g->inputs[0] = g->inputs[i];
+            g->inputs[i] = first;
+            return true;
+        }
+    return false;
+}
+
+static grt_status fuse(groups *all, group *g)
+{
+    program p = {.group = g};
+    bool taken = false;
+    const bool moves = all->context->target->traits->merges_small_steps;
+    if (g->n < (moves ? 1 : 2) || g->n_inputs < 1)
+        return GRT_OK;
+    const bool joined = moves && put_joined_first(g);
+    for (int32_t i = g->n; i-- > 0;)
+        pointwise_add_instruction(&p, g->members[i]);
+    if (p.n == 0) /* Casts alone */
+        return GRT_OK;
+    number_operands(&p);
+    if (joined)
+        GRT_TRY(fuse_joined(all, &p, &taken));
+    if (moves && !taken)
+        GRT_TRY(fuse_parts(all, &p, &taken));
+    if (taken || g->n < 2)
+        return GRT_OK;
+    ir_node *node = pointwise_create(&p, "Pointwise", g->inputs, g->n_inputs);
+    return node ? offer(all, g, node, &taken) : grt_fail_memory(0);
 }
 
 static grt_status pointwise_visit_with(groups *all, ir_graph *graph)

@@ -9,6 +9,7 @@
 #include "backends/cuda/pointwise_source.h"
 #include "backends/cuda/rows_source.h"
 #include "src/base/float.h"
+#include "src/base/pointwise_parts.h"
 #include "src/target/target.h"
 #include "tests/emulate/nvrtc.h"
 #include "tests/emulate/translate.h"
@@ -131,6 +132,71 @@ static void add_source(const kernel *k, const char *function, const grt_text *so
 
 /* ---- pointwise ---- */
 
+/* An element-wise group: a node of n operands, of which the first is so many inputs. */
+static void add_group(const grt_op_desc *desc, int joined, kernel *k)
+{
+    const grt_tensor *in[MOST_INPUTS];
+    grt_tensor whole;
+    pw_part_view views[MOST_INPUTS];
+    cuda_pointwise_form form;
+    cuda_pointwise_args *args = &k->args.pointwise;
+    grt_text source = {0};
+    const int n = k->n_in - joined + 1;
+    for (int32_t i = 0; i < k->n_in; i++)
+        in[i] = &k->in[i].t;
+    must(grt_pointwise_join(desc, in, joined, &whole) == GRT_OK, desc->name);
+    for (int i = 0; i < n; i++)
+        must(grt_pointwise_view_part(desc, i, i ? in[joined + i - 1] : &whole, &views[i]) == GRT_OK,
+             desc->name);
+    if (joined > 1) {
+        views[0].axis = whole.rank - 1;
+        views[0].pitch = whole.dims[whole.rank - 1];
+    }
+    expect(k, desc);
+    *args = (cuda_pointwise_args){.out = k->out, .joined = (uint32_t)joined};
+    if (!cuda_pointwise_form_of(views, n, &k->expected.t, &form) ||
+        !cuda_pointwise_join(in, joined, &form, args->ends)) {
+        result(desc->name, "there is no form for the shapes");
+        n_kernels--;
+        return;
+    }
+    cuda_pointwise_source(desc, &form, &source);
+    add_source(k, CUDA_POINTWISE_KERNEL, &source);
+    grt_text_release(&source);
+    cuda_pointwise_sizes(&form, args);
+    for (int i = 0; i < n; i++) {
+        const grt_tensor *t = in[i ? joined + i - 1 : 0];
+        args->in[i] =
+            i || joined == 1 ? (char *)t->data + (size_t)views[i].offset * grt_dtype_size(t->dtype) : NULL;
+    }
+    for (int i = 0; joined > 1 && i < joined; i++)
+        args->part[i] = in[i]->data;
+    k->grid[0] = (form.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK;
+    k->grid[1] = k->block[1] = 1;
+    k->block[0] = CUDA_POINTWISE_BLOCK;
+    k->tolerance = 4e-6;
+}
+
+static void add_parts(const char *name, const int64_t *code, size_t n, const int64_t *parts, kernel *k)
+{
+    const grt_attr attrs[] = {
+        {.name = "program", .kind = GRT_ATTR_INTS, .ints = {code, n}},
+        {.name = "parts", .kind = GRT_ATTR_INTS, .ints = {parts, 3 * (size_t)k->n_in}},
+    };
+    const grt_op_desc desc = {"graphrt", "PointwiseParts", name, attrs, 2};
+    add_group(&desc, 1, k);
+}
+
+static void add_joined(const char *name, const int64_t *code, size_t n, int joined, kernel *k)
+{
+    const grt_attr attrs[] = {
+        {.name = "program", .kind = GRT_ATTR_INTS, .ints = {code, n}},
+        {.name = "joined", .kind = GRT_ATTR_INT, .i = joined},
+    };
+    const grt_op_desc desc = {"graphrt", "PointwiseConcat", name, attrs, 2};
+    add_group(&desc, joined, k);
+}
+
 static void add_pointwise(const char *name, const int64_t *code, size_t n, const float *constants,
                           size_t n_constants, kernel *k)
 {
@@ -139,28 +205,7 @@ static void add_pointwise(const char *name, const int64_t *code, size_t n, const
         {.name = "constants", .kind = GRT_ATTR_FLOATS, .floats = {constants, n_constants}},
     };
     const grt_op_desc desc = {"graphrt", "Pointwise", name, attrs, 2};
-    const grt_tensor *in[MOST_INPUTS];
-    cuda_pointwise_form form;
-    grt_text source = {0};
-    for (int32_t i = 0; i < k->n_in; i++)
-        in[i] = &k->in[i].t;
-    expect(k, &desc);
-    if (!cuda_pointwise_form_of(in, k->n_in, &k->expected.t, &form)) {
-        result(name, "there is no form for the shapes");
-        n_kernels--;
-        return;
-    }
-    cuda_pointwise_source(&desc, &form, &source);
-    add_source(k, CUDA_POINTWISE_KERNEL, &source);
-    grt_text_release(&source);
-    k->args.pointwise = (cuda_pointwise_args){.out = k->out};
-    cuda_pointwise_sizes(&form, &k->args.pointwise);
-    for (int32_t i = 0; i < k->n_in; i++)
-        k->args.pointwise.in[i] = in[i]->data;
-    k->grid[0] = (form.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK;
-    k->grid[1] = k->block[1] = 1;
-    k->block[0] = CUDA_POINTWISE_BLOCK;
-    k->tolerance = 4e-6;
+    add_group(&desc, 1, k);
 }
 
 static void pointwise_function(int32_t opcode, grt_dtype dtype)
@@ -247,6 +292,64 @@ static void pointwise_uneven(void)
             (void)add_in(k, dtypes[i % 3], cases[i].rank, cases[i].dims[j]);
         add_pointwise("uneven", code, 8, NULL, 0, k);
     }
+}
+
+/* Inputs that are parts: of rows, of channels in front, of several axes, one that is repeated along others,
+ * one range alone; whole vectors and not. The first two are parts of one tensor. */
+static void pointwise_parts(void)
+{
+    static const struct {
+        int64_t x[4], y[4], parts[9];
+    } cases[] = {
+        {{2, 3, 5, 32}, {1, 1, 1, 16}, {1, 0, 16, 1, 16, 16, 0, 0, 0}},
+        {{2, 3, 5, 40}, {2, 3, 5, 24}, {1, 8, 16, 1, 24, 16, 1, 8, 16}},
+        {{2, 6, 5, 16}, {2, 3, 1, 1}, {3, 0, 3, 3, 3, 3, 0, 0, 0}},
+        {{2, 6, 5, 16}, {2, 3, 10, 16}, {3, 1, 3, 3, 2, 3, 2, 5, 5}},
+        {{2, 1, 1, 32}, {2, 3, 5, 16}, {1, 0, 16, 1, 16, 16, 0, 0, 0}},
+        {{1, 1, 4, 16}, {1, 1, 2, 16}, {2, 0, 2, 2, 2, 2, 0, 0, 0}},
+        {{2, 3, 5, 14}, {2, 1, 1, 7}, {1, 0, 7, 1, 7, 7, 0, 0, 0}},
+        {{2, 3, 5, 20}, {2, 3, 5, 8}, {1, 3, 8, 1, 11, 8, 0, 0, 0}},
+        {{2, 6, 5, 3}, {1, 3, 1, 1}, {3, 0, 3, 3, 3, 3, 0, 0, 0}},
+        {{2, 5, 7, 2}, {2, 5, 3, 6}, {2, 0, 3, 2, 4, 3, 1, 1, 2}},
+    };
+    static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16};
+    const int64_t code[] = {PW_Sub, 0, 1, -1, PW_Mul, 3, 2, -1};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kernel *k = begin("parts");
+        (void)add_in(k, dtypes[i % 3], 4, cases[i].x);
+        (void)add_in(k, dtypes[i % 3], 4, cases[i].x);
+        (void)add_in(k, dtypes[i % 3], 4, cases[i].y);
+        add_parts("parts", code, 8, cases[i].parts, k);
+    }
+}
+
+/* The first operand is several inputs, one behind the other: of two, and of more; images and rows; beside
+ * what other inputs have. */
+static void pointwise_joined(void)
+{
+    static const struct {
+        int n;
+        int64_t sizes[6], dims[3], w[4], z[4];
+    } cases[] = {
+        {2, {8, 24}, {2, 3, 5}, {1, 1, 1, 32}, {1, 1, 1, 32}},
+        {5, {16, 8, 8, 40, 8}, {2, 3, 5}, {2, 1, 1, 80}, {2, 3, 5, 80}},
+        {3, {8, 8, 16}, {1, 1, 1}, {1, 1, 1, 32}, {1, 1, 1, 1}},
+        {6, {64, 32, 32, 32, 8, 8}, {3, 2, 7}, {3, 2, 7, 1}, {1, 1, 1, 176}},
+    };
+    static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16};
+    const int64_t code[] = {PW_Mul, 0, 1, -1, PW_Sub, 3, 2, -1};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (size_t d = 0; d < 3; d++) {
+            kernel *k = begin("joined");
+            for (int i = 0; i < cases[c].n; i++) {
+                int64_t dims[4] = {0, 0, 0, cases[c].sizes[i]};
+                memcpy(dims, cases[c].dims, sizeof cases[c].dims);
+                (void)add_in(k, dtypes[d], 4, dims);
+            }
+            (void)add_in(k, dtypes[d], 4, cases[c].w);
+            (void)add_in(k, dtypes[d], 4, cases[c].z);
+            add_joined("joined", code, 8, cases[c].n, k);
+        }
 }
 
 /* ---- rows ---- */
@@ -448,6 +551,8 @@ static void add_all(void)
     pointwise_places();
     pointwise_further();
     pointwise_uneven();
+    pointwise_parts();
+    pointwise_joined();
     int turn = 0;
     for (size_t c = 0; c < sizeof rows_cases / sizeof *rows_cases; c++)
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)

@@ -67,7 +67,8 @@ grt_status mirror_code_open(grt_device *device, grt_codes **out_codes)
 
 bool mirror_code_is_for(const grt_op_desc *desc)
 {
-    return grt_op_is(desc, "graphrt", "Pointwise") || grt_op_is(desc, "graphrt", "Rows");
+    return grt_op_is(desc, "graphrt", "Pointwise") || grt_op_is(desc, "graphrt", "PointwiseParts") ||
+           grt_op_is(desc, "graphrt", "PointwiseConcat") || grt_op_is(desc, "graphrt", "Rows");
 }
 
 /* Nodes of other names are other kernels. */

@@ -6,6 +6,7 @@
 #include "tests/unit/suite.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 START_TEST(groups_compute_their_program)
 {
@@ -109,5 +110,138 @@ START_TEST(ops_know_their_functions)
 }
 END_TEST
 
+/* (the second part of x) - (the first) * w * z: of rows, long and short, and of channels in front. */
+START_TEST(parts_are_read_where_they_lie)
+{
+    static const struct {
+        int64_t x[3], w[3], z[3], size, axis;
+    } cases[] = {{{5, 7, 100}, {1, 1, 50}, {5, 7, 1}, 50, 2},
+                 {{5, 7, 6}, {1, 1, 3}, {5, 1, 1}, 3, 2},
+                 {{4, 10, 33}, {1, 5, 1}, {4, 5, 33}, 5, 1},
+                 {{1, 6, 9}, {1, 3, 9}, {1, 1, 9}, 3, 1},
+                 {{2, 6, 1}, {2, 3, 40}, {2, 3, 40}, 3, 1}};
+    static float x[4000], w[400], z[4000];
+    for (int i = 0; i < 4000; i++) {
+        x[i] = (float)(i * 37 % 101 - 50);
+        z[i] = (float)(i * 7 % 5 - 2);
+        w[i % 400] = (float)(i % 400 % 9 - 4);
+    }
+    const int64_t program[] = {PW_Mul, 0, 2, -1, PW_Mul, 4, 3, -1, PW_Sub, 1, 5, -1};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const int64_t axis = 3 - cases[c].axis, size = cases[c].size,
+                      parts[] = {axis, 0, size, axis, size, size, 0, 0, 0, 0, 0, 0};
+        const grt_attr attrs[] = {{.name = "program", .kind = GRT_ATTR_INTS, .ints = {program, 12}},
+                                  {.name = "parts", .kind = GRT_ATTR_INTS, .ints = {parts, 12}}};
+        grt_tensor in[4] = {{.dtype = GRT_DTYPE_FLOAT, .rank = 3, .data = x}};
+        memcpy(in[0].dims, cases[c].x, sizeof cases[c].x);
+        in[1] = in[2] = in[3] = in[0];
+        memcpy(in[2].dims, cases[c].w, sizeof cases[c].w);
+        memcpy(in[3].dims, cases[c].z, sizeof cases[c].z);
+        in[2].data = w;
+        in[3].data = z;
+        grt_value out;
+        ck_assert_msg(evaluate("graphrt", "PointwiseParts", attrs, 2, in, 4, &out) == GRT_OK, "%s",
+                      grt_last_error());
+        for (int64_t i = 0, n = grt_tensor_elements(&out.t); i < n; i++) {
+            const int64_t at[3] = {i / out.t.dims[2] / out.t.dims[1], i / out.t.dims[2] % out.t.dims[1],
+                                   i % out.t.dims[2]};
+            int64_t place[4] = {0};
+            for (int k = 0; k < 4; k++)
+                for (int d = 0; d < 3; d++)
+                    place[k] = place[k] * in[k].dims[d] + (in[k].dims[d] == 1 ? 0 : at[d]) +
+                               (k == 1 && d == cases[c].axis ? size : 0);
+            const float expected = x[place[1]] - x[place[0]] * w[place[2]] * z[place[3]];
+            ck_assert_msg(((float *)out.t.data)[i] == expected, "case %zu: element %lld is %g, expected %g",
+                          c, (long long)i, (double)((float *)out.t.data)[i], (double)expected);
+        }
+        grt_value_clear(&out);
+    }
+}
+END_TEST
+
+/* x * w - z, x of three inputs with 3, 1 and 40 columns, one of which is there twice. */
+START_TEST(inputs_are_joined)
+{
+    enum { ROWS = 7, COLUMNS = 47 };
+    static float a[ROWS * 3], b[ROWS * 1], c[ROWS * 40], w[COLUMNS], z[ROWS];
+    for (int i = 0; i < ROWS * 40; i++)
+        c[i] = (float)(i * 37 % 101 - 50);
+    for (int i = 0; i < ROWS * 3; i++)
+        a[i] = (float)(i * 11 % 23 - 8);
+    for (int i = 0; i < ROWS; i++) {
+        b[i] = (float)(100 + i);
+        z[i] = (float)(i % 3 - 1);
+    }
+    for (int i = 0; i < COLUMNS; i++)
+        w[i] = (float)(i % 5 - 2);
+    const int64_t program[] = {PW_Mul, 0, 1, -1, PW_Sub, 3, 2, -1};
+    const grt_attr attrs[] = {{.name = "program", .kind = GRT_ATTR_INTS, .ints = {program, 8}},
+                              {.name = "joined", .kind = GRT_ATTR_INT, .i = 4}};
+    const grt_tensor in[] = {{.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {ROWS, 3}, .data = a},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {ROWS, 1}, .data = b},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {ROWS, 40}, .data = c},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {ROWS, 3}, .data = a},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {COLUMNS}, .data = w},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {ROWS, 1}, .data = z}};
+    grt_value out;
+    ck_assert_msg(evaluate("graphrt", "PointwiseConcat", attrs, 2, in, 6, &out) == GRT_OK, "%s",
+                  grt_last_error());
+    ck_assert(out.t.rank == 2 && out.t.dims[0] == ROWS && out.t.dims[1] == COLUMNS);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        const int row = i / COLUMNS, at = i % COLUMNS;
+        const float x = at < 3    ? a[row * 3 + at]
+                        : at < 4  ? b[row]
+                        : at < 44 ? c[row * 40 + at - 4]
+                                  : a[row * 3 + at - 44];
+        ck_assert_msg(((float *)out.t.data)[i] == x * w[at] - z[row], "element %d", i);
+    }
+    grt_value_clear(&out);
+}
+END_TEST
+
+START_TEST(wrong_joins_are_refused)
+{
+    static const float x[24];
+    static const int64_t program[] = {PW_Neg, 0, -1, -1};
+    const grt_tensor in[] = {{.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {4, 6}, .data = (void *)x},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {3, 6}, .data = (void *)x},
+                             {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {6}, .data = (void *)x},
+                             {.dtype = GRT_DTYPE_FLOAT16, .rank = 2, .dims = {4, 6}, .data = (void *)x}};
+    static const struct {
+        int64_t joined;
+        int second;
+    } cases[] = {{0, 0}, {1, 0}, {3, 0}, {65, 0}, {-1, 0}, {2, 1}, {2, 2}, {2, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const grt_attr attrs[] = {{.name = "program", .kind = GRT_ATTR_INTS, .ints = {program, 4}},
+                                  {.name = "joined", .kind = GRT_ATTR_INT, .i = cases[i].joined}};
+        const grt_tensor both[] = {in[0], in[cases[i].second]};
+        grt_value out;
+        ck_assert_int_ne(evaluate("graphrt", "PointwiseConcat", attrs, 2, both, 2, &out), GRT_OK);
+        grt_value_clear(&out);
+    }
+}
+END_TEST
+
+START_TEST(wrong_parts_are_refused)
+{
+    static const float x[24];
+    static const int64_t program[] = {PW_Neg, 0, -1, -1};
+    static const int64_t parts[][4] = {{1, 0, 2, 0},  {0, 1, 2, 0}, {1, 0, 1, 0},         {1, -1, 2, 0},
+                                       {4, 0, 2, 0},  {1, 5, 2, 0}, {1, INT64_MAX, 2, 0}, {-1, 0, 2, 0},
+                                       {17, 0, 2, 0}, {2, 0, 5, 0}};
+    grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {4, 6}, .data = (void *)x};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const grt_attr attrs[] = {
+            {.name = "program", .kind = GRT_ATTR_INTS, .ints = {program, 4}},
+            {.name = "parts", .kind = GRT_ATTR_INTS, .ints = {parts[i], i ? 3 : 4}},
+        };
+        grt_value out;
+        ck_assert_int_ne(evaluate("graphrt", "PointwiseParts", attrs, 2, &in, 1, &out), GRT_OK);
+        grt_value_clear(&out);
+    }
+}
+END_TEST
+
 UNIT_SUITE(test_pointwise_group, NULL, NULL, groups_compute_their_program, programs_are_decoded,
-           wrong_programs_are_refused, ops_know_their_functions)
+           wrong_programs_are_refused, ops_know_their_functions, parts_are_read_where_they_lie,
+           wrong_parts_are_refused, inputs_are_joined, wrong_joins_are_refused)

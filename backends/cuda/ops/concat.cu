@@ -41,19 +41,30 @@ struct concat_shape {
     cuda_copy *parts;
 };
 
+void release_concat(void *data)
+{
+    concat_shape *s = (concat_shape *)data;
+    if (s)
+        free(s->parts);
+    free(s);
+}
+
+grt_status make_concat_shape(int32_t n, concat_shape **out)
+{
+    GRT_TRY(cuda_state(out));
+    const grt_status status = copies(n, &(*out)->parts);
+    if (status != GRT_OK)
+        free(*out);
+    return status;
+}
+
 grt_status reshape_concat(grt_reshape *r)
 {
     const grt_tensor *out = r->out[0];
     int32_t axis = (int32_t)grt_axis(*(const int64_t *)r->state, out->rank);
     int64_t offset = 0;
-    concat_shape *s = (concat_shape *)calloc(1, sizeof *s);
-    if (!s)
-        return grt_fail_memory(sizeof *s);
-    grt_status status = copies(r->n_in, &s->parts);
-    if (status != GRT_OK) {
-        free(s);
-        return status;
-    }
+    concat_shape *s;
+    GRT_TRY(make_concat_shape(r->n_in, &s));
     int64_t row_bytes[CUDA_CONCAT_MOST];
     for (int32_t i = 0; i < r->n_in; i++) {
         const grt_tensor *in = r->in[i];
@@ -67,65 +78,97 @@ grt_status reshape_concat(grt_reshape *r)
     return GRT_OK;
 }
 
-void release_concat(void *data)
+bool concat_begins_early(const grt_run *r)
 {
-    concat_shape *s = (concat_shape *)data;
-    if (s)
-        free(s->parts);
-    free(s);
+    return ((const cuda_device *)r->device)->prop.major >= 9;
 }
 
 grt_status cuda_run_concat(const grt_run *r)
 {
     const concat_shape *s = (const concat_shape *)r->shape;
-    const void *src[CUDA_CONCAT_MOST];
+    void *parts[CUDA_CONCAT_MOST];
+    bool done = false;
     for (int32_t i = 0; s->at_once && i < r->n_in; i++)
-        src[i] = r->in[i]->data;
-    if (s->at_once && cuda_concat_run(&s->all, r->out[0]->data, src, cuda_stream(r))) {
-        CUDA_LAUNCHED();
-        return GRT_OK;
-    }
-    for (int32_t i = 0; i < r->n_in; i++)
+        parts[i] = (void *)r->in[i]->data;
+    if (s->at_once)
+        GRT_TRY(cuda_concat_run(&s->all, r->out[0]->data, parts, false, concat_begins_early(r),
+                                cuda_stream(r), &done));
+    for (int32_t i = 0; !done && i < r->n_in; i++)
         GRT_TRY(cuda_copy_run(&s->parts[i], r->out[0]->data, r->in[i]->data, cuda_stream(r)));
     return GRT_OK;
 }
 
-grt_status reshape_split(grt_reshape *r)
+/* Of several parts that are most of the whole. */
+bool splits_at_once(const grt_reshape *r, const int64_t *row_bytes, int64_t outer, cuda_concat *all)
+{
+    int64_t whole = 0, wanted = 0;
+    int32_t n = 0;
+    if (r->n_out > CUDA_CONCAT_MOST)
+        return false;
+    for (int32_t i = 0; i < r->n_out; i++) {
+        whole += row_bytes[i];
+        wanted += r->out[i] ? row_bytes[i] : 0;
+        n += r->out[i] && row_bytes[i];
+    }
+    return n > 1 && wanted >= whole / 2 && cuda_concat_plan(all, outer, r->n_out, row_bytes);
+}
+
+grt_status plan_split(const grt_reshape *r, concat_shape *s)
 {
     const grt_tensor *in = r->in[0], *split = r->n_in > 1 ? r->in[1] : NULL;
-    int32_t axis = (int32_t)grt_axis(*(const int64_t *)r->state, in->rank);
-    int64_t offset = 0, part = (in->dims[axis] + r->n_out - 1) / r->n_out;
-    if (split && !split->data)
-        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input split must be known before the run");
-    cuda_copy *parts;
-    GRT_TRY(copies(r->n_out, &parts));
+    const int32_t axis = (int32_t)grt_axis(*(const int64_t *)r->state, in->rank);
+    const int64_t inner = grt_dims_product(in->dims, axis + 1, in->rank) * (int64_t)grt_dtype_size(in->dtype);
+    int64_t offset = 0, part = (in->dims[axis] + r->n_out - 1) / r->n_out, row_bytes[CUDA_CONCAT_MOST];
     /* Unused outputs are omitted, so their sizes must come from `split` or from equal parts. */
     for (int32_t i = 0; i < r->n_out; i++) {
         const grt_tensor *out = r->out[i];
         int64_t left = in->dims[axis] - offset, size = split         ? cuda_host_index(split, i)
                                                        : part < left ? part
                                                                      : left;
-        if (size < 0 || size > left || (out && out->dims[axis] != size)) {
-            free(parts);
+        if (size < 0 || size > left || (out && out->dims[axis] != size))
             return grt_fail_op(
                 r->desc, GRT_STATUS_INVALID_ARGUMENT,
                 "split[%d] is %lld, which does not fit: the axis has size %lld, of which %lld are left", i,
                 (long long)size, (long long)in->dims[axis], (long long)left);
-        }
         if (out)
-            plan_slab(&parts[i], in, out, axis, offset, true);
+            plan_slab(&s->parts[i], in, out, axis, offset, true);
+        if (i < CUDA_CONCAT_MOST)
+            row_bytes[i] = size * inner;
         offset += size;
     }
-    r->shape = parts;
+    s->at_once = offset == in->dims[axis] &&
+                 splits_at_once(r, row_bytes, grt_dims_product(in->dims, 0, axis), &s->all);
+    return GRT_OK;
+}
+
+grt_status reshape_split(grt_reshape *r)
+{
+    concat_shape *s;
+    if (r->n_in > 1 && r->in[1] && !r->in[1]->data)
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input split must be known before the run");
+    GRT_TRY(make_concat_shape(r->n_out, &s));
+    const grt_status status = plan_split(r, s);
+    if (status != GRT_OK) {
+        release_concat(s);
+        return status;
+    }
+    r->shape = s;
     return GRT_OK;
 }
 
 grt_status cuda_run_split(const grt_run *r)
 {
-    const cuda_copy *parts = (const cuda_copy *)r->shape;
-    for (int32_t i = 0; i < r->n_out; i++)
+    const concat_shape *s = (const concat_shape *)r->shape;
+    void *parts[CUDA_CONCAT_MOST];
+    bool done = false;
+    for (int32_t i = 0; s->at_once && i < r->n_out; i++)
+        parts[i] = r->out[i] ? r->out[i]->data : NULL;
+    if (s->at_once)
+        GRT_TRY(cuda_concat_run(&s->all, (void *)r->in[0]->data, parts, true, concat_begins_early(r),
+                                cuda_stream(r), &done));
+    for (int32_t i = 0; !done && i < r->n_out; i++)
         if (r->out[i])
-            GRT_TRY(cuda_copy_run(&parts[i], r->out[i]->data, r->in[0]->data, cuda_stream(r)));
+            GRT_TRY(cuda_copy_run(&s->parts[i], r->out[i]->data, r->in[0]->data, cuda_stream(r)));
     return GRT_OK;
 }
 
@@ -145,7 +188,7 @@ const grt_kernel_row rows[] = {
      .create = cuda_concat_create_axis,
      .destroy = free,
      .reshape = reshape_split,
-     .release_shape = free,
+     .release_shape = release_concat,
      .run = cuda_run_split},
 };
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::Pointwise on the device. The kernel that was generated for the program (pointwise_source.h) runs
- * once it is there (backends/code.h); else one kernel interprets any program: every thread runs the whole
- * program for a few neighbouring elements, so that intermediate results never reach device memory unless
- * there are very many. The program travels in the kernel's parameters; all threads take the same way through
- * it. */
+/* graphrt::Pointwise, PointwiseParts and PointwiseConcat on the device. The kernel that was generated for the
+ * program (pointwise_source.h) runs once it is there (backends/code.h); else one kernel interprets any
+ * program: every thread runs the whole program for a few neighbouring elements, so that intermediate results
+ * never reach device memory unless there are very many. The program travels in the kernel's parameters; all
+ * threads take the same way through it. */
 #include "backends/cuda/code.h"
+#include "backends/cuda/concat.h"
 #include "backends/cuda/generated.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/overlap.cuh"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/pointwise_source.h"
 #include "backends/cuda/walk.h"
+#include "src/base/pointwise_parts.h"
 
 namespace
 {
@@ -28,7 +30,7 @@ struct instruction {
 };
 
 struct program {
-    int32_t n, n_in, n_registers;
+    int32_t n, n_in, n_registers, joined; /* n_in: operands; joined: inputs that are the first */
     grt_dtype in_dtype[MAX_INPUTS], out_dtype;
     float constants[MAX_CONSTANTS];
     instruction code[MAX_CODE];
@@ -48,6 +50,11 @@ struct shape {
     grt_code *code; /* NULL: there is none */
     fast_plan plan;
     group_walk walk, groups;
+    size_t offsets[MAX_INPUTS]; /* of parts, in bytes */
+    grt_tensor whole;           /* the first operand, if it is joined of several inputs */
+    uint32_t ends[PW_MOST_JOINED];
+    cuda_concat join;
+    bool joins_at_once; /* by one launch, if the pointers are aligned */
 };
 
 struct operands {
@@ -251,7 +258,8 @@ bool cuda_pointwise_group_supports(const grt_kernel_node *node, grt_text *why)
     size_t n, n_constants;
     (void)grt_attr_ints(node->desc, "program", &n);
     (void)grt_attr_floats(node->desc, "constants", &n_constants);
-    if (n / 4 <= MAX_CODE && n_constants <= MAX_CONSTANTS && node->n_in <= MAX_INPUTS)
+    if (n / 4 <= MAX_CODE && n_constants <= MAX_CONSTANTS &&
+        node->n_in - grt_pointwise_joined(node->desc) < MAX_INPUTS)
         return true;
     if (why)
         grt_text_add(why, "at most %d instructions, %d constants and %d inputs", MAX_CODE, MAX_CONSTANTS,
@@ -263,18 +271,20 @@ grt_status cuda_pointwise_group_create(const grt_kernel_node *node, void **out_s
 {
     program *p;
     pw_program *decoded;
-    GRT_TRY(grt_pointwise_decode(node->desc, node->n_in, false, &decoded));
+    const int32_t joined = grt_pointwise_joined(node->desc);
+    GRT_TRY(grt_pointwise_decode(node->desc, node->n_in - joined + 1, false, &decoded));
     const grt_status status = cuda_state(&p);
     if (status != GRT_OK) {
         free(decoded);
         return status;
     }
     p->n = decoded->n;
-    p->n_in = node->n_in;
+    p->joined = joined;
+    p->n_in = decoded->n_in;
     p->n_registers = decoded->n_registers;
     p->out_dtype = node->out[0].dtype;
-    for (int32_t i = 0; i < node->n_in; i++)
-        p->in_dtype[i] = node->in[i].dtype;
+    for (int32_t i = 0; i < p->n_in; i++)
+        p->in_dtype[i] = node->in[i ? joined + i - 1 : 0].dtype;
     for (int32_t i = 0; i < decoded->n_constants; i++)
         p->constants[i] = decoded->constants[i];
     for (int32_t i = 0; i < p->n; i++) {
@@ -334,32 +344,87 @@ void plan_fast(const cuda_pointwise_form &form, fast_plan *f)
     f->by_middle = cuda_divisor_of(form.middle);
     for (int32_t i = 0; i < form.n_in; i++) {
         const uint8_t place = form.place[i];
-        const uint32_t inner = place & CUDA_PLACE_INNER ? form.inner * FAST_VECTOR : 1,
-                       middle = place & CUDA_PLACE_MIDDLE ? form.middle : 1;
-        f->strides[i][0] = place & CUDA_PLACE_OUTER ? inner * middle : 0;
-        f->strides[i][1] = place & CUDA_PLACE_MIDDLE ? inner : 0;
+        const uint32_t pitch = form.pitch[i] * FAST_VECTOR,
+                       inner = place & CUDA_PLACE_INNER ? form.inner * FAST_VECTOR : 1,
+                       middle = place & CUDA_PLACE_MIDDLE ? form.middle : 1,
+                       row = form.cut[i] == 1 ? pitch : inner, plane = form.cut[i] > 1 ? pitch : row * middle;
+        f->strides[i][0] = place & CUDA_PLACE_OUTER ? plane : 0;
+        f->strides[i][1] = place & CUDA_PLACE_MIDDLE ? row : 0;
         f->strides[i][2] = place & CUDA_PLACE_INNER ? FAST_VECTOR : 0;
     }
 }
 
+void walk_views(const pw_part_view *views, const grt_tensor *out, int32_t n_in, group_walk *walk)
+{
+    int64_t strides[MAX_INPUTS + 1][GRT_MAX_RANK] = {};
+    grt_dims_strides(out->dims, out->rank, strides[0]);
+    for (int32_t k = 0; k < n_in; k++)
+        grt_pointwise_view_strides(&views[k], out->rank, strides[k + 1]);
+    cuda_walk_begin(walk);
+    for (int32_t i = 0; i < out->rank; i++) {
+        int64_t axis[MAX_INPUTS + 1];
+        for (int k = 0; k <= MAX_INPUTS; k++)
+            axis[k] = strides[k][i];
+        cuda_walk_axis(walk, out->dims[i], axis);
+    }
+    cuda_walk_end(walk);
+}
+
+/* What the operands are, and which of them are parts. */
+grt_status find_views(const grt_reshape *r, shape *sh, pw_part_view *views)
+{
+    const program *p = (const program *)r->state;
+    if (p->joined > 1)
+        GRT_TRY(grt_pointwise_join(r->desc, r->in, p->joined, &sh->whole));
+    for (int32_t i = 0; i < p->n_in; i++) {
+        const grt_tensor *in = i ? r->in[p->joined + i - 1] : p->joined > 1 ? &sh->whole : r->in[0];
+        GRT_TRY(grt_pointwise_view_part(r->desc, i, in, &views[i]));
+        sh->offsets[i] = (size_t)views[i].offset * grt_dtype_size(in->dtype);
+    }
+    if (p->joined > 1) { /* its rows lie in several places */
+        views[0].axis = sh->whole.rank - 1;
+        views[0].pitch = sh->whole.dims[views[0].axis];
+    }
+    return GRT_OK;
+}
+
+/* For runs without generated code. */
+void plan_join(grt_reshape *r, int32_t joined, shape *sh)
+{
+    static_assert((int)PW_MOST_JOINED <= (int)CUDA_CONCAT_MOST, "parts of one launch");
+    const int32_t last = sh->whole.rank - 1;
+    int64_t row_bytes[PW_MOST_JOINED];
+    for (int32_t i = 0; i < joined; i++)
+        row_bytes[i] = r->in[i]->dims[last] * (int64_t)grt_dtype_size(sh->whole.dtype);
+    sh->joins_at_once =
+        cuda_concat_plan(&sh->join, grt_dims_product(sh->whole.dims, 0, last), joined, row_bytes);
+    r->workspace_bytes = grt_elements_bytes(sh->whole.dtype, grt_tensor_elements(&sh->whole));
+}
+
 grt_status cuda_pointwise_group_reshape(grt_reshape *r)
 {
+    const program *p = (const program *)r->state;
     shape *sh;
+    pw_part_view views[MAX_INPUTS];
     GRT_TRY(cuda_state(&sh));
-    sh->formed = cuda_pointwise_form_of(r->in, r->n_in, r->out[0], &sh->form);
-    grt_status status = sh->formed ? cuda_pointwise_group_find_generated(r, sh) : GRT_OK;
+    grt_status status = find_views(r, sh, views);
+    sh->formed = status == GRT_OK && cuda_pointwise_form_of(views, p->n_in, r->out[0], &sh->form) &&
+                 cuda_pointwise_join(r->in, p->joined, &sh->form, sh->ends);
+    if (sh->formed)
+        status = cuda_pointwise_group_find_generated(r, sh);
     if (status != GRT_OK) {
         free(sh);
         return status;
     }
-    sh->fast = sh->formed && !sh->form.uneven && sh->form.dims <= 3 &&
-               ((const program *)r->state)->n_registers <= FAST_KEPT;
+    sh->fast = sh->formed && !sh->form.uneven && sh->form.dims <= 3 && p->n_registers <= FAST_KEPT;
     if (sh->fast)
         plan_fast(sh->form, &sh->plan);
-    cuda_walk_broadcast(&sh->walk, r->out[0], r->n_in, r->in);
+    walk_views(views, r->out[0], p->n_in, &sh->walk);
     sh->grouped = sh->walk.total > 0 && cuda_walk_vector(&sh->walk, VECTOR) == VECTOR;
     if (sh->grouped)
         sh->groups = cuda_walk_grouped(&sh->walk, VECTOR);
+    if (p->joined > 1)
+        plan_join(r, p->joined, sh);
     r->shape = sh;
     return GRT_OK;
 }
@@ -374,6 +439,11 @@ grt_status cuda_pointwise_group_launch_generated(const shape *sh, cudaKernel_t g
 {
     cuda_pointwise_args args = {};
     memcpy(args.in, o.in, sizeof args.in);
+    args.joined = (uint32_t)sh->form.joined;
+    for (int32_t i = 0; sh->form.joined > 1 && i < sh->form.joined; i++) {
+        args.part[i] = r->in[i]->data;
+        args.ends[i] = sh->ends[i];
+    }
     args.out = o.out;
     cuda_pointwise_sizes(&sh->form, &args);
     void *list[] = {&args};
@@ -384,10 +454,13 @@ grt_status cuda_pointwise_group_launch_generated(const shape *sh, cudaKernel_t g
 }
 
 /* Views may begin anywhere; whole vectors need their alignment. */
-bool is_aligned(const shape *sh, const operands &o)
+bool is_aligned(const grt_run *r, const shape *sh, const operands &o)
 {
+    const int32_t joined = sh->form.joined > 1 ? sh->form.joined : 0;
     bool aligned = cuda_aligned(o.out, FAST_VECTOR * grt_dtype_size(sh->form.out_dtype));
-    for (int32_t k = 0; k < sh->form.n_in; k++)
+    for (int32_t k = 0; k < joined; k++)
+        aligned = aligned && cuda_aligned(r->in[k]->data, FAST_VECTOR * grt_dtype_size(sh->form.in_dtype[0]));
+    for (int32_t k = joined > 0; k < sh->form.n_in; k++)
         aligned = aligned && (!cuda_pointwise_reads_vectors(&sh->form, k) ||
                               cuda_aligned(o.in[k], FAST_VECTOR * grt_dtype_size(sh->form.in_dtype[k])));
     return aligned;
@@ -405,6 +478,31 @@ grt_status cuda_pointwise_group_launch(const group_walk &walk, const program &p,
     return GRT_OK;
 }
 
+/* Without generated code: the first operand as one tensor. */
+grt_status join_first(const grt_run *r, const shape *sh, int32_t joined)
+{
+    const grt_tensor *whole = &sh->whole;
+    void *parts[PW_MOST_JOINED];
+    bool done = false;
+    for (int32_t i = 0; i < joined; i++)
+        parts[i] = (void *)r->in[i]->data;
+    if (sh->joins_at_once)
+        GRT_TRY(
+            cuda_concat_run(&sh->join, r->workspace, parts, false, begins_early(r), cuda_stream(r), &done));
+    const int32_t last = whole->rank - 1;
+    const size_t size = grt_dtype_size(whole->dtype), pitch = (size_t)whole->dims[last] * size,
+                 rows = (size_t)grt_dims_product(whole->dims, 0, last);
+    char *to = (char *)r->workspace;
+    for (int32_t i = 0; !done && i < joined; i++) {
+        const size_t bytes = (size_t)r->in[i]->dims[last] * size;
+        if (bytes)
+            CUDA_TRY(cudaMemcpy2DAsync(to, pitch, r->in[i]->data, bytes, bytes, rows,
+                                       cudaMemcpyDeviceToDevice, cuda_stream(r)));
+        to += bytes;
+    }
+    return GRT_OK;
+}
+
 grt_status cuda_pointwise_group_run(const grt_run *r)
 {
     const program *p = (const program *)r->state;
@@ -414,16 +512,20 @@ grt_status cuda_pointwise_group_run(const grt_run *r)
     operands o = {};
     int32_t last = sh->walk.rank - 1;
     bool aligned = sh->grouped && cuda_aligned(r->out[0]->data, VECTOR * grt_dtype_size(p->out_dtype));
-    for (int32_t k = 0; k < r->n_in; k++) {
-        o.in[k] = r->in[k]->data;
+    for (int32_t k = 0; k < p->n_in; k++) {
+        const void *data = k ? r->in[p->joined + k - 1]->data : p->joined > 1 ? r->workspace : r->in[0]->data;
+        o.in[k] = (const char *)data + sh->offsets[k];
         o.packed[k] = sh->walk.strides[k + 1][last] == 1;
         aligned &= !o.packed[k] || cuda_aligned(o.in[k], VECTOR * grt_dtype_size(p->in_dtype[k]));
     }
     o.out = r->out[0]->data;
     const cudaKernel_t generated = cuda_code_kernel(sh->code);
-    if ((generated || sh->fast) && is_aligned(sh, o)) {
-        if (generated)
-            return cuda_pointwise_group_launch_generated(sh, generated, o, r);
+    const bool formed = (generated || sh->fast) && is_aligned(r, sh, o);
+    if (formed && generated)
+        return cuda_pointwise_group_launch_generated(sh, generated, o, r);
+    if (p->joined > 1)
+        GRT_TRY(join_first(r, sh, p->joined));
+    if (formed) {
         CUDA_TRY(overlap_launch(begins_early(r), fast_kernel, (sh->plan.n + FAST_BLOCK - 1) / FAST_BLOCK,
                                 FAST_BLOCK, 0, cuda_stream(r), sh->plan, *p, o));
         return GRT_OK;
@@ -439,6 +541,26 @@ const grt_kernel_row rows[] = {
      .types = {TYPES, TYPES, TYPES, TYPES},
      .flags = GRT_KERNEL_CHOOSES |
               0xff, /* any input that dies here: an element is read by the thread that writes it, before */
+     .supports = cuda_pointwise_group_supports,
+     .create = cuda_pointwise_group_create,
+     .destroy = free,
+     .reshape = cuda_pointwise_group_reshape,
+     .release_shape = cuda_pointwise_group_release_shape,
+     .run = cuda_pointwise_group_run},
+    {.domain = "graphrt",
+     .op = "PointwiseParts", /* parts may have as many elements as the result in all: none is overwritten */
+     .types = {TYPES, TYPES, TYPES, TYPES},
+     .flags = GRT_KERNEL_CHOOSES,
+     .supports = cuda_pointwise_group_supports,
+     .create = cuda_pointwise_group_create,
+     .destroy = free,
+     .reshape = cuda_pointwise_group_reshape,
+     .release_shape = cuda_pointwise_group_release_shape,
+     .run = cuda_pointwise_group_run},
+    {.domain = "graphrt",
+     .op = "PointwiseConcat",
+     .types = {TYPES, TYPES, TYPES, TYPES},
+     .flags = GRT_KERNEL_CHOOSES,
      .supports = cuda_pointwise_group_supports,
      .create = cuda_pointwise_group_create,
      .destroy = free,
