@@ -2,25 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan on one GPU, by the C interface: device time of runs back to back, wall time host to host, time to the first result.
 
-    device_run.py LIBGRAPHRT.SO PLAN INPUTS.npz [--device N] [--seconds S] [--save OUTPUTS.npz] [--lock FILE]
+    device_run.py LIBGRAPHRT.SO PLAN INPUTS.npz [--device N] [--seconds S] [--save OUTPUTS.npz [--keep N]] [--lock FILE]
 
 prints one JSON object. Inputs in0, in1, ... lie on the GPU, outputs stay there. device_ms: many runs enqueued on one stream between two events, so that what the
-host does to launch a run is hidden behind the one before, as in a CUDA graph that is replayed. wall_ms: inputs from host memory, outputs back to it.
---lock: everything behind the load happens while FILE is locked, so that processes that share a GPU have it in turns.
+host does to launch a run is hidden behind the one before, as in a CUDA graph that is replayed. wall_ms: inputs from page-locked host memory, outputs back to it.
+--lock: everything behind the load happens while FILE is locked, so that processes that share a GPU have it in turns; loads share the lock with each other. --save: outputs as out0, out1, ... in their order; --keep: of one
+with more than N elements the first rows.
 """
 import argparse
 import ctypes
-import fcntl
 import json
 import statistics
 import time
 
 import numpy as np
 
+from turns import leave, turn
+
 MAX_RANK = 16
 DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16, 11: np.float64}
 NUMBERS = {np.dtype(t): n for n, t in DTYPES.items()}
-HOST, DEVICE = 0, 2
+HOST, PINNED, DEVICE = 0, 1, 2
 
 
 class Tensor(ctypes.Structure):
@@ -173,6 +175,52 @@ class Session:
         return {name: t.array() for name, t in zip(self.outputs, self.tensors())}
 
 
+def first_rows(array, most):
+    """Of an array with more elements than `most`, as many rows as that are."""
+    return array[:max(1, most * len(array) // array.size)] if array.ndim and array.size > most else array
+
+
+def page_locked(session, tensor):
+    """A tensor like this one of the host, in memory that the device copies directly."""
+    data, found = ctypes.c_void_p(), Tensor(dtype=tensor.dtype, rank=tensor.rank, dims=tensor.dims, memory=PINNED)
+    n = int(np.prod(tensor.dims[:tensor.rank], dtype=np.int64)) * np.dtype(DTYPES[tensor.dtype]).itemsize
+    session.call("grt_session_alloc_host", session.session, ctypes.c_size_t(max(n, 1)), ctypes.byref(data))
+    found.data = data.value
+    if n:
+        ctypes.memmove(found.data, tensor.data, n)
+    return found
+
+
+def bind_outputs(session, tensors):
+    """None: to memory of the context."""
+    for i, t in enumerate(tensors):
+        session.call("grt_context_set_output", session.context, ctypes.c_size_t(i), ctypes.byref(t) if t else None)
+
+
+def wall_milliseconds(session, seconds):
+    """Of a run from page-locked inputs to page-locked outputs."""
+    bind_outputs(session, [page_locked(session, t) for t in session.tensors()])
+    times, end = [], time.perf_counter() + seconds
+    while len(times) < 4 or (time.perf_counter() < end and len(times) < 1000):
+        begin = time.perf_counter()
+        session.run()
+        times.append(1e3 * (time.perf_counter() - begin))
+    bind_outputs(session, [None] * len(session.outputs))
+    return statistics.median(times[1:])
+
+
+def measured(session, arrays, args):
+    """Times, and the results if they are to be saved."""
+    session.bind({name: page_locked(session, host_tensor(a)) for name, a in arrays.items()})
+    begin = time.perf_counter()
+    session.run()
+    results = session.tensors()
+    first = 1e3 * (time.perf_counter() - begin)
+    kept = {f"out{k}": first_rows(t.array(), args.keep) for k, t in enumerate(results)} if args.save else {}
+    wall = wall_milliseconds(session, args.seconds)
+    return {"device_ms": session.device_milliseconds(Cuda(args.device), arrays, args.seconds), "wall_ms": wall, "first_run_ms": first}, kept
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("library")
@@ -181,35 +229,22 @@ def main():
     p.add_argument("--device", type=int, default=0)
     p.add_argument("--seconds", type=float, default=0.5)
     p.add_argument("--save")
+    p.add_argument("--keep", type=int, default=1 << 40)
     p.add_argument("--lock")
     args = p.parse_args()
     given = np.load(args.inputs)
-    begin = time.perf_counter()
-    session = Session(args.library, args.plan, args.device)
-    load = time.perf_counter() - begin
-    arrays = {name: np.ascontiguousarray(given[name]) for name in session.inputs}
-    if args.lock:
-        turn = open(args.lock, "w")  # released with the process
-        fcntl.flock(turn, fcntl.LOCK_EX)
-    session.bind({name: host_tensor(a) for name, a in arrays.items()})
-    begin = time.perf_counter()
-    session.run()
-    results = session.results()
-    first, walls = time.perf_counter() - begin, []
-    for _ in range(3):
-        session.run()
-    end = time.perf_counter() + args.seconds
-    while len(walls) < 10 or (time.perf_counter() < end and len(walls) < 1000):
+    with turn(args.lock, shared=True):
         begin = time.perf_counter()
-        session.run()
-        session.results()
-        walls.append(time.perf_counter() - begin)
-
-    device = session.device_milliseconds(Cuda(args.device), arrays, args.seconds)
-    report = {"device_ms": device, "wall_ms": 1e3 * statistics.median(walls), "load_ms": 1e3 * load, "first_run_ms": 1e3 * first}
+        session = Session(args.library, args.plan, args.device)
+        load = time.perf_counter() - begin
+    arrays = {name: np.ascontiguousarray(given[name]) for name in session.inputs}
+    with turn(args.lock):
+        report, kept = measured(session, arrays, args)
+    report["load_ms"] = 1e3 * load
     if args.save:
-        np.savez(args.save, **results)
-    print(json.dumps(report))
+        np.savez(args.save, **kept)
+    print(json.dumps(report), flush=True)
+    leave(args.lock)
 
 
 if __name__ == "__main__":

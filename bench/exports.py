@@ -102,27 +102,33 @@ def save(path, module, inputs):
     return len(outputs)
 
 
-def export(directory, name, size, batch, exporter, half, open_dims=False):
-    """Writes the model, and its inputs and outputs beside it; with open dims a second set, of other sizes. Returns the path."""
+def write(path, module, inputs, exporter, half, outputs=None, axes=None):
+    """The model file; its outputs are named if their number is given. Half precision narrows the module itself."""
     import torch
-    path = Path(directory) / file_name(name, size, batch, exporter, half, open_dims)
-    module, inputs, _ = make(name, size, max(batch, 2) if open_dims else batch)  # torch.export takes a batch of one as fixed
-    outputs = save(path.with_suffix(".npz"), module, inputs)
     options = dict(EXPORTERS[exporter])
-    if open_dims:
-        save(path.with_suffix(".other.npz"), module, other_dims(inputs))
-        axes = open_axes(inputs)
-        if exporter == "dynamo":
-            shapes = tuple({axis: torch.export.Dim.DYNAMIC for axis in of} for of in axes.values())
-            variadic = any(p.kind == p.VAR_POSITIONAL for p in inspect.signature(module.forward).parameters.values())
-            options["dynamic_shapes"] = (shapes,) if variadic else shapes
-        else:
-            options["dynamic_axes"] = axes
+    if outputs:
+        options["output_names"] = [f"out{k}" for k in range(outputs)]
+    if axes and exporter == "dynamo":
+        shapes = tuple({axis: torch.export.Dim.DYNAMIC for axis in of} for of in axes.values())
+        variadic = any(p.kind == p.VAR_POSITIONAL for p in inspect.signature(module.forward).parameters.values())
+        options["dynamic_shapes"] = (shapes,) if variadic else shapes
+    elif axes:
+        options["dynamic_axes"] = axes
     if half:
         module, inputs = module.half(), tuple(x.half() if x.is_floating_point() else x for x in inputs)
     torch.backends.mha.set_fastpath_enabled(False)  # one op that the TorchScript exporter does not know
     with torch.no_grad():
-        torch.onnx.export(module, inputs, str(path), input_names=[f"in{k}" for k in range(len(inputs))], output_names=[f"out{k}" for k in range(outputs)], **options)
+        torch.onnx.export(module, inputs, str(path), input_names=[f"in{k}" for k in range(len(inputs))], **options)
+
+
+def export(directory, name, size, batch, exporter, half, open_dims=False):
+    """Writes the model, and its inputs and outputs beside it; with open dims a second set, of other sizes. Returns the path."""
+    path = Path(directory) / file_name(name, size, batch, exporter, half, open_dims)
+    module, inputs, _ = make(name, size, max(batch, 2) if open_dims else batch)  # torch.export takes a batch of one as fixed
+    outputs = save(path.with_suffix(".npz"), module, inputs)
+    if open_dims:
+        save(path.with_suffix(".other.npz"), module, other_dims(inputs))
+    write(path, module, inputs, exporter, half, outputs, open_axes(inputs) if open_dims else None)
     return path
 
 

@@ -31,7 +31,7 @@ def start(graphrun, plan, device, cache):
             phases[name] = max(took, phases.get(name, 0.0))
             if name == "open device":
                 opened = max(opened, phase["end_ms"])
-    return {"behind_ms": said["load"]["total_ms"] - opened + said["first_run_ms"], "first_run_ms": said["first_run_ms"], **phases}
+    return {"ready_ms": said["load"]["total_ms"], "behind_ms": said["load"]["total_ms"] - opened + said["first_run_ms"], "first_run_ms": said["first_run_ms"], **phases}
 
 
 def two(values):

@@ -7,6 +7,8 @@ import statistics
 import subprocess
 from pathlib import Path
 
+from gpu_rows import ORT_MODES, TORCH_MODES
+
 TOP = Path(__file__).resolve().parent.parent
 
 
@@ -105,29 +107,66 @@ def export_cell(row):
     return " / ".join([f"**{milliseconds(row['ours'])}**"] + [milliseconds(ms) if ms else "-" for ms in theirs])
 
 
-def exports(result):
-    """A table of its own: a row for each model, a column for each precision; of two exporters' files the slower."""
+def wall_cell(row):
+    """Where peers' were measured, too."""
+    return export_cell(row["wall"]) if row and row["wall"] and row["wall"]["torch"] else ""
+
+
+def first_cell(row):
+    """Ready, and the first result behind that."""
+    return f"{row['ready_ms']:.0f} + {milliseconds(row['first_ms'])}" if row and row.get("ready_ms") else ""
+
+
+def export_rows(result):
+    """(model, batch) -> column -> figures; of two exporters' files the slower."""
     found = {}
     for row in result["rows"]:
-        key = row["model"], row["batch"], row["precision"]
-        ours = {"ours": row["device_ms"], "ratio": row["ratio"], "torch": fastest(row["peer"], ("graph", "compile")),
-                "ort": fastest(row["ort"], ("graph", "graph_nhwc", "run", "run_nhwc"))}
-        if row["exporter"] != "generated" and (key not in found or found[key]["ours"] < ours["ours"]):
-            found[key] = ours
-    ratios = [row["ratio"] for row in found.values() if row["ratio"]]
-    yield (f"What PyTorch exports, on one {gpus_of(result).removeprefix('NVIDIA ')}, milliseconds of device time a run: **ours** / PyTorch's CUDA graph / "
-           f"ONNX Runtime's CUDA provider, {result.get('ort_how', 'at its best')} ({result['date']}, PyTorch {result['versions']['pytorch']}, ONNX Runtime {result['versions']['onnxruntime']}). "
-           f"Beside the better of both: geometric mean {statistics.geometric_mean(ratios):.2f}, largest {max(ratios):.2f} of {len(ratios)} figures."
-           + (f" {result['note']}" if "note" in result else ""))
+        if row.get("device_ms") is None or row["exporter"] == "generated":
+            continue
+        column = "half" if row.get("half") else row["precision"]
+        ours = {"ours": row["device_ms"], "ratio": row["ratio"], "torch": fastest(row["peer"], TORCH_MODES), "ort": fastest(row["ort"], ORT_MODES),
+                "wall": {"ours": row["wall_ms"], "torch": row["peer"].get("wall_ms"), "ort": row["ort"].get("wall_ms")} if "wall_ms" in row else None} | {k: row[k] for k in ("ready_ms", "first_ms") if k in row}
+        columns = found.setdefault((row["model"], row["batch"]), {})
+        if column not in columns or columns[column]["ours"] < ours["ours"]:
+            columns[column] = ours
+    return found
+
+
+def exports(result):
+    """A table of its own: a row for each model and batch, columns as far as they were measured."""
+    found = export_rows(result)
+    ratios = [row["ratio"] for columns in found.values() for row in columns.values() if row["ratio"]]
+    beside = f" Beside the better of both: geometric mean {statistics.geometric_mean(ratios):.2f}, largest {max(ratios):.2f} of {len(ratios)} figures." if ratios else ""
+    yield (f"What PyTorch exports, on one {gpus_of(result).removeprefix('NVIDIA ')}, milliseconds of device time a run: **ours** / PyTorch's CUDA graph{how_compiled(result)} / "
+           f"ONNX Runtime's CUDA provider, {result.get('ort_how', 'at its best')} ({result['date']}, PyTorch {result['versions']['pytorch']}, ONNX Runtime {result['versions']['onnxruntime']})."
+           + beside + (f" {result['note']}" if "note" in result else "") + not_reached(result))
     yield ""
-    yield "| model, batch | float16 | TF32 |"
-    yield "|---|---|---|"
-    for name, batch in dict.fromkeys(key[:2] for key in found):
-        yield f"| {name}, {batch} | " + " | ".join(export_cell(found.get((name, batch, precision))) for precision in ("fp16", "tf32")) + " |"
+    columns = [column for column in EXPORT_COLUMNS if any(column[2](row.get(column[1])) for row in found.values())]
+    yield "| model, batch | " + " | ".join(title for title, _, _ in columns) + " |"
+    yield "|---" * (len(columns) + 1) + "|"
+    for (name, batch), row in found.items():
+        yield f"| {name}, {batch} | " + " | ".join(cell(row.get(key)) for _, key, cell in columns) + " |"
+
+
+def how_compiled(result):
+    """torch.compile's figure is in the same column, where it is less."""
+    modes = {"compile": "default", "compile_max": result.get("compile_max")}
+    counted = [f"{mode} for {n}" for key, mode in modes.items() if (n := len({(r["model"], r["batch"], r["precision"]) for r in result["rows"] if r.get("peer", {}).get(key)}))]
+    return f" or torch.compile's module in one ({', '.join(counted)})" if counted and "note" not in result else ""
+
+
+def not_reached(result):
+    """How many of the rows that were wanted have no figure of ours."""
+    n = sum(row.get("device_ms") is None for row in result["rows"])
+    return f" {n} of {len(result['rows'])} rows were not reached." if n else ""
 
 
 def fastest(row, modes):
-    return min((row[mode] for mode in modes if mode in row), default=None)
+    return min((row[mode] for mode in modes if row.get(mode)), default=None)
+
+
+EXPORT_COLUMNS = (("float16", "fp16", export_cell), ("exported in half", "half", export_cell), ("TF32", "tf32", export_cell), ("host to host, float16", "fp16", wall_cell),
+                  ("ready + first result, float16", "fp16", first_cell))
 
 
 def cpu_exports(result):

@@ -5,13 +5,11 @@ convolutions.
 
     ort_exports.py NAME:BATCH=MODEL.onnx ... --precisions fp16 tf32 [--lock FILE]
 
-A JSON line for each: name, batch, precision, milliseconds by mode (graph, graph_nhwc; run, run_nhwc where the provider cannot capture the model), load_s and first_s of the first mode,
+A JSON line for each: name, batch, precision, milliseconds by mode (graph, graph_nhwc; run, run_nhwc where the provider cannot capture the model), load_s and first_s of the first mode, wall_ms (host to host, of the fastest),
 difference (the largest from PyTorch's float32 results, relative to the largest of these), error. The model's inputs are in MODEL.npz, which bench/exports.py writes. fp16 is ONNX Runtime's own conversion of the float32 model. Runs are back to back: the host waits behind
-the last one only. Channels last are asked for where there are convolutions. --lock: everything behind the load happens while FILE is locked. Needs onnxruntime-gpu, and CUDA's libraries where the loader finds them.
+the last one only. Channels last are asked for where there are convolutions. --lock: everything behind the load happens while FILE is locked; loads share the lock with each other. Needs onnxruntime-gpu, and CUDA's libraries where the loader finds them.
 """
 import argparse
-import contextlib
-import fcntl
 import json
 import statistics
 import sys
@@ -20,6 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from turns import leave, turn  # noqa: E402
 
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
 
@@ -38,6 +39,8 @@ def narrowed(path):
 def session_of(path, nhwc, graph):
     settings = ort.SessionOptions()
     settings.log_severity_level = 3
+    settings.intra_op_num_threads = 2  # of ops that stay on the CPU, which are small: sizes and indices
+    settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
     cuda = {"use_tf32": "1", "prefer_nhwc": str(int(nhwc)), "enable_cuda_graph": str(int(graph)), "cudnn_conv_algo_search": "EXHAUSTIVE"}
     # A graph needs every node on the GPU: without the CPU's provider others are an error.
     return ort.InferenceSession(str(path), settings, providers=[("CUDAExecutionProvider", cuda)] + ([] if graph else ["CPUExecutionProvider"]))
@@ -78,29 +81,35 @@ def milliseconds(session, binding, seconds):
     return statistics.median(measure(n) for _ in range(5))
 
 
-@contextlib.contextmanager
-def turn(path):
-    """The GPU for oneself, among processes that share the file."""
-    if not path:
-        yield
-        return
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def wall_milliseconds(session, binding, kept, inputs, seconds):
+    """Host to host."""
+    given = [(value, np.ascontiguousarray(inputs[info.name].astype(TYPES[info.type]))) for info, value in zip(session.get_inputs(), kept)]
+    times, end = [], time.perf_counter() + seconds
+    while len(times) < 4 or (time.perf_counter() < end and len(times) < 1000):
+        begin = time.perf_counter()
+        for value, array in given:
+            value.update_inplace(array)
+        session.run_with_iobinding(binding)
+        binding.copy_outputs_to_cpu()
+        times.append(1e3 * (time.perf_counter() - begin))
+    return statistics.median(times[1:])
 
 
-def difference(session, binding, expected):
+def difference(results, expected):
+    """Outputs by their order; of large ones the first rows are expected."""
     worst = 0.0
-    for info, result in zip(session.get_outputs(), binding.copy_outputs_to_cpu()):
-        if info.name in expected and expected[info.name].size:
-            a, b = expected[info.name].astype(np.float64), result.astype(np.float64)
+    for k, result in enumerate(results):
+        if f"out{k}" in expected and expected[f"out{k}"].size:
+            a = expected[f"out{k}"].astype(np.float64)
+            b = (result[:len(a)] if a.ndim else result).astype(np.float64)
             worst = max(worst, float(np.abs(a - b).max() / (np.abs(a).max() + 1e-30)))
     return worst
 
 
 def try_mode(path, inputs, nhwc, graph, options):
     begin = time.perf_counter()
-    session = session_of(path, nhwc, graph)
+    with turn(options.lock, shared=True):
+        session = session_of(path, nhwc, graph)
     load = time.perf_counter() - begin
     with turn(options.lock):
         binding, kept = bound(session, inputs)
@@ -108,7 +117,9 @@ def try_mode(path, inputs, nhwc, graph, options):
         session.run_with_iobinding(binding)
         first = time.perf_counter() - begin
         found = {"load_s": load, "first_s": first, "ms": milliseconds(session, binding, options.seconds)}
-    found["difference"] = difference(session, binding, inputs)
+        found["wall_ms"] = wall_milliseconds(session, binding, kept, inputs, options.seconds)
+        results = binding.copy_outputs_to_cpu()
+    found["difference"] = difference(results, inputs)
     del binding, kept, session
     return found
 
@@ -120,7 +131,7 @@ def has_convolutions(path):
 
 
 def measure(path, precision, options):
-    inputs = dict(np.load(path.with_suffix(".npz")))
+    inputs = dict(np.load(path.with_suffix(".npz"))) | (dict(np.load(options.expected)) if options.expected else {})
     model = narrowed(path) if precision == "fp16" else path
     row, errors = {}, []
     for nhwc in (False, True) if has_convolutions(path) else (False,):
@@ -131,7 +142,7 @@ def measure(path, precision, options):
             except Exception as error:
                 errors.append(f"{mode}: {type(error).__name__}: {' '.join(str(error).split())[:160]}")
                 continue
-            row |= {mode: found["ms"]} | {k: row.get(k, found[k]) for k in ("load_s", "first_s")}
+            row |= {mode: found["ms"], "wall_ms": min(found["wall_ms"], row.get("wall_ms", found["wall_ms"]))} | {k: row.get(k, found[k]) for k in ("load_s", "first_s")}
             row["difference"] = max(row.get("difference", 0.0), found["difference"])
             break
     return row | ({"error": "; ".join(errors)} if errors else {})
@@ -142,6 +153,7 @@ def main():
     p.add_argument("models", nargs="+", metavar="NAME:BATCH=MODEL.onnx")
     p.add_argument("--precisions", nargs="+", default=["fp16", "tf32"], choices=["fp16", "tf32"])
     p.add_argument("--seconds", type=float, default=0.3)
+    p.add_argument("--expected", help="PyTorch's float32 results, where MODEL.npz lacks them")
     p.add_argument("--lock")
     options = p.parse_args()
     ort.preload_dlls()  # of the nvidia-* wheels, where these are
@@ -157,6 +169,7 @@ def main():
             except Exception as error:
                 row["error"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             print(json.dumps(row), flush=True)
+    leave(options.lock)
 
 
 if __name__ == "__main__":

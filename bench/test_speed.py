@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what bench/gpu_speed.py does without a GPU; run by tests/scripts/bench.sh."""
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import gpu_rows  # noqa: E402
+import table  # noqa: E402
+import turns  # noqa: E402
+
+BOTH = ["dynamo", "script"]
+
+
+def filled():
+    rows = gpu_rows.Rows([("net", [1, 32], BOTH)], ["fp16", "tf32"], True)
+    for exporter, ms in zip(BOTH, (0.2, 0.3)):
+        rows.take("row", ("net", 1, exporter, False, "fp16"), {"device_ms": ms, "wall_ms": 0.5, "plan": exporter})
+    rows.take("row", ("net", 1, "script", True, "fp16"), {"device_ms": 0.25, "wall_ms": 0.5})
+    rows.take("peer", ("net", 1, "fp16"), {"graph": 0.9, "wall_ms": 1.0})
+    rows.take("peer", ("net", 1, "fp16"), {"compile": 0.6, "compile_max": 0.4})
+    rows.take("ort", ("net", 1, "fp16"), {"graph": 0.8, "graph_nhwc": 0.7, "error": "run: no"})
+    return rows
+
+
+class TestRows(unittest.TestCase):
+    def test_rows_wanted(self):
+        keys = list(gpu_rows.wanted([("net", [1], BOTH), ("gpt_step", [8], ["script"]), ("many", [1], ["generated"])], ["fp16", "tf32"], True))
+        self.assertEqual(sum(k[0] == "net" for k in keys), 6)
+        self.assertEqual([k[2:] for k in keys if k[0] == "gpt_step"], [("script", False, "tf32"), ("script", True, "fp16")])
+        self.assertEqual([k[3] for k in keys if k[0] == "many"], [False, False])
+        self.assertEqual(len(keys), len(set(keys)))
+        self.assertFalse(any(k[3] for k in gpu_rows.wanted([("net", [1], BOTH)], ["fp16", "tf32"], False)))
+
+    def test_rows_of_large_batches_first(self):
+        self.assertEqual([f[:2] for f in gpu_rows.families([("a", [1, 32], BOTH), ("b", [1, 8, 32], BOTH)])], [("a", 32), ("b", 32), ("b", 8), ("a", 1), ("b", 1)])
+
+    def test_rows_beside_the_better_peer(self):
+        rows = filled()
+        ratios = {(r["batch"], r["exporter"], r["half"], r["precision"]): r["ratio"] for r in rows.all()}
+        self.assertAlmostEqual(ratios[1, "dynamo", False, "fp16"], 0.5)
+        self.assertAlmostEqual(ratios[1, "script", False, "fp16"], 0.75)
+        self.assertIsNone(ratios[1, "script", False, "tf32"])
+        self.assertEqual(gpu_rows.summary(rows.all())["rows"], 3)
+        self.assertEqual(rows.closest(), [("net", 1, "fp16")])
+        self.assertEqual(rows.closest(0.8), [])
+        self.assertIsNone(gpu_rows.summary([]))
+
+    def test_rows_that_failed_say_why(self):
+        rows = filled()
+        rows.take("row", ("net", 32, "dynamo", None, None), {"problem": "no such op"})
+        rows.take("peer", ("net", 32, "tf32"), {"compile_problem": "too late"})
+        said = list(rows.missing())
+        self.assertIn("net tf32 b32 dynamo: no such op", said)
+        self.assertIn("net fp16 half b32 dynamo: no such op", said)
+        self.assertIn("net tf32 b32 script: not reached", said)
+        self.assertIn("net tf32 b32: PyTorch: too late", said)
+        self.assertFalse(any("net fp16 b1 " in line or "ONNX Runtime" in line for line in said))
+
+    def test_rows_shown_are_the_slower_exporters(self):
+        shown = filled().shown()
+        self.assertEqual(shown["net", 1, False, "fp16"]["plan"], "script")
+        self.assertEqual(len(shown), 2)
+
+    def test_rows_not_shown_leave_no_plans(self):
+        rows = filled()
+        with tempfile.TemporaryDirectory() as directory:
+            for exporter in BOTH:
+                path = Path(directory) / exporter
+                path.touch()
+                rows.take("row", ("net", 1, exporter, False, "fp16"), {"plan": str(path)})
+            rows.drop_plans("net", 1)
+            self.assertEqual(os.listdir(directory), ["script"])
+
+    def test_rows_as_lines(self):
+        lines = list(gpu_rows.lines(filled().all()))
+        self.assertEqual(len(lines), 5)
+        self.assertIn("of 3 rows, largest 0.75, above 1: 0", lines[-1])
+
+
+class TestTable(unittest.TestCase):
+    def result(self):
+        rows = filled()
+        rows.rows["net", 1, "script", False, "fp16"] |= {"ready_ms": 240.4, "first_ms": 1.5}
+        return {"machine": {"gpu": "NVIDIA H"}, "date": "2026-01-02", "versions": {"pytorch": "2", "onnxruntime": "1"}, "compile_max": "max-autotune", "rows": rows.all()}
+
+    def test_table_of_one_run(self):
+        text = list(table.exports(self.result()))
+        self.assertIn("torch.compile's module in one (default for 1, max-autotune for 1)", text[0])
+        self.assertIn("geometric mean 0.68, largest 0.75 of 2 figures. 9 of 12 rows were not reached.", text[0])
+        self.assertEqual(text[2], "| model, batch | float16 | exported in half | host to host, float16 | ready + first result, float16 |")
+        self.assertEqual(text[4], "| net, 1 | **0.30** / 0.40 / 0.70 | **0.25** / 0.40 / 0.70 | **0.50** / 1.00 / - | 240 + 1.50 |")
+
+    def test_table_without_peers(self):
+        result = self.result()
+        for row in result["rows"]:
+            row |= {"peer": {}, "ort": {}, "ratio": None}
+        self.assertTrue(list(table.exports(result))[4].startswith("| net, 1 | **0.30** / - / - |"))
+
+
+def hold(path, shared, seconds, began):
+    with turns.turn(path, shared):
+        began.set()
+        time.sleep(seconds)
+
+
+def take_part(path, shared, order):
+    with turns.turn(path, shared):
+        order.put(shared)
+        time.sleep(0.2)
+
+
+def leave(path, seconds, began):
+    turns.leave(path)
+    began.set()
+    time.sleep(seconds)
+
+
+class TestTurns(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.directory.name, "turn")
+
+    def tearDown(self):
+        self.directory.cleanup()
+
+    def waited(self, theirs, ours):
+        """Seconds until this process has a turn, while another one holds one for 0.4 s."""
+        began = multiprocessing.Event()
+        other = multiprocessing.Process(target=hold, args=(self.path, theirs, 0.4, began))
+        other.start()
+        began.wait(10)
+        begin = time.monotonic()
+        with turns.turn(self.path, ours), turns.turn(self.path):
+            took = time.monotonic() - begin
+        other.join()
+        return took
+
+    def test_turns_wait_unless_both_share(self):
+        self.assertGreater(self.waited(False, False), 0.3)
+        self.assertGreater(self.waited(True, False), 0.3)
+        self.assertGreater(self.waited(False, True), 0.3)
+        self.assertLess(self.waited(True, True), 0.3)
+
+    def test_turns_of_ones_own_come_before_shared_ones(self):
+        order, began = multiprocessing.Queue(), multiprocessing.Event()
+        others = [multiprocessing.Process(target=hold, args=(self.path, False, 1, began)), multiprocessing.Process(target=take_part, args=(self.path, False, order)),
+                  multiprocessing.Process(target=take_part, args=(self.path, True, order))]
+        others[0].start()
+        began.wait(10)
+        others[1].start()
+        end = time.monotonic() + 10
+        while not turns.is_wanted(self.path) and time.monotonic() < end:
+            time.sleep(0.01)
+        others[2].start()
+        self.assertEqual([order.get(timeout=10) for _ in range(2)], [False, True])
+        for other in others:
+            other.join()
+
+    def test_turns_left_last_until_the_process_ends(self):
+        began = multiprocessing.Event()
+        other = multiprocessing.Process(target=leave, args=(self.path, 0.4, began))
+        other.start()
+        began.wait(10)
+        begin = time.monotonic()
+        with turns.turn(self.path):
+            self.assertGreater(time.monotonic() - begin, 0.3)
+        other.join()
+
+    def test_turns_of_a_killed_process_end(self):
+        began = multiprocessing.Event()
+        other = multiprocessing.Process(target=hold, args=(self.path, False, 60, began))
+        other.start()
+        began.wait(10)
+        other.kill()
+        with turns.turn(self.path):
+            other.join()
+
+    def test_turns_without_a_path_are_free(self):
+        with turns.turn(None), turns.turn(None):
+            pass
+
+    def test_turns_places_are_as_many(self):
+        with turns.place(self.directory.name, "make", 2), turns.place(self.directory.name, "make", 2):
+            files = [open(os.path.join(self.directory.name, f"make{k}.place"), "w") for k in range(2)]
+            self.assertFalse(any(turns.locked(file) for file in files))
+        self.assertTrue(all(turns.locked(file) for file in files))
+        for file in files:
+            file.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
