@@ -370,6 +370,7 @@ cuda_files += backends/cuda/gemm_plan.h backends/cuda/gemm_plan.c
 cuda_files += backends/cuda/gemm_node.h backends/cuda/gemm_node.c
 cuda_warpgroup_files += backends/cuda/gemm_panels.cuh backends/cuda/gemm_work.cuh backends/cuda/gemm_fetch.cuh
 cuda_warpgroup_files += backends/cuda/gemm_finish.cuh backends/cuda/gemm_tile.cuh backends/cuda/gemm_launch.cuh
+cuda_warpgroup_files += backends/cuda/gemm_strict.cuh backends/cuda/gemm_run_strict.cu
 cuda_warpgroup_files += backends/cuda/gemm_run_float16.cu backends/cuda/gemm_run_bfloat16.cu backends/cuda/gemm_run_tf32.cu
 cuda_ops_files += backends/cuda/ops/pointwise.cu
 cuda_ops_files += backends/cuda/ops/pointwise_group.cu

@@ -90,8 +90,7 @@ static bool wants_rows(const grt_kernel_node *node, bool transposed, int64_t gro
 {
     const grt_tensor *w = &node->in[W];
     return !cuda_is_described(node->device) && cuda_gemm_on(&((const cuda_device *)node->device)->prop) &&
-           cuda_gemm_has_type(node->desc, w->dtype) && !transposed && groups == 1 &&
-           cuda_gemm_row_length(w) > 0;
+           cuda_gemm_has_type(w->dtype) && !transposed && groups == 1 && cuda_gemm_row_length(w) > 0;
 }
 
 grt_status cuda_conv_weights_create(const grt_kernel_node *node, bool transposed, int64_t groups,

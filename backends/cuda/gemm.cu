@@ -84,6 +84,8 @@ grt_status cuda_gemm_run(const cuda_gemm *p, const cuda_gemm_args *args, cudaStr
     case GRT_DTYPE_BFLOAT16:
         return (is_plain ? gemm_run_plain<__nv_bfloat16> : cuda_gemm_run_bfloat16)(p, args, stream);
     default:
-        return (is_plain ? gemm_run_plain<float> : cuda_gemm_run_tf32)(p, args, stream);
+        return (is_plain    ? gemm_run_plain<float>
+                : p->strict ? cuda_gemm_run_strict
+                            : cuda_gemm_run_tf32)(p, args, stream);
     }
 }

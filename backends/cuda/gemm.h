@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices of 16-bit numbers, or of float32 ones as TF32, and convolutions of one group with
- * channels last, by wgmma (Hopper): what is added and the activation come in the same pass. */
+/* Products of matrices of 16-bit numbers, of float32 ones as TF32 and of strict ones as three of TF32, and
+ * convolutions of one group with channels last, by wgmma (Hopper): what is added and the activation come in
+ * the same pass. */
 #ifndef GRT_BACKENDS_CUDA_GEMM_H
 #define GRT_BACKENDS_CUDA_GEMM_H
 

@@ -52,18 +52,20 @@ static __device__ __forceinline__ float gemm_gelu(float x)
     return fmaf(h, t, h);
 }
 
-/* Of float32: bounds, or an activation by the hardware's exponential, which is off by less than what TF32
- * operands are rounded by. Code for GELU alone makes no calls, for which sums would leave their registers. */
-template <gemm_end END, int N>
+/* Of float32: bounds, or an activation, unless it is strict by the hardware's exponential, which is off by
+ * less than what TF32 operands are rounded by. Code for GELU alone makes no calls, for which sums would leave
+ * their registers. */
+template <class F, gemm_end END, int N>
 __device__ __forceinline__ void gemm_activate_floats(const gemm_work &work, float (&x)[N])
 {
+    using kind = typename std::conditional<F::IS_STRICT, float, __half>::type;
     if constexpr (END == GEMM_CURVED) {
-        cuda_activate_all<__half>(work.act, x);
+        cuda_activate_all<kind>(work.act, x);
     } else if constexpr (END == GEMM_GELU) {
         if (work.act.kind == GRT_ACT_GELU_ERF)
-            cuda_activate_all<__half>(grt_act{GRT_ACT_GELU_ERF}, x);
+            cuda_activate_all<kind>(grt_act{GRT_ACT_GELU_ERF}, x);
         else
-            cuda_activate_all<__half>(grt_act{GRT_ACT_GELU_TANH}, x);
+            cuda_activate_all<kind>(grt_act{GRT_ACT_GELU_TANH}, x);
     } else {
 #pragma unroll
         for (int i = 0; i < N; i++)
@@ -179,11 +181,10 @@ __device__ __forceinline__ void gemm_finish(const gemm_work &work, char *out, fl
 }
 
 /* 8 columns of a split sum. */
-template <class T>
-__device__ __forceinline__ void gemm_finish_pair(const gemm_work &work, int row, int column, float4 sum)
+template <class T, class F>
+__device__ __forceinline__ void gemm_finish_pair(const gemm_work &work, int row, int column, float (&v)[4])
 {
     const int at = column + (threadIdx.x & 3) * 2;
-    float v[4] = {sum.x, sum.y, sum.z, sum.w};
     const auto to = [&](int r) { return (size_t)(row + 8 * r) * work.columns + at; };
     const auto is_there = [&](int r) { return row + 8 * r < work.rows && at < work.columns; };
 #pragma unroll
@@ -194,7 +195,7 @@ __device__ __forceinline__ void gemm_finish_pair(const gemm_work &work, int row,
             v[2 * r] += added.x;
             v[2 * r + 1] += added.y;
         }
-    cuda_activate_all<__half>(work.act, v);
+    gemm_activate_floats<F, GEMM_CURVED>(work, v);
 #pragma unroll
     for (int r = 0; r < 2; r++)
         if (is_there(r)) {
@@ -248,7 +249,7 @@ template <class F> struct gemm_float_lines {
             float v[4] = {(odd ? x : s[0]) + more.x, (odd ? y : s[1]) + more.y, (odd ? s[2] : x) + more.z,
                           (odd ? s[3] : y) + more.w};
             size_t at;
-            gemm_activate_floats<END>(work, v);
+            gemm_activate_floats<F, END>(work, v);
             if (find(work, row, column + i * 8, at))
                 store((float *)work.y + at, v);
         }

@@ -22,6 +22,16 @@
     X(10, 1, 64, 12, 1, true) \
     X(11, 2, 64, 8, 1, true)
 
+/* The same of strict float32, whose ring has two stages of lower parts of weights beside it. */
+#define GEMM_STRICT_FORMS(X) \
+    X(0, 1, 32, 8, 2, true)  \
+    X(1, 1, 64, 5, 2, true)  \
+    X(2, 1, 128, 3, 2, true) \
+    X(3, 2, 64, 8, 1, true)  \
+    X(4, 2, 128, 5, 1, true) \
+    X(5, 1, 64, 12, 1, true) \
+    X(6, 1, 32, 12, 1, true)
+
 enum { GEMM_MOST_SPLITS = 8 };
 
 /* Activations that only bound. */

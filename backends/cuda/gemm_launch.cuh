@@ -17,6 +17,7 @@ CUtensorMapDataType gemm_map_type(const cuda_gemm *p)
 {
     return p->dtype == GRT_DTYPE_FLOAT16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
            : p->dtype == GRT_DTYPE_BFLOAT16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+           : p->strict                      ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
                                             : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; /* the engine rounds */
 }
 
@@ -114,6 +115,11 @@ gemm_work gemm_work_of(const cuda_gemm *p, const cuda_gemm_args *args, int rows,
     work.bias = args->bias;
     work.residual = args->residual;
     work.y = args->y;
+    work.x = args->x;
+    work.w = args->w;
+    work.channels = (int)p->channels;
+    work.in[0] = p->in[0];
+    work.in[1] = p->in[1];
     return work;
 }
 
@@ -155,6 +161,20 @@ grt_status gemm_launch_form(const cuda_gemm *p, const cuda_gemm_args *args, cuda
         if (gemm_is_gelu(p->act.kind))
             return gemm_launch_kernel<T, F, ACROSS, GEMM_GELU, false>(p, args, stream);
     return gemm_launch_kernel<T, F, ACROSS, GEMM_CURVED, false>(p, args, stream);
+}
+
+grt_status gemm_launch_strict(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
+{
+    switch (p->form) {
+#define GEMM_CASE(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS)                                       \
+    case NUMBER:                                                                                         \
+        return gemm_launch_form<float, gemm_form<GROUPS, COLUMNS, STAGES, BLOCKS, true>, SPLITS, false>( \
+            p, args, stream);
+        GEMM_STRICT_FORMS(GEMM_CASE)
+#undef GEMM_CASE
+    default:
+        return GRT_OK;
+    }
 }
 
 template <class T> grt_status gemm_launch(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)

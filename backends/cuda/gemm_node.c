@@ -22,10 +22,14 @@ bool cuda_gemm_on(const struct cudaDeviceProp *prop)
     return prop->major == 9 && prop->minor == 0;
 }
 
-bool cuda_gemm_has_type(const grt_op_desc *desc, grt_dtype dtype)
+bool cuda_gemm_has_type(grt_dtype dtype)
 {
-    return dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16 ||
-           (dtype == GRT_DTYPE_FLOAT && !strcmp(grt_attr_string(desc, "math", ""), "tf32"));
+    return dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16 || dtype == GRT_DTYPE_FLOAT;
+}
+
+static bool is_strict(const grt_op_desc *desc, grt_dtype dtype)
+{
+    return dtype == GRT_DTYPE_FLOAT && strcmp(grt_attr_string(desc, "math", ""), "tf32") != 0;
 }
 
 static bool reads_act(const grt_op_desc *desc, grt_act *act)
@@ -55,7 +59,8 @@ static bool adds_as_we_do(const grt_reshape *r, const grt_matmul *m, bool *out_r
 
 /* Measured beside cuBLASLt. Few rows: by a few million weights. Rows that fill less than four fifths of
  * tiles: short products. Long products of 16 bits: where ours fill the device better, up to about 100 us; of
- * TF32: with a residual or GELU, with which the library's take up to 1.5 times as long. */
+ * TF32: with a residual or GELU, with which the library's take up to 1.5 times as long. Strict float32, which
+ * libraries compute without tensor cores: all. */
 static bool gemm_is_worth(const cuda_gemm *p)
 {
     enum { TILE_ROWS = 64, MOST_TIME = 100 };
@@ -63,6 +68,8 @@ static bool gemm_is_worth(const cuda_gemm *p)
     const bool is_full = 4 * tile_rows <= 5 * p->rows;
     if (p->rows <= TILE_ROWS)
         return (double)p->channels * (double)p->columns <= 4e6;
+    if (p->strict)
+        return true;
     if (p->dtype == GRT_DTYPE_FLOAT)
         return !p->is_long || (is_full && (p->has_residual || !gemm_is_bounds(p->act.kind)));
     return !p->is_long || (is_full && p->time <= MOST_TIME && cuda_gemm_fills_better(p));
@@ -73,13 +80,14 @@ bool cuda_gemm_of_matmul(const grt_reshape *r, const grt_matmul *m, int multipro
     const float scale = grt_attr_float(r->desc, m->is_gemm ? "alpha" : "scale", 1.0f);
     bool residual;
     *out = (cuda_gemm){.dtype = r->in[0]->dtype,
+                       .strict = is_strict(r->desc, r->in[0]->dtype),
                        .across = !m->trans_b,
                        .rows = m->m,
                        .channels = m->k,
                        .columns = m->n,
                        .multiprocessors = multiprocessors};
-    if (!cuda_gemm_has_type(r->desc, out->dtype) || scale != 1.0f || m->calls != 1 || m->batch != 1 ||
-        m->trans_a || !reads_act(r->desc, &out->act) || !adds_as_we_do(r, m, &residual))
+    if (!cuda_gemm_has_type(out->dtype) || scale != 1.0f || m->calls != 1 || m->batch != 1 || m->trans_a ||
+        !reads_act(r->desc, &out->act) || !adds_as_we_do(r, m, &residual))
         return false;
     out->has_residual = residual;
     out->is_constant = is_constant(r->in[1]) && is_constant(grt_reshape_in(r, GRT_MATMUL_BIAS));
@@ -181,13 +189,14 @@ bool cuda_gemm_of_conv(const grt_reshape *r, int multiprocessors, cuda_gemm_conv
 {
     const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0];
     cuda_gemm *p = &out->product;
-    *out = (cuda_gemm_conv){
-        .product = {.dtype = x->dtype, .multiprocessors = multiprocessors, .is_constant = true}};
-    if (strcmp(r->desc->op, "Conv") != 0 || !cuda_gemm_has_type(r->desc, x->dtype) ||
-        !grt_channels_last(r->desc) || !w->data || grt_attr_int(r->desc, "group", 1) != 1 || x->rank < 3 ||
-        x->rank > 2 + CUDA_CONV_DIMS || w->rank != x->rank || y->rank != x->rank || !are_small(x) ||
-        !are_small(w) || !are_small(y) || !reads_act(r->desc, &p->act) ||
-        !is_constant(grt_reshape_in(r, CONV_BIAS)))
+    *out = (cuda_gemm_conv){.product = {.dtype = x->dtype,
+                                        .strict = is_strict(r->desc, x->dtype),
+                                        .multiprocessors = multiprocessors,
+                                        .is_constant = true}};
+    if (strcmp(r->desc->op, "Conv") != 0 || !cuda_gemm_has_type(x->dtype) || !grt_channels_last(r->desc) ||
+        !w->data || grt_attr_int(r->desc, "group", 1) != 1 || x->rank < 3 || x->rank > 2 + CUDA_CONV_DIMS ||
+        w->rank != x->rank || y->rank != x->rank || !are_small(x) || !are_small(w) || !are_small(y) ||
+        !reads_act(r->desc, &p->act) || !is_constant(grt_reshape_in(r, CONV_BIAS)))
         return false;
     p->columns = w->dims[0];
     p->has_residual = grt_reshape_in(r, CONV_RESIDUAL) != NULL;
@@ -203,8 +212,9 @@ bool cuda_gemm_of_conv(const grt_reshape *r, int multiprocessors, cuda_gemm_conv
     /* Long ones with few channels are a matter of memory, which other kernels serve as well, and so are rows
      * of float32 that are written and read again. */
     return cuda_gemm_plan(p) &&
-           (!p->is_long || ((cuda_gemm_is_whole(p) || cuda_gemm_is_better_kept(p)) &&
-                            !cuda_gemm_is_better_left(p) && !(out->gathers && p->dtype == GRT_DTYPE_FLOAT)));
+           (!p->is_long || p->strict ||
+            ((cuda_gemm_is_whole(p) || cuda_gemm_is_better_kept(p)) && !cuda_gemm_is_better_left(p) &&
+             !(out->gathers && p->dtype == GRT_DTYPE_FLOAT)));
 }
 
 /* Known dims, of so few elements that no product of two such numbers overflows: plans may be forged. */
@@ -222,7 +232,7 @@ static bool is_same_everywhere(const grt_kernel_node *node)
         if ((i < 2 || grt_node_has(node, i)) &&
             (!are_known(&node->in[i]) || node->in[i].dtype != node->in[0].dtype))
             return false;
-    return cuda_gemm_has_type(node->desc, node->in[0].dtype);
+    return cuda_gemm_has_type(node->in[0].dtype);
 }
 
 bool cuda_gemm_takes(const grt_kernel_node *node)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes gemm.h takes: of 16-bit numbers, and of float32 ones that may be TF32. One rule says so
+/* Which nodes gemm.h takes: of 16-bit numbers and float32. One rule says so
  * when libraries are expected, when kernels are created and when they are planned. */
 #ifndef GRT_BACKENDS_CUDA_GEMM_NODE_H
 #define GRT_BACKENDS_CUDA_GEMM_NODE_H
@@ -30,8 +30,8 @@ bool cuda_gemm_of_conv(const grt_reshape *r, int multiprocessors, cuda_gemm_conv
 /* Of the rows of such a convolution's weights, if windows become rows; else 0. */
 int64_t cuda_gemm_row_length(const grt_tensor *w);
 
-/* True for 16-bit numbers, and for float32 where the node allows TF32. */
-bool cuda_gemm_has_type(const grt_op_desc *desc, grt_dtype dtype);
+/* True for 16-bit numbers and float32. */
+bool cuda_gemm_has_type(grt_dtype dtype);
 
 /* True for a MatMul, Gemm or convolution that will be taken on such a device. */
 bool cuda_gemm_takes(const grt_kernel_node *node);

@@ -47,7 +47,22 @@ static const gemm_costs costs_of_half = {.launch = 0.0015,
                                          .begun = 0.125,
                                          .narrow = 15.6,
                                          .curved = 2.36,
-                                         .most = 16.0};
+                                         .most = 16.0},
+                        costs_of_strict = {.launch = 0.067,
+                                           .stage = 0.25,
+                                           .tile = 1.3,
+                                           .join = 1.07,
+                                           .product = 8.9e-5,
+                                           .result = 8.8e-7,
+                                           .part = 9.57e-5,
+                                           .column = 1.59e-2,
+                                           .byte = 9.35e-8,
+                                           .memory = 3.63e-7,
+                                           .latency = 0.801,
+                                           .begun = 0.5,
+                                           .narrow = 15.6,
+                                           .curved = 2.36,
+                                           .most = 16.0};
 
 enum { GROUP_ROWS = 64, LINE = 128 /* bytes of a stage's rows */, VECTOR = 16 /* bytes */ };
 
@@ -56,13 +71,17 @@ typedef struct gemm_size {
     bool splits;
 } gemm_size;
 
-static const gemm_size gemm_sizes[] = {
 #define GEMM_SIZE(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS) \
     [NUMBER] = {GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS},
-    GEMM_FORMS(GEMM_SIZE)
+static const gemm_size usual_sizes[] = {GEMM_FORMS(GEMM_SIZE)},
+                       strict_sizes[] = {GEMM_STRICT_FORMS(GEMM_SIZE)};
 #undef GEMM_SIZE
-};
-enum { FORMS = sizeof gemm_sizes / sizeof *gemm_sizes };
+
+static const gemm_size *gemm_sizes_of(const cuda_gemm *p, int *out_n)
+{
+    *out_n = (int)(p->strict ? sizeof strict_sizes : sizeof usual_sizes) / (int)sizeof *usual_sizes;
+    return p->strict ? strict_sizes : usual_sizes;
+}
 
 static double ceil_div(double a, double b)
 {
@@ -81,7 +100,7 @@ static double gemm_size_of_number(const cuda_gemm *p)
 
 static const gemm_costs *gemm_costs_of(const cuda_gemm *p)
 {
-    return p->dtype == GRT_DTYPE_FLOAT ? &costs_of_tf32 : &costs_of_half;
+    return p->strict ? &costs_of_strict : p->dtype == GRT_DTYPE_FLOAT ? &costs_of_tf32 : &costs_of_half;
 }
 
 static double gemm_steps(const cuda_gemm *p)
@@ -141,10 +160,10 @@ static bool gemm_fits(const cuda_gemm *p)
     const int64_t vector = VECTOR / (int64_t)grt_dtype_size(p->dtype);
     return (p->dtype == GRT_DTYPE_FLOAT16 || p->dtype == GRT_DTYPE_BFLOAT16 ||
             (p->dtype == GRT_DTYPE_FLOAT && !p->across)) &&
-           p->rows > 0 && p->rows < MOST && p->channels > 0 && p->channels < MOST && p->columns > 0 &&
-           p->columns < MOST && p->channels % vector == 0 && p->columns % vector == 0 &&
-           (double)p->rows * (double)p->columns < (double)MOST * GROUP_ROWS && gemm_steps(p) < MOST &&
-           (!p->is_windows || gemm_windows_fit(p));
+           (!p->strict || p->dtype == GRT_DTYPE_FLOAT) && p->rows > 0 && p->rows < MOST && p->channels > 0 &&
+           p->channels < MOST && p->columns > 0 && p->columns < MOST && p->channels % vector == 0 &&
+           p->columns % vector == 0 && (double)p->rows * (double)p->columns < (double)MOST * GROUP_ROWS &&
+           gemm_steps(p) < MOST && (!p->is_windows || gemm_windows_fit(p));
 }
 
 /* Narrow forms have weights along the sum only. */
@@ -156,12 +175,14 @@ static bool gemm_form_fits(const cuda_gemm *p, const gemm_size *s, int splits)
 
 bool cuda_gemm_plan(cuda_gemm *p)
 {
+    int forms;
+    const gemm_size *sizes = gemm_sizes_of(p, &forms);
     double best = INFINITY;
     if (!gemm_fits(p))
         return false;
-    for (int form = 0; form < FORMS; form++)
+    for (int form = 0; form < forms; form++)
         for (int splits = 1; splits <= GEMM_MOST_SPLITS; splits *= 2) {
-            const gemm_size *s = &gemm_sizes[form];
+            const gemm_size *s = &sizes[form];
             const double time = gemm_form_fits(p, s, splits) ? gemm_time(p, s, splits) : INFINITY;
             if (time < best) {
                 best = time;
@@ -185,7 +206,8 @@ static double gemm_fill(const cuda_gemm *p, double rows, double columns)
 bool cuda_gemm_fills_better(const cuda_gemm *p)
 {
     static const double theirs[][2] = {{128, 256}, {256, 128}, {128, 192}, {128, 128}};
-    const gemm_size *s = &gemm_sizes[p->form];
+    int forms;
+    const gemm_size *s = gemm_sizes_of(p, &forms) + p->form;
     double best = 0;
     for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
         best = fmax(best, gemm_fill(p, theirs[i][0], theirs[i][1]));

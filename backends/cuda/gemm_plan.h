@@ -14,6 +14,7 @@ extern "C" {
  * images with channels last. */
 typedef struct cuda_gemm {
     grt_dtype dtype; /* FLOAT16, BFLOAT16, or FLOAT to be multiplied as TF32; sums are float32 */
+    bool strict;     /* FLOAT that is not rounded to TF32: as three products of it */
     bool across;     /* w is [channels, columns]; else [columns, kernel[0], kernel[1], channels], as always of
                         FLOAT */
     bool is_windows; /* rows are images x out[0] x out[1] */

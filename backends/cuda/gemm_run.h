@@ -13,6 +13,7 @@ extern "C" {
 
 grt_status cuda_gemm_run_float16(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream);
 grt_status cuda_gemm_run_tf32(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream);
+grt_status cuda_gemm_run_strict(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream);
 grt_status cuda_gemm_run_bfloat16(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream);
 
 #ifdef __cplusplus

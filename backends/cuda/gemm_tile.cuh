@@ -9,24 +9,10 @@
 #include "backends/cuda/cluster.cuh"
 #include "backends/cuda/gemm_fetch.cuh"
 #include "backends/cuda/gemm_finish.cuh"
+#include "backends/cuda/gemm_strict.cuh"
 
 namespace
 {
-
-/* Sums begin with the bias: column i * 8 + quad * 2 and the next, of both rows of a thread. */
-template <class T, int N>
-__device__ __forceinline__ void gemm_begin_sums(const char *bias, float (&sum)[N / 8][4])
-{
-    const int quad = threadIdx.x & 3;
-#pragma unroll
-    for (int i = 0; i < N / 8; i++) {
-        float2 v = make_float2(0, 0);
-        if (bias)
-            v = gemm_pair<T>::widen(((const typename gemm_pair<T>::word_type *)bias)[i * 4 + quad]);
-        sum[i][0] = sum[i][2] = v.x;
-        sum[i][1] = sum[i][3] = v.y;
-    }
-}
 
 template <class T, class F, bool ACROSS>
 __device__ __forceinline__ void gemm_sum(gemm_room<T, F> &room, int group, int steps, bool adds_bias,
@@ -90,12 +76,18 @@ __device__ __forceinline__ void gemm_join(const gemm_work &work, gemm_room<T, F>
     cluster_arrive();
     cluster_wait();
     for (int i = 0; i < share; i++) {
-        float4 all = make_float4(0, 0, 0, 0);
+        float all[1][4] = {};
         for (int s = 0; s < work.splits; s++) {
             const float4 v = ((const float4 *)&room)[(s * share + i) * F::MEMBERS + threadIdx.x];
-            all = make_float4(all.x + v.x, all.y + v.y, all.z + v.z, all.w + v.w);
+            all[0][0] += v.x;
+            all[0][1] += v.y;
+            all[0][2] += v.z;
+            all[0][3] += v.w;
         }
-        gemm_finish_pair<T>(work, row, column + (rank * share + i) * 8, all);
+        const int at = column + (rank * share + i) * 8;
+        if constexpr (F::IS_STRICT)
+            gemm_mend(work, row, at, all);
+        gemm_finish_pair<T, F>(work, row, at, all[0]);
     }
 }
 
@@ -108,7 +100,7 @@ __device__ __forceinline__ void gemm_multiply(const gemm_work &work, gemm_room<T
     char *out = room.out[sizeof(T) == 2 ? warp : 0];
     using results = gemm_out<T, F, END>;
     const typename results::lines_type lines;
-    ring place = {0, 0};
+    ring place = {0, 0}, low = {0, 0};
     overlap_wait();
     overlap_let_next_begin(); /* not before: kernels that wait in a row take each other's places */
     for (int tile = first_tile; tile < work.tiles; tile += tile_step) {
@@ -118,10 +110,15 @@ __device__ __forceinline__ void gemm_multiply(const gemm_work &work, gemm_room<T
         typename results::residual_type residual;
         if constexpr (!SPLIT)
             results::begin(work, lines, row, t.column, residual);
-        gemm_sum<T, F, ACROSS>(room, group, part.end - part.begin, work.bias && rank == 0, place, sum);
+        if constexpr (F::IS_STRICT)
+            gemm_strict_sum<F>(room, part.end - part.begin, work.bias && rank == 0, place, low, sum);
+        else
+            gemm_sum<T, F, ACROSS>(room, group, part.end - part.begin, work.bias && rank == 0, place, sum);
         if constexpr (SPLIT) {
             gemm_join<T, F>(work, room, rank, row + lane / 4, t.column, sum);
         } else {
+            if constexpr (F::IS_STRICT)
+                gemm_mend(work, row + lane / 4, t.column, sum);
 #pragma unroll
             for (int p = 0; p < F::PANELS; p++)
                 results::finish(work, lines, out, row, t.column + p * F::PANEL_COLUMNS,

@@ -19,8 +19,10 @@ enum gemm_end { GEMM_BOUNDS, GEMM_GELU, GEMM_CURVED };
 template <class T> constexpr int gemm_depth = PANEL_ROW / (int)sizeof(T);
 
 /* GROUPS warpgroups with 64 rows each, N columns, BLOCKS of them on a multiprocessor. */
-template <int GROUPS_OF_BLOCK, int N, int STAGES_OF_RING, int BLOCKS_OF_PROCESSOR> struct gemm_form {
+template <int GROUPS_OF_BLOCK, int N, int STAGES_OF_RING, int BLOCKS_OF_PROCESSOR, bool STRICT = false>
+struct gemm_form {
     enum {
+        IS_STRICT = STRICT,
         GROUPS = GROUPS_OF_BLOCK,
         COLUMNS = N,
         STAGES = STAGES_OF_RING,
@@ -28,10 +30,13 @@ template <int GROUPS_OF_BLOCK, int N, int STAGES_OF_RING, int BLOCKS_OF_PROCESSO
         ROWS = GROUPS * GEMM_ROWS,
         X_STAGE = ROWS * PANEL_ROW,
         W_STAGE = N * PANEL_ROW,
-        MEMBERS = GROUPS * 128, /* threads that sum */
-        IS_WIDE = N >= 192,     /* more registers than are launched */
+        MEMBERS = GROUPS * 128,              /* threads that sum */
+        IS_WIDE = N >= (STRICT ? 128 : 192), /* more registers than are launched */
         THREADS = MEMBERS + (IS_WIDE ? 128 : 32),
-        REGISTERS = GROUPS == 3 ? 152 : 208,
+        REGISTERS = GROUPS == 3   ? 152
+                    : !STRICT     ? 208
+                    : GROUPS == 2 ? 224
+                                  : 216,
         PANEL_COLUMNS = N < 64 ? N : 64, /* of results, that a warp has at once */
         PANEL_CHUNKS = PANEL_COLUMNS / 8,
         PANELS = N / PANEL_COLUMNS,
@@ -40,7 +45,14 @@ template <int GROUPS_OF_BLOCK, int N, int STAGES_OF_RING, int BLOCKS_OF_PROCESSO
     static_assert(ROWS * N * 4 <= STAGES * (X_STAGE + W_STAGE), "");
 };
 
-template <class T, class F> struct gemm_room {
+/* Of strict float32: what TF32 drops of the weights that are multiplied and of the next. */
+template <class F, bool STRICT> struct gemm_low {
+    char w_low[2][F::W_STAGE];
+};
+template <class F> struct gemm_low<F, false> {
+};
+
+template <class T, class F> struct gemm_room : gemm_low<F, F::IS_STRICT> {
     enum { WARPS = sizeof(T) == 2 ? F::MEMBERS / 32 : 0 /* whose results go by way of `out` */ };
     char x[F::STAGES][F::X_STAGE],
         w[F::STAGES][F::W_STAGE]; /* then, of split sums, the parts that are joined */
@@ -64,6 +76,8 @@ struct gemm_work {
     grt_act act;
     const void *bias, *residual;
     void *y;
+    const void *x, *w; /* for sums that are made again (gemm_strict.cuh), with the next */
+    int channels, in[2];
 };
 
 template <class F> struct gemm_place {

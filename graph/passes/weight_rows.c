@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant weights of TF32 products are stored with the sum's numbers side by side, [n, k]: tensor cores read
- * TF32 operands in this order only, and a library that is given the other one uses slower instructions. */
+/* Constant weights of float32 products are stored with the sum's numbers side by side, [n, k]: tensor cores
+ * read TF32 operands in this order only, of which strict products are made, too, and a library that is given
+ * the other one uses slower instructions. */
 #include "graph/ir/constant.h"
 #include "graph/passes/rewrite.h"
 
@@ -13,7 +14,6 @@ static bool weight_rows_gains(const ir_use *use)
     const ir_node *node = use->node;
     return node && use->index == WEIGHTS &&
            (rewrite_is(node, "MatMul") || grt_op_is(&node->desc, "graphrt", "MatMul")) &&
-           !strcmp(grt_attr_string(&node->desc, "math", ""), "tf32") &&
            !grt_attr_int(&node->desc, "transB", 0) && ir_in(node, 0) && ir_in(node, 0)->type.rank >= 2;
 }
 

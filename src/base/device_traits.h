@@ -29,7 +29,7 @@ typedef struct grt_device_traits {
                         they are ready */
     bool merges_small_steps; /* starting a step costs more than a small one takes */
     bool splits_phases;      /* a convolution of all phases and DepthToSpace is faster than ConvTranspose */
-    bool weight_rows;        /* TF32 products are faster with constant weights that are stored as [n, k] */
+    bool weight_rows;        /* float32 products are faster with constant weights that are stored as [n, k] */
     /* Products of at least so many multiply-adds gain nothing from being batched with others like them; 0:
      * batching always helps. */
     int64_t batch_limit;

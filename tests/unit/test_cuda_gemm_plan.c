@@ -6,14 +6,15 @@
 
 enum { MULTIPROCESSORS = 132 };
 
-static const struct {
+typedef struct form {
     int groups, columns, stages;
     bool splits;
-} forms[] = {
+} form;
+
 #define FORM(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS) [NUMBER] = {GROUPS, COLUMNS, STAGES, SPLITS},
-    GEMM_FORMS(FORM)
+static const form forms[] = {GEMM_FORMS(FORM)}, strict_forms[] = {GEMM_STRICT_FORMS(FORM)};
 #undef FORM
-};
+enum { STRICT_FORMS = sizeof strict_forms / sizeof *strict_forms };
 
 static cuda_gemm product(int64_t rows, int64_t channels, int64_t columns)
 {
@@ -97,6 +98,30 @@ START_TEST(tf32_fits)
     wide.dtype = GRT_DTYPE_FLOAT;
     ck_assert(cuda_gemm_plan(&narrow) && cuda_gemm_plan(&wide));
     ck_assert(wide.time > 1.5 * narrow.time);
+}
+END_TEST
+
+/* Strict float32 takes three products where TF32 takes one, in forms of its own. */
+START_TEST(strict_products_fit)
+{
+    cuda_gemm tf32 = product(4096, 1024, 1024), strict;
+    tf32.dtype = GRT_DTYPE_FLOAT;
+    tf32.across = false;
+    strict = tf32;
+    strict.strict = true;
+    ck_assert(cuda_gemm_plan(&tf32) && cuda_gemm_plan(&strict));
+    ck_assert(strict.time > 2 * tf32.time);
+    for (int64_t rows = 1; rows < 10000; rows = rows * 3 + 1) {
+        strict.rows = rows;
+        ck_assert(cuda_gemm_plan(&strict));
+        ck_assert_int_lt(strict.form, STRICT_FORMS);
+        ck_assert(strict.splits == 1 || strict_forms[strict.form].columns / 8 % strict.splits == 0);
+    }
+    strict.across = true;
+    ck_assert(!cuda_gemm_plan(&strict));
+    strict.across = false;
+    strict.dtype = GRT_DTYPE_FLOAT16;
+    ck_assert(!cuda_gemm_plan(&strict));
 }
 END_TEST
 
@@ -195,5 +220,5 @@ START_TEST(others_are_refused)
 END_TEST
 
 UNIT_SUITE(test_cuda_gemm_plan, NULL, NULL, waves_are_full, sums_are_split, rings_are_deep, tf32_fits,
-           forms_fit, tiles_are_compared, few_channels_leave_tiles_empty, short_windows_are_kept,
-           large_windows_are_left, others_are_refused)
+           strict_products_fit, forms_fit, tiles_are_compared, few_channels_leave_tiles_empty,
+           short_windows_are_kept, large_windows_are_left, others_are_refused)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of TF32 products are stored as [n, k]. */
+/* Weights of float32 products are stored as [n, k]. */
 #include "graph/ir/infer.h"
 #include "tests/unit/ir_text.h"
 #include "tests/unit/suite.h"
@@ -12,16 +12,6 @@
     "h = graphrt::MatMul x w b activation=Relu\n" \
     "y = MatMul h v\n"                            \
     "out y\n"
-
-/* As pass `precision` leaves products that may be computed in TF32. */
-static ir_module *allowed(const char *text)
-{
-    ir_module *m = ir_text(text);
-    IR_FOR_EACH_NODE (node, m->main)
-        if (grt_op_is(&node->desc, node->desc.domain, "MatMul"))
-            ir_attr_set_string(node, "math", "tf32");
-    return m;
-}
 
 static int64_t turn(ir_module *m, bool gains)
 {
@@ -36,7 +26,7 @@ static int64_t turn(ir_module *m, bool gains)
 
 START_TEST(products_read_rows)
 {
-    ir_module *m = allowed(TEXT);
+    ir_module *m = ir_text(TEXT);
     const float *w = ir_in(ir_text_node(m, "MatMul", 0), 1)->type.data->data;
     ck_assert_int_eq(turn(m, true), 2);
     ck_assert_str_eq(ir_text_ops(m), "graphrt::MatMul graphrt::MatMul");
@@ -58,7 +48,7 @@ END_TEST
 
 START_TEST(shared_weights_are_turned_once)
 {
-    ir_module *m = allowed("in x f32 3,6\n"
+    ir_module *m = ir_text("in x f32 3,6\n"
                            "const w f32 6,6\n"
                            "h = MatMul x w\n"
                            "y = MatMul h w\n"
@@ -71,13 +61,10 @@ END_TEST
 
 START_TEST(others_stay)
 {
-    ir_module *m = allowed(TEXT); /* the target does not gain */
+    ir_module *m = ir_text(TEXT); /* the target does not gain */
     ck_assert_int_eq(turn(m, false), 0);
     ir_module_release(m);
-    m = ir_text(TEXT); /* float32 as it is */
-    ck_assert_int_eq(turn(m, true), 0);
-    ir_module_release(m);
-    m = allowed("in x f32 2,5,6\n" /* a batch of matrices, a vector, what others read, what is computed */
+    m = ir_text("in x f32 2,5,6\n" /* a batch of matrices, a vector, what others read, what is computed */
                 "in v f32 6\n"
                 "in i i64 6\n"
                 "const a f32 2,6,4\n"
