@@ -53,12 +53,11 @@ ACT_AVX2 __m256 act_avx2_clamp(__m256 x, float low, float high)
     return _mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), x));
 }
 
-/* e^x within denormals, too: the scale is two factors, either of which is a normal number. e^-104 rounds to 0; a mask
- * makes it so, as Intel's processors leave an underflow to microcode. */
+/* e^x within denormals, too: the scale is two factors, either of which is a normal number, or zero at the
+ * lower clamp, as Intel's processors leave an underflow to microcode. */
 ACT_AVX2 __m256 act_avx2_exp(__m256 x)
 {
-    const __m256 halves = act_avx2_clamp(x, -104.0f, 89.0f);
-    const __m256 above = _mm256_cmp_ps(x, _mm256_set1_ps(-104.0f), _CMP_NLT_UQ);
+    const __m256 halves = act_avx2_clamp(x, -176.0f, 89.0f); /* 2^-254: two factors without bits */
     const act_avx2_power e = act_avx2_reduce(halves, 1, 0);
     const __m256i one = _mm256_set1_epi32(0x3f800000);
     const __m256i n = _mm256_sub_epi32(_mm256_castps_si256(e.scale), one);
@@ -66,7 +65,7 @@ ACT_AVX2 __m256 act_avx2_exp(__m256 x)
     const __m256 rest = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_sub_epi32(n, first), one));
     act_avx2_power part = e;
     part.scale = _mm256_castsi256_ps(_mm256_add_epi32(first, one));
-    return _mm256_mul_ps(_mm256_and_ps(above, act_avx2_scaled(part)), rest);
+    return _mm256_mul_ps(act_avx2_scaled(part), rest);
 }
 
 /* x P(x^2) / Q(x^2): a fit of least relative error (2e-8) up to the point where erf rounds to 1, whose
