@@ -53,10 +53,11 @@ ACT_AVX2 __m256 act_avx2_clamp(__m256 x, float low, float high)
     return _mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), x));
 }
 
-/* e^x within denormals, too: the scale is two factors, either of which is a normal number. */
+/* e^x within denormals, too: the scale is two factors, either of which is a normal number, or zero at the
+ * lower clamp, as Intel's processors leave an underflow to microcode. */
 ACT_AVX2 __m256 act_avx2_exp(__m256 x)
 {
-    const __m256 halves = act_avx2_clamp(x, -104.0f, 89.0f);
+    const __m256 halves = act_avx2_clamp(x, -176.0f, 89.0f); /* 2^-254: two factors without bits */
     const act_avx2_power e = act_avx2_reduce(halves, 1, 0);
     const __m256i one = _mm256_set1_epi32(0x3f800000);
     const __m256i n = _mm256_sub_epi32(_mm256_castps_si256(e.scale), one);

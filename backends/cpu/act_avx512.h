@@ -36,13 +36,20 @@ ACT_AVX512 __m512 act_avx512_clamp(__m512 x, float low, float high)
     return _mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), x));
 }
 
-/* e^-104 rounds to 0, e^89 to infinity: the ends come out by themselves. */
-ACT_AVX512 __m512 act_avx512_exp(__m512 x)
+/* e^89 rounds to infinity, by itself. */
+ACT_AVX512 __m512 act_avx512_power(__m512 x, __mmask16 lanes)
 {
     const __m512 one = _mm512_set1_ps(1.0f);
-    __m512 n, r, p = act_avx512_reduce(act_avx512_clamp(x, -104.0f, 89.0f), &n, &r);
+    __m512 n, r, p = act_avx512_reduce(x, &n, &r);
     p = _mm512_fmadd_ps(p, r, one);
-    return _mm512_scalef_ps(_mm512_fmadd_ps(p, r, one), n);
+    return _mm512_maskz_scalef_ps(lanes, _mm512_fmadd_ps(p, r, one), n);
+}
+
+/* e^-104 rounds to 0; a mask makes it so, as Intel's processors leave an underflow to microcode. */
+ACT_AVX512 __m512 act_avx512_exp(__m512 x)
+{
+    const __mmask16 above = _mm512_cmp_ps_mask(x, _mm512_set1_ps(-104.0f), _CMP_NLT_UQ);
+    return act_avx512_power(_mm512_min_ps(_mm512_set1_ps(89.0f), x), above);
 }
 
 /* x P(x^2) / Q(x^2): a fit of least relative error (2e-8) up to the point where erf rounds to 1, whose
@@ -64,11 +71,12 @@ ACT_AVX512 __m512 act_avx512_erf(__m512 x)
     return act_avx512_clamp(_mm512_div_ps(_mm512_mul_ps(v, p), q), -1.0f, 1.0f);
 }
 
-/* y / (1 + e^-x): y times the sigmoid of x. */
+/* y / (1 + e^-x): y times the sigmoid of x. What is below e^-87 is nothing beside 1, and at e^-87.4 and less
+ * it would underflow. */
 ACT_AVX512 __m512 act_avx512_gate(__m512 y, __m512 x)
 {
-    const __m512 e = act_avx512_exp(_mm512_sub_ps(_mm512_setzero_ps(), x));
-    return _mm512_div_ps(y, _mm512_add_ps(e, _mm512_set1_ps(1.0f)));
+    const __m512 v = act_avx512_clamp(_mm512_sub_ps(_mm512_setzero_ps(), x), -87.0f, 89.0f);
+    return _mm512_div_ps(y, _mm512_add_ps(act_avx512_power(v, 0xffff), _mm512_set1_ps(1.0f)));
 }
 
 /* x P(x^2) / Q(x^2), as for erf. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise */
 #include "src/base/account.h"
 
 #include "src/base/checked.h"
@@ -30,6 +30,10 @@ typedef struct counted {
 #else
 #define LEAST_MAPPING ((size_t)128 << 10)
 #endif
+
+/* From LARGE on, blocks begin at a huge page and ask for huge pages: packed weights are written once, at a
+ * fault a page, before the first result. */
+enum { HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
 
 static _Thread_local grt_account *current;
 
@@ -99,12 +103,33 @@ static size_t block_bytes(size_t bytes)
     return all < LEAST_MAPPING ? all : grt_align_up(all, (size_t)sysconf(_SC_PAGESIZE));
 }
 
+static void *map_pages(size_t bytes)
+{
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+/* What lies before and behind the block goes back. Pages that make no whole huge page stay small, so that no
+ * more becomes resident than was counted. */
+static void *map_huge_pages(size_t bytes)
+{
+    char *const map = map_pages(bytes + HUGE_PAGE);
+    if (!map)
+        return map_pages(bytes);
+    char *const block = (char *)grt_align_up((uintptr_t)map, HUGE_PAGE);
+    if (block > map)
+        munmap(map, (size_t)(block - map));
+    if (block < map + HUGE_PAGE)
+        munmap(block + bytes, (size_t)(map + HUGE_PAGE - block));
+    madvise(block, bytes & ~((size_t)HUGE_PAGE - 1), MADV_HUGEPAGE); /* a wish */
+    return block;
+}
+
 static void *alloc_block(size_t bytes)
 {
     if (bytes < LEAST_MAPPING)
         return aligned_alloc(sizeof(counted), bytes);
-    void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return block == MAP_FAILED ? NULL : block;
+    return bytes < LARGE ? map_pages(bytes) : map_huge_pages(bytes);
 }
 
 static void free_block(void *block, size_t bytes)

@@ -142,6 +142,26 @@ START_TEST(kept_is_counted)
 }
 END_TEST
 
+/* Where the system has huge pages, large blocks can have them; what is counted is whole small pages. */
+START_TEST(large_blocks_begin_at_a_huge_page)
+{
+    enum { HUGE_PAGE = 2 << 20, BYTES = 9 << 20 | 40 };
+    grt_account *account = grt_account_create(0);
+    for (int i = 0; i < 3; i++) {
+        char *data = NULL;
+        ck_assert_int_eq(grt_account_alloc(account, GRT_ACCOUNT_KERNELS, BYTES, (void **)&data), GRT_OK);
+#ifndef __SANITIZE_ADDRESS__
+        ck_assert_uint_eq((uintptr_t)data % HUGE_PAGE, 64); /* behind the header */
+        ck_assert_uint_eq(grt_account_get(account, GRT_ACCOUNT_KERNELS), (9 << 20) + 4096);
+#endif
+        memset(data, 1, BYTES);
+        grt_account_free(data);
+        ck_assert_uint_eq(grt_account_get(account, GRT_ACCOUNT_KERNELS), 0);
+    }
+    grt_account_release(account);
+}
+END_TEST
+
 Suite *suite_test_kernel_memory(void);
 Suite *suite_test_kernel_memory(void)
 {
@@ -149,6 +169,7 @@ Suite *suite_test_kernel_memory(void)
     TCase *t = tcase_create("test_kernel_memory");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, kept_is_counted, 0, N_CASES);
+    tcase_add_test(t, large_blocks_begin_at_a_huge_page);
     suite_add_tcase(s, t);
     return s;
 }

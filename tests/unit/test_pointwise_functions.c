@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of one float, compared with the C library's of doubles. */
+#include "backends/cpu/isa.h"
 #include "tests/unit/evaluate.h"
 
 #include <check.h>
+#include <fenv.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +127,37 @@ START_TEST(special_values_come_out_as_they_should)
 }
 END_TEST
 
+/* Some processors take hundreds of cycles for each vector in which a value underflows. */
+START_TEST(values_far_out_do_not_underflow)
+{
+    static const struct {
+        const char *op;
+        cpu_isa least;
+        float x, expected;
+    } cases[] = {
+        {"Sigmoid", CPU_ISA_AVX2, 200, 1},  {"Sigmoid", CPU_ISA_AVX2, 88, 1},
+        {"Sigmoid", CPU_ISA_AVX2, -200, 0}, {"Swish", CPU_ISA_AVX2, 95, 95},
+        {"Exp", CPU_ISA_AVX2, -200, 0},     {"Exp", CPU_ISA_AVX2, -INFINITY, 0},
+        {"Exp", CPU_ISA_COUNT, -110, 0},    {"Exp", CPU_ISA_COUNT, -175.9f, 0}, /* these do */
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        float x[32];
+        for (int i = 0; i < 32; i++)
+            x[i] = cases[c].x;
+        grt_tensor in = vector_of(GRT_DTYPE_FLOAT, 32, x);
+        grt_value out;
+        feclearexcept(FE_ALL_EXCEPT);
+        evaluate_ok(cases[c].op, &in, 1, &out);
+        const bool underflows = fetestexcept(FE_UNDERFLOW);
+        const float y = ((const float *)out.t.data)[31];
+        ck_assert_msg(y == cases[c].expected, "%s(%g) is %g", cases[c].op, (double)cases[c].x, (double)y);
+        ck_assert_msg(cpu_isa_best() < cases[c].least || !underflows, "%s(%g) underflows", cases[c].op,
+                      (double)cases[c].x);
+        grt_value_clear(&out);
+    }
+}
+END_TEST
+
 START_TEST(sines_of_small_angles_are_the_angles)
 {
     static const char *const ops[] = {"Sin", "Asin", "Atan"};
@@ -200,6 +233,7 @@ Suite *suite_test_pointwise_functions(void)
     TCase *tc = tcase_create("pointwise functions");
     tcase_add_loop_test(tc, functions_are_accurate, 0, (int)(sizeof functions / sizeof *functions));
     tcase_add_test(tc, special_values_come_out_as_they_should);
+    tcase_add_test(tc, values_far_out_do_not_underflow);
     tcase_add_test(tc, sines_of_small_angles_are_the_angles);
     tcase_add_test(tc, arcs_end_at_1);
     tcase_add_loop_test(tc, arcs_are_within_2_units, 0, 3);
