@@ -4,6 +4,7 @@
 
 #include "graph/ir/ir.h"
 #include "src/base/einsum.h"
+#include "src/base/rounded_attention.h"
 
 /* Expressions share parts, and a hostile model may share many: looking at them is bounded. */
 enum { MAX_VISITS = 1000 };
@@ -111,11 +112,23 @@ double flops_attention(const ir_node *node)
     return 2 * keys * (flops_elements_of(rows) + flops_elements_of(y));
 }
 
+/* The same where queries, keys and values may lie behind their tokens' or in front of them. */
+double flops_rounded_attention(const ir_node *node)
+{
+    enum { SIZE = 3 };
+    const ir_value *q = ir_in(node, QR_Q), *k = ir_in(node, QR_K), *y = node->out[0];
+    if (!flops_known(q, 4) || !flops_known(k, 4) || !flops_known(y, 4))
+        return 0;
+    const int32_t tokens = grt_attr_int(&node->desc, "k_tokens", 0) ? 1 : 2;
+    return 2 * flops_product(k, tokens, tokens + 1) * (flops_elements_of(q) + flops_elements_of(y));
+}
+
 double op_flops(const ir_node *node)
 {
     if (!node->row || !node->row->flops || !node->n_out)
         return 0;
-    const bool quantised = node->row->flops == flops_qconv || node->row->flops == flops_qmatmul;
+    const bool quantised = node->row->flops == flops_qconv || node->row->flops == flops_qmatmul ||
+                           node->row->flops == flops_rounded_attention;
     const int32_t weights = node->row->flops == flops_attention ? 0 : quantised ? 3 : 1;
     const bool counted = flops_known(node->out[0], 0) && flops_known(ir_in(node, 0), 1) &&
                          flops_known(ir_in(node, weights), 1);

@@ -59,6 +59,15 @@ START_TEST(attention_of_eight_bits)
 }
 END_TEST
 
+START_TEST(attention_that_is_rounded)
+{
+    check_flops("in q u8 2,5,4,8\nin k u8 2,7,4,8\nconst s f32 - 0.5\nconst z u8 - 3\n"
+                "y = graphrt::QRoundedAttention q s z k s z s z _ _ _ _ _ s z _ s z k s z s z "
+                "q_tokens=1 k_tokens=1 v_tokens=1\nout y\n",
+                "QRoundedAttention", 2.0 * 2 * 4 * 5 * 7 * (8 + 8));
+}
+END_TEST
+
 /* Weights are another input of these. */
 START_TEST(products)
 {
@@ -68,4 +77,4 @@ START_TEST(products)
 END_TEST
 
 UNIT_SUITE(test_flops, NULL, NULL, attention, attention_with_a_past, attention_of_any_batch,
-           attention_of_one_tensor, attention_of_eight_bits, products)
+           attention_of_one_tensor, attention_of_eight_bits, attention_that_is_rounded, products)
