@@ -9,6 +9,8 @@
 #include "backends/cuda/shared_limit.h"
 #include "backends/cuda/tensor_core.cuh"
 
+#include <cmath>
+
 namespace
 {
 
@@ -27,18 +29,33 @@ __device__ __forceinline__ void rounded_multiply(int32_t *c, const uint32_t *a, 
 /* A rounded result less its zero point, whose limits are those of its type. */
 __device__ __forceinline__ float rounded_limited(float v, int32_t zero)
 {
-    return cuda_qrounded(cuda_qlimited(v, (float)-zero, (float)(255 - zero)));
+    return __fadd_rn(cuda_qrounded(cuda_qlimited(v, (float)-zero, (float)(255 - zero))), -12582912.0f);
 }
 
-/* The level in the low byte, behind bits that all levels have. */
-__device__ __forceinline__ uint32_t rounded_level(float v, int32_t zero)
+/* The level of a number that is in the range of roundings by an addition, before limits. */
+__device__ __forceinline__ int32_t rounded_level(float v, int32_t zero)
 {
-    return __float_as_uint(rounded_limited(v, zero)) + (uint32_t)zero;
+    return __float_as_int(cuda_qrounded(v)) + (zero - 0x4B400000);
+}
+
+/* Four levels with their limits, a's in the lowest byte. */
+__device__ __forceinline__ uint32_t rounded_word(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+    uint32_t high, word;
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(d), "r"(c));
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(word) : "r"(b), "r"(a), "r"(high));
+    return word;
 }
 
 __device__ __forceinline__ uint32_t level_in(uint32_t word, int i)
 {
     return word >> (8 * i) & 0xFF;
+}
+
+__device__ __forceinline__ uint32_t rounded_look_up(const uint8_t *table, uint32_t word)
+{
+    return table[level_in(word, 0)] | table[level_in(word, 1)] << 8 | table[level_in(word, 2)] << 16 |
+           (uint32_t)table[level_in(word, 3)] << 24;
 }
 
 /* Bytes of a row, and of all rows, in shared memory. */
@@ -72,7 +89,8 @@ template <int DEPTH> struct rounded_room {
  */
 template <int DEPTH>
 __device__ __forceinline__ void load_keys(const cuda_rounded_attention &a, const rounded_room<DEPTH> &room,
-                                          const uint8_t *from, uint8_t *shared)
+                                          const cuda_rounded_tables &tables, const uint8_t *from,
+                                          uint8_t *shared)
 {
     enum { PARTS = DEPTH * 2 };
     int32_t *offsets = (int32_t *)(shared + room.key_offsets_at());
@@ -82,6 +100,9 @@ __device__ __forceinline__ void load_keys(const cuda_rounded_attention &a, const
         if (key < a.keys) {
             word = *(const uint4 *)(from + key * a.of_k.token + part * 16);
             word = make_uint4(word.x ^ a.flip_k, word.y ^ a.flip_k, word.z ^ a.flip_k, word.w ^ a.flip_k);
+            if (a.has_k_table)
+                word = make_uint4(rounded_look_up(tables.k, word.x), rounded_look_up(tables.k, word.y),
+                                  rounded_look_up(tables.k, word.z), rounded_look_up(tables.k, word.w));
         }
         *(uint4 *)(shared + key * rounded_room<DEPTH>::KEY_ROW + part * 16) = word;
         int32_t sum = 0;
@@ -156,7 +177,8 @@ template <int DEPTH> struct rounded_queries {
     uint32_t word[DEPTH][4];
     int32_t sum[2]; /* of both rows, times the keys' zero point */
 
-    __device__ __forceinline__ void load(const cuda_rounded_attention &a, const uint8_t *from, int first)
+    __device__ __forceinline__ void load(const cuda_rounded_attention &a, const cuda_rounded_tables &tables,
+                                         const uint8_t *from, int first)
     {
         const int lane = threadIdx.x % LANES;
 #pragma unroll
@@ -166,7 +188,9 @@ template <int DEPTH> struct rounded_queries {
 #pragma unroll
             for (int s = 0; s < DEPTH * 2; s++) {
                 const uint8_t *at = from + row * a.of_q.token + s * 16 + lane % 4 * 4;
-                const uint32_t w = row < a.queries ? *(const uint32_t *)at ^ a.flip_q : 0;
+                uint32_t w = row < a.queries ? *(const uint32_t *)at ^ a.flip_q : 0;
+                if (a.has_q_table)
+                    w = rounded_look_up(tables.q, w);
                 word[s / 2][s % 2 * 2 + r] = w;
                 total = __dp4a(w, 0x01010101u, total);
             }
@@ -231,7 +255,7 @@ struct rounded_mask {
 /* Levels of a lane's two queries: for each chunk of keys two words a row. */
 template <int CHUNKS> struct rounded_scores {
     uint32_t word[CHUNKS][4]; /* row 0 and 1 of the first 16 keys, then of the others */
-    uint32_t largest[2];
+    int32_t largest[2];
 
     /* Keys of a word: two of eight, and of the next eight. */
     static __device__ __forceinline__ int key_of(int chunk, int half, int i)
@@ -252,7 +276,7 @@ template <int CHUNKS> struct rounded_scores {
                                                 const rounded_queries<DEPTH> &q, const rounded_mask &mask,
                                                 int chunk, const int32_t (&sum)[TILES][4])
     {
-        uint32_t level[TILES][4];
+        int32_t level[TILES][4];
 #pragma unroll
         for (int t = 0; t < TILES; t++) {
             const int key = chunk * CHUNK + t * 8 + (int)(threadIdx.x & 3) * 2;
@@ -266,20 +290,21 @@ template <int CHUNKS> struct rounded_scores {
                     float v = __fmul_rn((float)whole, a.score_scale);
                     if constexpr (MASKED) {
                         const float of_mask = (float)((int32_t)level_in(masks, i) - a.mask_zero);
-                        v = __fadd_rn(rounded_limited(v, a.score_zero), -12582912.0f);
-                        v = __fadd_rn(__fmul_rn(v, a.sum_score), __fmul_rn(of_mask, a.sum_mask));
+                        v = __fadd_rn(__fmul_rn(rounded_limited(v, a.score_zero), a.sum_score),
+                                      __fmul_rn(of_mask, a.sum_mask));
                     }
                     level[t][2 * r + i] = rounded_level(v, MASKED ? a.sum_zero : a.score_zero);
                     if (chunk * CHUNK + CHUNK > a.keys && key + i >= a.keys)
                         level[t][2 * r + i] = 0;
-                    largest[r] = max(largest[r], level[t][2 * r + i]);
                 }
+                largest[r] = __vimax3_s32(largest[r], level[t][2 * r], level[t][2 * r + 1]);
             }
         }
 #pragma unroll
         for (int w = 0; w < 4; w++)
-            word[chunk][w] = cuda_qword(level[w / 2 * 2][w % 2 * 2], level[w / 2 * 2][w % 2 * 2 + 1],
-                                        level[w / 2 * 2 + 1][w % 2 * 2], level[w / 2 * 2 + 1][w % 2 * 2 + 1]);
+            word[chunk][w] =
+                rounded_word(level[w / 2 * 2][w % 2 * 2], level[w / 2 * 2][w % 2 * 2 + 1],
+                             level[w / 2 * 2 + 1][w % 2 * 2], level[w / 2 * 2 + 1][w % 2 * 2 + 1]);
     }
 
     __device__ __forceinline__ void find_largest()
@@ -287,7 +312,7 @@ template <int CHUNKS> struct rounded_scores {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             largest[r] = max(largest[r], __shfl_xor_sync(ALL_LANES, largest[r], 1));
-            largest[r] = max(largest[r], __shfl_xor_sync(ALL_LANES, largest[r], 2)) & 0xFF;
+            largest[r] = min(max(largest[r], __shfl_xor_sync(ALL_LANES, largest[r], 2)), 255);
         }
     }
 
@@ -296,6 +321,7 @@ template <int CHUNKS> struct rounded_scores {
     __device__ __forceinline__ float factor(const cuda_rounded_attention &a, const int32_t *units,
                                             int r) const
     {
+        const int32_t *from = units + (255 - largest[r]);
         uint32_t part = 0, behind = 0;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
@@ -305,12 +331,12 @@ template <int CHUNKS> struct rounded_scores {
             for (int half = 0; half < 2; half++)
 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    part += (uint32_t)units[largest[r] - level_in(word[c][2 * half + r], i)];
+                    part += (uint32_t)from[level_in(word[c][2 * half + r], i)];
             if (c * CHUNK + CHUNK > a.keys)
                 for (int half = 0; half < 2; half++)
                     behind += __popc(~known(a, c, half)) / 8;
         }
-        unsigned long long sum = part - behind * (uint32_t)units[largest[r]];
+        unsigned long long sum = part - behind * (uint32_t)from[0];
         sum += __shfl_xor_sync(ALL_LANES, sum, 1);
         sum += __shfl_xor_sync(ALL_LANES, sum, 2);
         return (float)(16777216.0 / ((double)(int64_t)sum * (double)a.share_scale));
@@ -320,7 +346,7 @@ template <int CHUNKS> struct rounded_scores {
     __device__ __forceinline__ uint32_t share(const cuda_rounded_attention &a, const cuda_rounded_tables &e,
                                               int r)
     {
-        const float by = factor(a, e.units, r);
+        const float by = factor(a, e.units, r), *from = e.of + (255 - largest[r]);
         uint32_t sum = 0;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
@@ -328,14 +354,14 @@ template <int CHUNKS> struct rounded_scores {
                 break;
 #pragma unroll
             for (int half = 0; half < 2; half++) {
-                uint32_t &w = word[c][2 * half + r], level[4];
+                uint32_t &w = word[c][2 * half + r];
+                int32_t level[4];
 #pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    level[i] = rounded_level(__fmul_rn(e.of[largest[r] - level_in(w, i)], by), a.share_zero);
-                    if (a.has_table)
-                        level[i] = e.share[level[i] & 0xFF];
-                }
-                w = cuda_qword(level[0], level[1], level[2], level[3]);
+                for (int i = 0; i < 4; i++)
+                    level[i] = rounded_level(__fmul_rn(from[level_in(w, i)], by), a.share_zero);
+                w = rounded_word(level[0], level[1], level[2], level[3]);
+                if (a.has_table)
+                    w = rounded_look_up(e.share, w);
                 if (c * CHUNK + CHUNK > a.keys)
                     w &= known(a, c, half);
                 sum = __dp4a(w, 0x01010101u, sum);
@@ -374,14 +400,14 @@ multiply_values(const cuda_rounded_attention &a, const rounded_room<DEPTH> &room
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const int row = first + lane / 4 + 8 * r;
-            uint32_t level[8];
+            int32_t level[8];
 #pragma unroll
             for (int i = 0; i < 8; i++)
                 level[i] = rounded_level(
                     __fmul_rn((float)(sum[i / 2][2 * r + i % 2] - offsets[d + i] - share_sum[r]), a.y_scale),
                     a.y_zero);
-            const uint2 words = make_uint2(cuda_qword(level[0], level[1], level[2], level[3]) ^ a.flip_y,
-                                           cuda_qword(level[4], level[5], level[6], level[7]) ^ a.flip_y);
+            const uint2 words = make_uint2(rounded_word(level[0], level[1], level[2], level[3]) ^ a.flip_y,
+                                           rounded_word(level[4], level[5], level[6], level[7]) ^ a.flip_y);
             uint8_t *at = to + row * a.of_y.token + d;
             if (row < a.queries && a.y_eights)
                 *(uint2 *)at = words;
@@ -406,11 +432,12 @@ __global__ void __launch_bounds__(THREADS) attend_rounded(const __grid_constant_
     overlap_let_next_begin();
     for (int i = threadIdx.x; i < (int)(sizeof tables / sizeof(uint32_t)); i += THREADS)
         ((uint32_t *)&tables)[i] = ((const uint32_t *)a.tables)[i];
+    __syncthreads();
     overlap_wait();
-    load_keys(a, room, a.k + batch * a.of_k.batch + head * a.of_k.head, shared);
+    load_keys(a, room, tables, a.k + batch * a.of_k.batch + head * a.of_k.head, shared);
     load_values(a, room, a.v + batch * a.of_v.batch + head * a.of_v.head, shared);
     rounded_queries<DEPTH> q;
-    q.load(a, a.q + batch * a.of_q.batch + head * a.of_q.head, first);
+    q.load(a, tables, a.q + batch * a.of_q.batch + head * a.of_q.head, first);
     __syncthreads();
     sum_values(a, room, shared);
     __syncthreads();
@@ -475,6 +502,14 @@ bool cuda_rounded_attention_fits(int64_t size, int64_t keys)
     return size == 32   ? rounded_room<1>((int)keys).bytes() <= most
            : size == 64 ? rounded_room<2>((int)keys).bytes() <= most
                         : size == 128 && rounded_room<4>((int)keys).bytes() <= most;
+}
+
+bool cuda_rounded_attention_is_bounded(const cuda_rounded_attention *a, int64_t size, int64_t keys)
+{
+    const float largest = 4e6f, levels = 256.0f, products = levels * levels;
+    return (float)size * products * a->score_scale < largest &&
+           levels * (fabsf(a->sum_score) + fabsf(a->sum_mask)) < largest && a->share_scale * largest > 1.0f &&
+           (float)keys * products * a->y_scale < largest;
 }
 
 grt_status cuda_rounded_attention_enqueue(const cuda_rounded_attention *a, bool overlaps, cudaStream_t stream)

@@ -10,12 +10,12 @@
 
 enum { ROUNDED_LEVELS = 256, ROUNDED_KEYS = 512 /* at most */ };
 
-/* exp(-i * scale) for i from 0 on, as a number and in units of 2^-24, and levels of shares by how they are
- * rounded. */
+/* exp((i - 255) * scale), as a number and in units of 2^-24; levels by those that were rounded or read, k's
+ * as they are multiplied. */
 struct cuda_rounded_tables {
     float of[ROUNDED_LEVELS];
     int32_t units[ROUNDED_LEVELS];
-    uint8_t share[ROUNDED_LEVELS];
+    uint8_t share[ROUNDED_LEVELS], q[ROUNDED_LEVELS], k[ROUNDED_LEVELS];
 };
 
 /* A tensor of [batch, heads, tokens, ...]: bytes from one to the next. */
@@ -31,7 +31,7 @@ struct cuda_rounded_attention {
     int64_t mask_key;
     int32_t batch, heads, queries, keys, size;
     uint32_t flip_q, flip_k, flip_v, flip_mask, flip_y; /* of words */
-    bool has_table;
+    bool has_table, has_q_table, has_k_table;
     bool mask_pairs;                           /* two neighbours of the mask are read at once */
     bool y_eights;                             /* eight neighbours of the result are written at once */
     int32_t q_zero, k_zero, v_zero, read_zero; /* k's and v's less 128, as these are signed in products */
@@ -44,6 +44,8 @@ struct cuda_rounded_attention {
 
 /* True if there is a kernel for heads of this size and so many keys, whatever the device. */
 bool cuda_rounded_attention_fits(int64_t size, int64_t keys);
+/* True if all numbers that are rounded are in the range of roundings by an addition. */
+bool cuda_rounded_attention_is_bounded(const cuda_rounded_attention *a, int64_t size, int64_t keys);
 grt_status cuda_rounded_attention_enqueue(const cuda_rounded_attention *a, bool overlaps,
                                           cudaStream_t stream);
 

@@ -112,15 +112,15 @@ double flops_attention(const ir_node *node)
     return 2 * keys * (flops_elements_of(rows) + flops_elements_of(y));
 }
 
-/* The same where queries, keys and values may lie behind their tokens' or in front of them. */
+/* The same of levels: Q may hold other parts too, K may have its tokens in front of its heads. */
 double flops_rounded_attention(const ir_node *node)
 {
-    enum { SIZE = 3 };
-    const ir_value *q = ir_in(node, QR_Q), *k = ir_in(node, QR_K), *y = node->out[0];
-    if (!flops_known(q, 4) || !flops_known(k, 4) || !flops_known(y, 4))
+    enum { OF_PARTS = 5 };
+    const ir_value *k = ir_in(node, QR_K), *y = node->out[0];
+    if (!flops_known(k, 4) || !flops_known(y, 4))
         return 0;
-    const int32_t tokens = grt_attr_int(&node->desc, "k_tokens", 0) ? 1 : 2;
-    return 2 * flops_product(k, tokens, tokens + 1) * (flops_elements_of(q) + flops_elements_of(y));
+    const int32_t tokens = k->type.rank == OF_PARTS || grt_attr_int(&node->desc, "k_tokens", 0) ? 1 : 2;
+    return 4 * flops_product(k, tokens, tokens + 1) * flops_elements_of(y);
 }
 
 double op_flops(const ir_node *node)

@@ -27,6 +27,8 @@ enum {
     QR_V_ZERO,
     QR_Y_SCALE,
     QR_Y_ZERO,
+    QR_Q_TABLE, /* of levels in front of the first product; omitted: levels are read as they are */
+    QR_K_TABLE,
     QR_INPUTS
 };
 

@@ -29,7 +29,7 @@ static bool takes_rounded(const grt_target *target, const grt_op_desc *desc, con
 {
     const grt_target plain = ir_text_target();
     (void)target;
-    return grt_op_is(desc, "graphrt", "QRoundedAttention") ||
+    return grt_op_is(desc, "graphrt", "QRoundedAttention") || grt_op_is(desc, "graphrt", "QMatMul") ||
            plain.supports(&plain, desc, in, n_in, out, n_out, why);
 }
 
@@ -91,6 +91,23 @@ START_TEST(masks_and_tables_join_the_step)
 }
 END_TEST
 
+/* Scores that a mask of their own dims has joined. */
+START_TEST(masks_that_scores_add_join_the_step)
+{
+    ir_module *module = compile_rounded(
+        ROUNDED_INPUTS("2,5,3,64") "in mask i8 2,3,5,5\nconst r f32 - 0.25\nconst rz i8 - 1\n"
+                                   "maskd = DequantizeLinear mask r rz\n" ROUNDED_SCORES
+                                   "a = Add maskd md\naq = QuantizeLinear a p n\nad = DequantizeLinear aq p "
+                                   "n\n" ROUNDED_SHARES("ad") ROUNDED_RESULT ROUNDED_TURNED);
+    const ir_node *node = ir_text_node(module, "QRoundedAttention", 0);
+    ck_assert_str_eq(ir_text_ops(module), "graphrt::QRoundedAttention");
+    ck_assert_str_eq(ir_in(node, QR_MASK)->name, "mask");
+    ck_assert(is_number(node, QR_MASK_SCALE, 0.25) && is_number(node, QR_MASK_ZERO, 1));
+    ck_assert(is_number(node, QR_SCORE_SCALE, 0.5) && is_number(node, QR_SUM_SCALE, 0.00390625));
+    ir_module_release(module);
+}
+END_TEST
+
 /* The step makes nothing else, sums over keys, and has no scale twice. */
 START_TEST(other_readers_and_other_forms_stay)
 {
@@ -114,6 +131,33 @@ START_TEST(other_readers_and_other_forms_stay)
 }
 END_TEST
 
+/* As an export with one projection leaves them: parts of one value, whose queries and keys are scaled. */
+START_TEST(parts_and_tables_of_levels_are_read_where_they_are)
+{
+    ir_module *module = compile_rounded(
+        "in x u8 2,5,3,4,64\nconst s f32 - 0.0078125\nconst z u8 - 128\nconst t f32 - 0.5\nconst p f32 - "
+        "0.00390625\n"
+        "const n u8 - 0\nconst g f32 - 0.25\nconst d i64 4 2 4 5 64\n"
+        "xd = DequantizeLinear x s z\nxt = Transpose xd perm=2,0,3,1,4\n"
+        "qp,kp,vp = Split xt axis=0 num_outputs=3\n"
+        "q = Reshape qp d\nk = Reshape kp d\nvh = Reshape vp d\n"
+        "qs = Mul q g\nqq = QuantizeLinear qs s n\nqh = DequantizeLinear qq s n\n"
+        "kt = Transpose k perm=0,1,3,2\nks = Mul kt g\nkq = QuantizeLinear ks s n\nkh = DequantizeLinear kq "
+        "s n\n" ROUNDED_SCORES ROUNDED_SHARES("md") ROUNDED_RESULT ROUNDED_TURNED);
+    const ir_node *node = ir_text_node(module, "QRoundedAttention", 0);
+    static const char *const parts[] = {"q_part", "k_part", "v_part"};
+    static const int32_t at[] = {QR_Q, QR_K, QR_V};
+    ck_assert_str_eq(ir_text_ops(module), "graphrt::QRoundedAttention");
+    for (int32_t i = 0; i < 3; i++) {
+        ck_assert_str_eq(ir_in(node, at[i])->name, "x");
+        ck_assert_int_eq(grt_attr_int(&node->desc, parts[i], -1), i);
+    }
+    ck_assert(ir_in(node, QR_Q_TABLE) && ir_in(node, QR_K_TABLE));
+    ck_assert(is_number(node, QR_Q_ZERO, 0) && is_number(node, QR_K_ZERO, 0));
+    ir_module_release(module);
+}
+END_TEST
+
 /* A result that is read as heads too keeps its Transpose. */
 START_TEST(results_that_are_read_twice_keep_their_turn)
 {
@@ -127,5 +171,6 @@ START_TEST(results_that_are_read_twice_keep_their_turn)
 END_TEST
 
 UNIT_SUITE(test_pass_rounded_attention, NULL, NULL, rounded_nodes_are_one_step,
-           masks_and_tables_join_the_step, other_readers_and_other_forms_stay,
+           masks_and_tables_join_the_step, masks_that_scores_add_join_the_step,
+           other_readers_and_other_forms_stay, parts_and_tables_of_levels_are_read_where_they_are,
            results_that_are_read_twice_keep_their_turn)

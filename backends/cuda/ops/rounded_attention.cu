@@ -12,7 +12,12 @@
 namespace
 {
 
-enum { HEADS_AT = 1, TOKENS_AT, SIZE_AT, FOUR_DIMS };
+enum { HEADS_AT = 1, TOKENS_AT, SIZE_AT, FOUR_DIMS, FIVE_DIMS };
+
+struct rounded_shape {
+    cuda_rounded_attention a;
+    int64_t q_at, k_at, v_at; /* where parts begin */
+};
 
 struct rounded_state {
     void *tables;                 /* on the device; NULL: it is only described */
@@ -22,6 +27,16 @@ struct rounded_state {
 bool is_signed_input(const grt_kernel_node *node, int32_t i)
 {
     return grt_node_has(node, i) && node->in[i].dtype == GRT_DTYPE_INT8;
+}
+
+/* What products read: a tensor's levels, or those that its table has for them. */
+int32_t rounded_levels_of(const grt_kernel_node *node, int32_t tensor)
+{
+    const int32_t table = tensor == QR_Q            ? QR_Q_TABLE
+                          : tensor == QR_K          ? QR_K_TABLE
+                          : tensor == QR_SHARE_ZERO ? QR_TABLE
+                                                    : tensor;
+    return grt_node_has(node, table) ? table : tensor;
 }
 
 float rounded_number_of(const grt_kernel_node *node, int32_t i)
@@ -38,29 +53,41 @@ int32_t rounded_zero_of(const grt_kernel_node *node, int32_t i, bool of_signed)
     return (of_signed ? *(const int8_t *)node->in[i].data : *(const uint8_t *)node->in[i].data) + flipped;
 }
 
+/* Unsigned levels, or signed ones, by unsigned ones. */
+void rounded_fill_table(const grt_kernel_node *node, int32_t i, uint8_t *to, uint8_t to_signed)
+{
+    const uint8_t *table = grt_node_has(node, i) ? (const uint8_t *)node->in[i].data : NULL;
+    const uint8_t flip = (is_signed_input(node, i) ? 0x80 : 0) ^ to_signed;
+    for (int level = 0; level < ROUNDED_LEVELS; level++)
+        to[level] = (uint8_t)((table ? table[level] : level) ^ flip);
+}
+
 void fill_tables(const grt_kernel_node *node, cuda_rounded_tables *tables)
 {
     const float scale =
         rounded_number_of(node, grt_node_has(node, QR_SUM_SCALE) ? QR_SUM_SCALE : QR_SCORE_SCALE);
-    const uint8_t *table = grt_node_has(node, QR_TABLE) ? (const uint8_t *)node->in[QR_TABLE].data : NULL;
-    const uint8_t flip = is_signed_input(node, QR_TABLE) ? 0x80 : 0;
     for (int i = 0; i < ROUNDED_LEVELS; i++) {
         const double value = exp(-(double)i * (double)scale), units_of_one = 16777216.0;
-        tables->of[i] = (float)value;
-        tables->units[i] = (int32_t)lrint(value * units_of_one);
-        tables->share[i] = (uint8_t)(table ? table[i] ^ flip : i);
+        tables->of[ROUNDED_LEVELS - 1 - i] = (float)value;
+        tables->units[ROUNDED_LEVELS - 1 - i] = (int32_t)lrint(value * units_of_one);
     }
+    rounded_fill_table(node, QR_TABLE, tables->share, 0);
+    rounded_fill_table(node, QR_Q_TABLE, tables->q, 0);
+    rounded_fill_table(node, QR_K_TABLE, tables->k, 0x80);
 }
 
 void fill_plain(const grt_kernel_node *node, cuda_rounded_attention *a)
 {
-    const bool q_signed = is_signed_input(node, QR_Q), k_signed = is_signed_input(node, QR_K),
+    const bool q_signed = is_signed_input(node, rounded_levels_of(node, QR_Q)),
+               k_signed = is_signed_input(node, rounded_levels_of(node, QR_K)),
                v_signed = is_signed_input(node, QR_V), mask_signed = is_signed_input(node, QR_MASK),
                y_signed = is_signed_input(node, QR_Y_ZERO);
     const uint32_t flip = 0x80808080u;
     a->has_table = grt_node_has(node, QR_TABLE);
-    a->flip_q = q_signed ? flip : 0;
-    a->flip_k = k_signed ? 0 : flip;
+    a->has_q_table = grt_node_has(node, QR_Q_TABLE);
+    a->has_k_table = grt_node_has(node, QR_K_TABLE);
+    a->flip_q = is_signed_input(node, QR_Q) ? flip : 0;
+    a->flip_k = is_signed_input(node, QR_K) == a->has_k_table ? flip : 0;
     a->flip_v = v_signed ? 0 : flip;
     a->flip_mask = mask_signed ? flip : 0;
     a->flip_y = y_signed ? flip : 0;
@@ -72,7 +99,7 @@ void fill_plain(const grt_kernel_node *node, cuda_rounded_attention *a)
     a->sum_zero = rounded_zero_of(node, QR_SUM_ZERO, is_signed_input(node, QR_SUM_ZERO));
     a->share_zero = rounded_zero_of(node, QR_SHARE_ZERO, is_signed_input(node, QR_SHARE_ZERO));
     a->read_zero =
-        rounded_zero_of(node, QR_READ_ZERO, is_signed_input(node, a->has_table ? QR_TABLE : QR_SHARE_ZERO));
+        rounded_zero_of(node, QR_READ_ZERO, is_signed_input(node, rounded_levels_of(node, QR_SHARE_ZERO)));
     a->y_zero = rounded_zero_of(node, QR_Y_ZERO, y_signed);
     a->score_scale = rounded_number_of(node, QR_Q_SCALE) * rounded_number_of(node, QR_K_SCALE) /
                      rounded_number_of(node, QR_SCORE_SCALE);
@@ -109,22 +136,37 @@ void destroy_rounded(void *data)
 }
 
 /* Dims in the order of batch, heads, tokens and size, and the strides of a tensor whose heads may lie behind
- * its tokens. */
+ * its tokens, or which is a part of one that has several of each token. */
 struct rounded_layout {
-    int64_t dims[FOUR_DIMS];
+    int64_t dims[FOUR_DIMS], offset;
     cuda_rounded_strides strides;
 
-    rounded_layout(const grt_tensor *t, const grt_op_desc *desc, const char *tokens)
+    rounded_layout(const grt_tensor *t, const grt_op_desc *desc, const char *tokens, const char *part)
+        : offset(0)
     {
-        const bool behind = grt_attr_int(desc, tokens, 0) != 0;
-        for (int i = 0; i < FOUR_DIMS; i++)
-            dims[i] = t->dims[behind && (i == HEADS_AT || i == TOKENS_AT) ? HEADS_AT + TOKENS_AT - i : i];
-        const int64_t size = dims[SIZE_AT];
-        strides.batch = dims[HEADS_AT] * dims[TOKENS_AT] * size;
+        enum { PARTS_AT = 2 };
+        const bool of_parts = t->rank == FIVE_DIMS, behind = of_parts || grt_attr_int(desc, tokens, 0) != 0;
+        dims[0] = t->dims[0];
+        dims[HEADS_AT] = t->dims[of_parts ? PARTS_AT + 1 : behind ? TOKENS_AT : HEADS_AT];
+        dims[TOKENS_AT] = t->dims[behind ? HEADS_AT : TOKENS_AT];
+        dims[SIZE_AT] = t->dims[t->rank - 1];
+        const int64_t size = dims[SIZE_AT], parts = of_parts ? t->dims[PARTS_AT] : 1;
+        if (of_parts)
+            offset = grt_attr_int(desc, part, 0) * dims[HEADS_AT] * size;
+        strides.batch = dims[HEADS_AT] * dims[TOKENS_AT] * size * parts;
         strides.head = behind ? size : dims[TOKENS_AT] * size;
-        strides.token = behind ? dims[HEADS_AT] * size : size;
+        strides.token = behind ? dims[HEADS_AT] * size * parts : size;
     }
 };
+
+/* True if the tensor has four dims, or the part that is read is one of its five dims' parts. */
+bool has_rounded_dims(const grt_tensor *t, const grt_op_desc *desc, const char *part)
+{
+    enum { PARTS_AT = 2 };
+    const int64_t at = grt_attr_int(desc, part, 0);
+    return t->rank == FOUR_DIMS ||
+           (t->rank == FIVE_DIMS && at >= 0 && (t->dims[PARTS_AT] < 0 || at < t->dims[PARTS_AT]));
+}
 
 grt_status fail_rounded(const grt_reshape *r, const char *expected)
 {
@@ -155,14 +197,16 @@ grt_status fit_rounded_mask(const grt_reshape *r, cuda_rounded_attention *a)
     return GRT_OK;
 }
 
-grt_status fit_rounded(const grt_reshape *r, cuda_rounded_attention *a)
+grt_status fit_rounded(const grt_reshape *r, rounded_shape *shape)
 {
     const grt_op_desc *desc = r->desc;
-    for (int32_t i = QR_Q; i <= QR_V; i += i == QR_Q ? QR_K - QR_Q : QR_V - QR_K)
-        if (r->in[i]->rank != FOUR_DIMS)
-            return fail_rounded(r, "they must have four dims");
-    const rounded_layout q(r->in[QR_Q], desc, "q_tokens"), k(r->in[QR_K], desc, "k_tokens"),
-        v(r->in[QR_V], desc, "v_tokens"), y(r->out[0], desc, "y_tokens");
+    cuda_rounded_attention *a = &shape->a;
+    if (!has_rounded_dims(r->in[QR_Q], desc, "q_part") || !has_rounded_dims(r->in[QR_K], desc, "k_part") ||
+        !has_rounded_dims(r->in[QR_V], desc, "v_part"))
+        return fail_rounded(r, "they must have four dims, or five with the part that is read");
+    const rounded_layout q(r->in[QR_Q], desc, "q_tokens", "q_part"),
+        k(r->in[QR_K], desc, "k_tokens", "k_part"), v(r->in[QR_V], desc, "v_tokens", "v_part"),
+        y(r->out[0], desc, "y_tokens", "");
     const int64_t blocks = (q.dims[TOKENS_AT] + 63) / 64;
     for (int i = 0; i <= HEADS_AT; i++)
         if (q.dims[i] != k.dims[i] || q.dims[i] != v.dims[i])
@@ -171,10 +215,14 @@ grt_status fit_rounded(const grt_reshape *r, cuda_rounded_attention *a)
         q.dims[SIZE_AT] != v.dims[SIZE_AT])
         return fail_rounded(r, "keys and values must be as many, and all heads of one size");
     if (grt_tensor_elements(r->out[0]) > 0 &&
-        (!cuda_rounded_attention_fits(q.dims[SIZE_AT], k.dims[TOKENS_AT]) || q.dims[0] > INT32_MAX ||
+        (!cuda_rounded_attention_fits(q.dims[SIZE_AT], k.dims[TOKENS_AT]) ||
+         !cuda_rounded_attention_is_bounded(a, q.dims[SIZE_AT], k.dims[TOKENS_AT]) || q.dims[0] > INT32_MAX ||
          q.dims[HEADS_AT] > INT32_MAX || q.dims[TOKENS_AT] > INT32_MAX / 2 ||
          blocks * q.dims[HEADS_AT] > INT32_MAX / q.dims[0]))
         return fail_rounded(r, "heads must have 32, 64 or 128 numbers, and not more than 512 keys");
+    shape->q_at = q.offset;
+    shape->k_at = k.offset;
+    shape->v_at = v.offset;
     a->of_q = q.strides;
     a->of_k = k.strides;
     a->of_v = v.strides;
@@ -190,10 +238,10 @@ grt_status fit_rounded(const grt_reshape *r, cuda_rounded_attention *a)
 grt_status reshape_rounded(grt_reshape *r)
 {
     const rounded_state *state = (const rounded_state *)r->state;
-    cuda_rounded_attention *shape;
+    rounded_shape *shape;
     GRT_TRY(cuda_state(&shape));
-    *shape = state->plain;
-    shape->tables = (const cuda_rounded_tables *)state->tables;
+    shape->a = state->plain;
+    shape->a.tables = (const cuda_rounded_tables *)state->tables;
     const grt_status status = fit_rounded(r, shape);
     if (status != GRT_OK) {
         free(shape);
@@ -206,12 +254,13 @@ grt_status reshape_rounded(grt_reshape *r)
 grt_status rounded_attention_run(const grt_run *r)
 {
     enum { ALIGNMENT = 16 };
-    cuda_rounded_attention a = *(const cuda_rounded_attention *)r->shape;
+    const rounded_shape *shape = (const rounded_shape *)r->shape;
+    cuda_rounded_attention a = shape->a;
     if (grt_tensor_elements(r->out[0]) == 0)
         return GRT_OK;
-    a.q = (const uint8_t *)r->in[QR_Q]->data;
-    a.k = (const uint8_t *)r->in[QR_K]->data;
-    a.v = (const uint8_t *)r->in[QR_V]->data;
+    a.q = (const uint8_t *)r->in[QR_Q]->data + shape->q_at;
+    a.k = (const uint8_t *)r->in[QR_K]->data + shape->k_at;
+    a.v = (const uint8_t *)r->in[QR_V]->data + shape->v_at;
     a.mask = (const uint8_t *)grt_run_data(r, QR_MASK);
     a.y = (uint8_t *)r->out[0]->data;
     a.mask_pairs = a.mask_pairs && cuda_aligned(a.mask, 2);
@@ -261,29 +310,48 @@ bool has_levels_types(const grt_kernel_node *node)
 {
     static const int32_t tensors[] = {QR_Q, QR_K, QR_V, QR_MASK},
                          zeros[] = {QR_Q_ZERO, QR_K_ZERO, QR_V_ZERO, QR_MASK_ZERO};
-    const int32_t shares = grt_node_has(node, QR_TABLE) ? QR_TABLE : QR_SHARE_ZERO;
+    const int32_t shares = rounded_levels_of(node, QR_SHARE_ZERO);
     for (int i = 0; i < 4; i++) {
         if (tensors[i] == QR_MASK && !grt_node_has(node, QR_MASK))
             continue;
         if (!grt_node_has(node, tensors[i]) || !grt_dtype_in(node->in[tensors[i]].dtype, GRT_SET_BYTES) ||
-            (grt_node_has(node, zeros[i]) && node->in[zeros[i]].dtype != node->in[tensors[i]].dtype))
+            (grt_node_has(node, zeros[i]) &&
+             node->in[zeros[i]].dtype != node->in[rounded_levels_of(node, tensors[i])].dtype))
             return false;
     }
     return !grt_node_has(node, QR_READ_ZERO) || node->in[QR_READ_ZERO].dtype == node->in[shares].dtype;
 }
 
+bool has_tables(const grt_kernel_node *node)
+{
+    for (const int32_t i : {QR_TABLE, QR_Q_TABLE, QR_K_TABLE}) {
+        const grt_tensor *table = &node->in[i];
+        if (grt_node_has(node, i) && (!table->data || !grt_dtype_in(table->dtype, GRT_SET_BYTES) ||
+                                      grt_tensor_elements(table) != ROUNDED_LEVELS))
+            return false;
+    }
+    return true;
+}
+
+/* Sizes that are known are right, and so are scales. */
+bool has_rounded_sizes(const grt_kernel_node *node)
+{
+    const grt_tensor *q = &node->in[QR_Q], *k = &node->in[QR_K], *v = &node->in[QR_V];
+    if (!has_rounded_dims(q, node->desc, "q_part") || !has_rounded_dims(k, node->desc, "k_part") ||
+        !has_rounded_dims(v, node->desc, "v_part"))
+        return false;
+    const rounded_layout of_q(q, node->desc, "q_tokens", "q_part"), of_k(k, node->desc, "k_tokens", "k_part");
+    const int64_t size = of_q.dims[SIZE_AT], keys = of_k.dims[TOKENS_AT];
+    cuda_rounded_attention a = {};
+    fill_plain(node, &a);
+    return cuda_rounded_attention_fits(size, keys) && of_k.dims[SIZE_AT] == size &&
+           cuda_rounded_attention_is_bounded(&a, size, keys);
+}
+
 bool supports_rounded(const grt_kernel_node *node, grt_text *why)
 {
-    const grt_tensor *q = &node->in[QR_Q], *k = &node->in[QR_K], *table = &node->in[QR_TABLE];
-    bool fits = node->n_in == QR_INPUTS && has_levels_types(node) && has_constant_levels(node) &&
-                q->rank == FOUR_DIMS && k->rank == FOUR_DIMS && node->in[QR_V].rank == FOUR_DIMS &&
-                (!grt_node_has(node, QR_TABLE) || (table->data && grt_dtype_in(table->dtype, GRT_SET_BYTES) &&
-                                                   grt_tensor_elements(table) == ROUNDED_LEVELS));
-    if (fits) {
-        const rounded_layout of_q(q, node->desc, "q_tokens"), of_k(k, node->desc, "k_tokens");
-        fits = cuda_rounded_attention_fits(of_q.dims[SIZE_AT], of_k.dims[TOKENS_AT]) &&
-               of_k.dims[SIZE_AT] == of_q.dims[SIZE_AT];
-    }
+    const bool fits = node->n_in > QR_Y_ZERO && has_levels_types(node) && has_constant_levels(node) &&
+                      has_tables(node) && has_rounded_sizes(node);
     if (!fits && why)
         grt_text_add(why, "8-bit tensors of four dims with constant scales and zero points are needed, heads "
                           "of 32, 64 or 128 numbers, and not more than 512 keys, whose number is known");
