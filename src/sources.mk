@@ -25,6 +25,7 @@ src_SOURCES += src/base/forked.h src/base/forked.c
 src_SOURCES += src/base/float.h
 src_SOURCES += src/base/int64.h
 src_SOURCES += src/base/qproduct.h
+src_SOURCES += src/base/rounded_attention.h
 src_SOURCES += src/base/grow.h src/base/grow.c
 src_SOURCES += src/base/hash.h
 src_SOURCES += src/base/heap.h

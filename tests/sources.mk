@@ -165,6 +165,7 @@ unit_SOURCES += tests/unit/test_weight_pack.c
 unit_SOURCES += tests/unit/test_pass_quantised.c
 unit_SOURCES += tests/unit/test_pass_quantised_moves.c
 unit_SOURCES += tests/unit/test_pass_quantised_targets.c
+unit_SOURCES += tests/unit/test_pass_rounded_attention.c
 unit_SOURCES += tests/unit/test_pass_quantised_weights.c
 unit_SOURCES += tests/unit/test_quantize.c tests/unit/test_quantize_model.c
 unit_SOURCES += tests/unit/test_conv.c tests/unit/test_window_pools.c
@@ -215,7 +216,7 @@ BUILT_SOURCES += unit_suites.inc
 unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 	$(AM_V_GEN)for f in $(unit_SOURCES); do echo "X($$(basename $$f .c))"; done > $@.tmp && mv $@.tmp $@
 # Conformance cases are run by run-tests.sh: they take longer than make check should.
-EXTRA_DIST += tests/data/README.md tests/data/large_convolutions.onnx tests/data/onnx-node-opset28.tar.xz tests/data/contrib.tar.xz tests/data/contrib.py tests/data/pointwise.py tests/data/exact.py tests/data/pt2e.py tests/data/weights.py tests/data/rolls.py tests/data/relus.py tests/data/levels.py tests/data/heads.py tests/data/decoder.py tests/data/cases
+EXTRA_DIST += tests/data/README.md tests/data/large_convolutions.onnx tests/data/onnx-node-opset28.tar.xz tests/data/contrib.tar.xz tests/data/contrib.py tests/data/pointwise.py tests/data/exact.py tests/data/pt2e.py tests/data/weights.py tests/data/rolls.py tests/data/relus.py tests/data/levels.py tests/data/heads.py tests/data/rounded.py tests/data/decoder.py tests/data/cases
 EXTRA_DIST += tests/data/README.md tests/data/large_convolutions.onnx tests/data/onnx-node-opset28.tar.xz tests/data/contrib.tar.xz tests/data/contrib.py tests/data/pointwise.py tests/data/exact.py tests/data/pt2e.py tests/data/weights.py tests/data/rolls.py tests/data/relus.py tests/data/levels.py tests/data/decoder.py tests/data/lists.py tests/data/cases
 EXTRA_DIST += tests/data/contrib_cases/__init__.py tests/data/contrib_cases/attention.py tests/data/contrib_cases/classical.py tests/data/contrib_cases/common.py tests/data/contrib_cases/elementwise.py tests/data/contrib_cases/quantized.py tests/data/contrib_cases/recurrent.py tests/data/contrib_cases/tensors.py
 EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/recognised.txt tests/conformance/not_run.txt

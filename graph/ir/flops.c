@@ -4,6 +4,7 @@
 
 #include "graph/ir/ir.h"
 #include "src/base/einsum.h"
+#include "src/base/rounded_attention.h"
 
 /* Expressions share parts, and a hostile model may share many: looking at them is bounded. */
 enum { MAX_VISITS = 1000 };
@@ -111,11 +112,23 @@ double flops_attention(const ir_node *node)
     return 2 * keys * (flops_elements_of(rows) + flops_elements_of(y));
 }
 
+/* The same of levels: Q may hold other parts too, K may have its tokens in front of its heads. */
+double flops_rounded_attention(const ir_node *node)
+{
+    enum { OF_PARTS = 5 };
+    const ir_value *k = ir_in(node, QR_K), *y = node->out[0];
+    if (!flops_known(k, 4) || !flops_known(y, 4))
+        return 0;
+    const int32_t tokens = k->type.rank == OF_PARTS || grt_attr_int(&node->desc, "k_tokens", 0) ? 1 : 2;
+    return 4 * flops_product(k, tokens, tokens + 1) * flops_elements_of(y);
+}
+
 double op_flops(const ir_node *node)
 {
     if (!node->row || !node->row->flops || !node->n_out)
         return 0;
-    const bool quantised = node->row->flops == flops_qconv || node->row->flops == flops_qmatmul;
+    const bool quantised = node->row->flops == flops_qconv || node->row->flops == flops_qmatmul ||
+                           node->row->flops == flops_rounded_attention;
     const int32_t weights = node->row->flops == flops_attention ? 0 : quantised ? 3 : 1;
     const bool counted = flops_known(node->out[0], 0) && flops_known(ir_in(node, 0), 1) &&
                          flops_known(ir_in(node, weights), 1);

@@ -25,6 +25,7 @@ double flops_qmatmul(const ir_node *node);  /* graphrt::QMatMul */
 double flops_networks(const ir_node *node); /* graphrt::Networks */
 double flops_recurrence(const ir_node *node);
 double flops_attention(const ir_node *node); /* causal or not: of all keys */
+double flops_rounded_attention(const ir_node *node);
 /* The work of an Einsum. */
 double flops_einsum(const ir_node *node);
 

@@ -123,6 +123,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
       "let products by weights of 4 bits normalise their input and gate their result")                    \
     X(attention_parts, 2, KEEPS, "let attention read queries, keys and values side by side")              \
     X(quantised_attention, 2, KEEPS, "let attention quantise its results")                                \
+    X(rounded_attention, 2, KEEPS, "make one step of attention that is rounded behind each node")         \
     X(rotary_pairs, 2, KEEPS, "rotate queries and keys in one step")                                      \
     X(cache_updates, 2, KEEPS, "pad a cache of keys or values and write into it in one step")             \
     X(rows, 2, DROPS, "compute element-wise ops around sums of rows in one go")                           \

@@ -5,6 +5,8 @@
 #include "tests/unit/ir_text.h"
 #include "tests/unit/suite.h"
 
+#include <stdio.h>
+
 static void check_flops(const char *text, const char *op, double expected)
 {
     ir_module *module = ir_text(text);
@@ -59,6 +61,25 @@ START_TEST(attention_of_eight_bits)
 }
 END_TEST
 
+START_TEST(attention_that_is_rounded)
+{
+    static const char levels[] = "const s f32 - 0.5\nconst z u8 - 3\n";
+    char text[512];
+    snprintf(text, sizeof text,
+             "in q u8 2,5,4,8\nin k u8 2,7,4,8\n%sy = graphrt::QRoundedAttention q s z k s z s z _ _ _ _ _ s "
+             "z _ s z "
+             "k s z s z q_tokens=1 k_tokens=1 v_tokens=1\nout y\n",
+             levels);
+    check_flops(text, "QRoundedAttention", 2.0 * 2 * 4 * 5 * 7 * (8 + 8));
+    snprintf(
+        text, sizeof text,
+        "in x u8 2,5,3,4,8\n%sy = graphrt::QRoundedAttention x s z x s z s z _ _ _ _ _ s z _ s z x s z s z "
+        "k_part=1 v_part=2 y_tokens=1\nout y\n",
+        levels);
+    check_flops(text, "QRoundedAttention", 2.0 * 2 * 4 * 5 * 5 * (8 + 8));
+}
+END_TEST
+
 /* Weights are another input of these. */
 START_TEST(products)
 {
@@ -68,4 +89,4 @@ START_TEST(products)
 END_TEST
 
 UNIT_SUITE(test_flops, NULL, NULL, attention, attention_with_a_past, attention_of_any_batch,
-           attention_of_one_tensor, attention_of_eight_bits, products)
+           attention_of_one_tensor, attention_of_eight_bits, attention_that_is_rounded, products)
