@@ -130,6 +130,7 @@ graph_SOURCES += graph/passes/simplify_expand.c
 graph_SOURCES += graph/passes/simplify_reshapes.c
 graph_SOURCES += graph/passes/simplify_transposes.c
 graph_SOURCES += graph/passes/simplify_slices.c
+graph_SOURCES += graph/passes/simplify_gathers.c
 graph_SOURCES += graph/passes/symbolic_sizes.c
 graph_SOURCES += graph/passes/tokens.c
 graph_SOURCES += graph/passes/whole_groups.c

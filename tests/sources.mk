@@ -419,6 +419,10 @@ fuzz-bundle: all
 	$(top_srcdir)/tests/fuzz/seeds.sh --all . fuzz-all
 	$(top_srcdir)/tests/fuzz/bundle.sh . $(top_srcdir)/build-fuzz campaign
 .PHONY: fuzz-bundle
+# Small exports of many families.
+dist_check_SCRIPTS += tests/scripts/families.sh
+TESTS += tests/scripts/families.sh
+EXTRA_DIST += tests/conformance/families.txt tests/data/families.tar.xz tests/data/families.json tests/data/families.py tests/data/family_models.py
 dist_check_SCRIPTS += tests/scripts/mutate.sh
 EXTRA_DIST += tests/mutate/bundle.sh tests/mutate/campaign.sh
 TESTS += tests/scripts/mutate.sh

@@ -146,7 +146,8 @@ static const tool_option inspect_options[] = {
                 "also plan memory for this shape of input NAME; may be repeated"),
     OPTION_TEXT(inspect_request, trust, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_TAKE(take_expected_op, "--expect", "OP=N",
-                "fail (status 1) unless N steps are of this op, as in Attention=12; may be repeated"),
+                "fail (status 1) unless N steps are of this op, as in Attention=12; OP<=N: at most so many;\n"
+                "op *: steps of any op; may be repeated"),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(inspect_request, json, "--json", "report as JSON on standard output"),
     OPTION_FILE(inspect_request, html, "--html", "FILE.html",

@@ -245,27 +245,37 @@ static bool absorb_transpose(fusion *f, int32_t index, const char *attr)
     return false;
 }
 
+/* `x`, whose elements are the rows that a product reads, under the dims that the rows have behind it. */
+static ir_value *rows_with_dims(ir_node *product, ir_value *x, const ir_type *to, grt_dim width)
+{
+    grt_dim dims[GRT_MAX_RANK];
+    for (int32_t i = 0; i < to->rank - 1; i++)
+        dims[i] = to->dims[i];
+    dims[to->rank - 1] = width;
+    return rewrite_reshaped(product, x, to->rank, dims);
+}
+
 /* Rows that are joined for a product with a matrix and split again after it: the product does not mind more
- * dims. */
+ * dims. Rows that were no rows before get their dims in front of it, so that it can take a residual. */
 static bool absorb_reshapes(fusion *f)
 {
     ir_node *node = f->node, *join = rewrite_producer(ir_in(node, 0), "Reshape");
     ir_value *x = join ? ir_in(join, 0) : NULL, *out = node->out[0];
     ir_node *split = rewrite_only_user(out);
-    if (!x || ir_in(node, RESIDUAL) || out->type.rank != 2 || x->type.rank < 3 ||
-        grt_attr_int(&node->desc, "transA", 0) || !(rewrite_is(split, "Reshape") && ir_in(split, 0) == out))
+    int64_t columns;
+    if (!x || ir_in(node, RESIDUAL) || out->type.rank != 2 || grt_attr_int(&node->desc, "transA", 0) ||
+        !(rewrite_is(split, "Reshape") && ir_in(split, 0) == out))
         return false;
     const ir_type *to = &split->out[0]->type, *joined = &join->out[0]->type;
-    int32_t rank = x->type.rank;
-    if (to->rank != rank || joined->rank != 2 || x->type.dims[rank - 1] != joined->dims[1] ||
-        to->dims[rank - 1] != out->type.dims[1])
+    if (to->rank < 3 || joined->rank != 2 || to->dims[to->rank - 1] != out->type.dims[1] ||
+        !grt_dim_is_const(node->graph->module->dims, out->type.dims[1], &columns) || columns < 1)
         return false;
-    for (int32_t i = 0; i < rank - 1; i++)
-        if (to->dims[i] != x->type.dims[i])
-            return false;
+    ir_value *rows = rows_with_dims(node, x, to, joined->dims[1]);
+    if (!rows)
+        return false;
     snapshot before = epilogue_take(node);
     ir_type narrow = out->type;
-    ir_node_set_input(node, 0, x);
+    ir_node_set_input(node, 0, rows);
     out->type = *to;
     if (supported(f) && rewrite_take_over_node(split, out)) {
         f->context->changed++;
@@ -273,6 +283,8 @@ static bool absorb_reshapes(fusion *f)
     }
     out->type = narrow;
     epilogue_restore(node, &before);
+    if (rows != x)
+        ir_node_remove(rows->producer);
     return false;
 }
 

@@ -24,19 +24,20 @@ static bool is_constant_dim(const ir_node *node, grt_dim dim, int64_t *out)
     return grt_dim_is_const(node->graph->module->dims, dim, out) && *out > 0;
 }
 
+/* What is normalised may have other dims in front of the first Reshape: it gets those behind the last. */
 bool recognise_group_norm(pass_context *context, ir_node *node)
 {
+    const ir_type *out = &node->out[0]->type;
     ir_value *unit = rewrite_is(node, "Reshape") ? ir_in(node, 0) : NULL;
     ir_node *norm = ir_is_inner(unit) ? rewrite_producer(unit, "InstanceNormalization") : NULL;
     ir_value *x = norm ? recognise_input_of(ir_in(norm, 0), "Reshape") : NULL;
     const float *scale = norm ? recognise_constant_floats(ir_in(norm, 1)) : NULL,
                 *bias = norm ? recognise_constant_floats(ir_in(norm, 2)) : NULL;
     int64_t groups, channels;
-    if (!x || !scale || !bias || x->type.rank < 3 || x->type.dtype != GRT_DTYPE_FLOAT ||
-        unit->type.rank < 3 || x->type.dims[0] != unit->type.dims[0] ||
-        !rewrite_same_shape(&x->type, &node->out[0]->type) ||
-        !is_constant_dim(node, unit->type.dims[1], &groups) ||
-        !is_constant_dim(node, x->type.dims[1], &channels) || channels % groups)
+    if (!x || !scale || !bias || out->rank < 3 || x->type.dtype != GRT_DTYPE_FLOAT || unit->type.rank < 3 ||
+        out->dims[0] != unit->type.dims[0] || !is_constant_dim(node, unit->type.dims[1], &groups) ||
+        !is_constant_dim(node, out->dims[1], &channels) || channels % groups ||
+        !(x = rewrite_reshaped(node, x, out->rank, out->dims)))
         return false;
     float *wide_scale, *wide_bias;
     ir_value *in[] = {x, new_floats(node->graph, channels, &wide_scale),

@@ -36,6 +36,7 @@ static const struct {
     {"Clip", simplify_clip},         {"Div", simplify_div},
     {"Pow", simplify_pow},           {"Transpose", simplify_transpose},
     {"Conv", simplify_conv},         {"Concat", simplify_concat},
+    {"Gather", simplify_gather},     {"GatherND", simplify_gather_nd},
 };
 
 static void apply_rules(simplify_work *w, ir_node *node)

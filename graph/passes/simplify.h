@@ -36,5 +36,7 @@ bool simplify_expand(simplify_work *w, ir_node *node);
 bool simplify_reshape(simplify_work *w, ir_node *node);
 bool simplify_transpose(simplify_work *w, ir_node *node);
 bool simplify_slice(simplify_work *w, ir_node *node);
+bool simplify_gather(simplify_work *w, ir_node *node);
+bool simplify_gather_nd(simplify_work *w, ir_node *node);
 
 #endif

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Unpacks the test archives that exist into DIR, once. usage: unpack.sh DIR
 #   DIR/node/NAME  DIR/data/{simple,pytorch-converted,pytorch-operator,light}/NAME  DIR/given/NAME  DIR/peers/given/NAME
-#   DIR/contrib/NAME
+#   DIR/contrib/NAME  DIR/families/NAME
 # Says on stderr which archives are absent. Fails only if one is broken.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 shared=${GRAPHRT_SHARED:-$top/../shared}
 mkdir -p "$1" || exit 1
 cd "$1" || exit 1
+exec 9>.unpacking && flock 9 # tests run side by side
 
 unpack()
 {
@@ -27,6 +28,7 @@ unpack()
 
 unpack "$top/tests/data/onnx-node-opset28.tar.xz" .
 unpack "$top/tests/data/contrib.tar.xz" .
+unpack "$top/tests/data/families.tar.xz" .
 unpack "$shared/data/onnx-old-suites.tar.xz" .
 unpack "$shared/data/exported-models.tar.xz" .
 unpack "$shared/data/peer-models.tar.xz" peers

@@ -99,6 +99,7 @@ check "check" says "everything is supported" ./graphc check "$model"
 check "check --json" fields support "./graphc check $model --json" supported:boolean findings:array
 check "check --device with a number" says "everything is supported on null:3" ./graphc check "$model" --device null:3
 refuse 2 "inspect --expect without a number" ./graphc inspect "$model" --expect Relu=
+refuse 2 "inspect --expect without an op" ./graphc inspect "$model" --expect '<=3'
 refuse 2 "check --device with a bad number" ./graphc check "$model" --device null:x
 check "check of a plan" sh -c "! ./graphc check '$plan' 2>'$scratch/said' && grep -q 'this is a plan' '$scratch/said' && ! grep -q 'not a valid' '$scratch/said'"
 for file in "$model" "$plan"; do
@@ -109,6 +110,9 @@ for file in "$model" "$plan"; do
         ops:object flops:number memory.default:integer passes:array
     check "inspect --expect .$kind" ./graphc inspect "$file" --expect MatMul=1 --expect Softmax=0
     refuse 1 "inspect --expect another number, .$kind" ./graphc inspect "$file" --expect MatMul=7
+    check "inspect --expect at most, .$kind" ./graphc inspect "$file" --expect 'MatMul<=1' --expect 'Softmax<=3' --expect '*<=1000'
+    refuse 1 "inspect --expect fewer, .$kind" ./graphc inspect "$file" --expect 'MatMul<=0'
+    refuse 1 "inspect --expect fewer of all, .$kind" ./graphc inspect "$file" --expect '*<=1'
     check "inspect --dot .$kind" says "digraph" ./graphc inspect "$file" --dot
     check "run .$kind" says "run .* ms" ./graphrun "$file"
     check "run --json .$kind" fields run "./graphrun $file --json" devices.0.device:string threads:integer runs:integer \

@@ -272,6 +272,33 @@ START_TEST(group_norm)
 }
 END_TEST
 
+/* The Reshape in front may be one of several that were joined. */
+START_TEST(group_norm_of_other_dims)
+{
+    static const char text[] = "in x f32 2,12,2,5\n"
+                               "const s f32 %d\n"
+                               "const b f32 %d\n"
+                               "const n i64 3 2 %d -1\n"
+                               "const m i64 4 %s\n"
+                               "r = Reshape x n\n"
+                               "i = InstanceNormalization r s b epsilon=0.01\n"
+                               "y = Reshape i m\n"
+                               "out y\n";
+    static const struct {
+        int groups;
+        const char *dims, *expected;
+    } cases[] = {{3, "2 6 4 5", "Reshape InstanceNormalization Reshape GroupNormalization"},
+                 {4, "2 6 4 5", "Reshape InstanceNormalization Reshape"},
+                 {3, "4 6 2 5", "Reshape InstanceNormalization Reshape"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char written[512];
+        const int n = cases[i].groups;
+        snprintf(written, sizeof written, text, n, n, n, cases[i].dims);
+        ir_text_check(written, "recognise", cases[i].expected);
+    }
+}
+END_TEST
+
 START_TEST(a_factor_along_another_dim_stays)
 {
     ir_text_check("in x f32 2,4,3,4\n"
@@ -426,6 +453,7 @@ Suite *suite_test_pass_recognise(void)
     tcase_add_test(tc, layer_norm_of_channels);
     tcase_add_test(tc, layer_norm_without_bias);
     tcase_add_test(tc, group_norm);
+    tcase_add_test(tc, group_norm_of_other_dims);
     tcase_add_test(tc, a_factor_along_another_dim_stays);
     tcase_add_test(tc, a_result_that_others_use_stops_it);
     tcase_add_test(tc, rms_norm_between_casts);

@@ -20,6 +20,33 @@ START_TEST(empty_parts_and_factors_of_one)
 }
 END_TEST
 
+/* All there is, in order, is a Reshape; other rows by GatherND are Gather's. */
+START_TEST(gathers_by_constants)
+{
+    ir_text_check("in x f32 2,3,4\nconst i i64 3 0 1 -1\nr = Relu x\ny = Gather r i axis=1\nout y\n",
+                  "simplify", "Relu");
+    ir_text_check("in x f32 2,6,4\nconst i i64 2,3 0 1 2 3 -2 5\ny = Gather x i axis=1\nout y\n", "simplify",
+                  "Reshape");
+    ir_text_check("in x f32 2,3,4\nconst i i64 3 0 2 1\ny = Gather x i axis=1\nout y\n", "simplify",
+                  "Gather");
+    ir_text_check("in x f32 2,4,4\nconst i i64 3 0 1 2\ny = Gather x i axis=1\nout y\n", "simplify", "Slice");
+    ir_text_check("in x f32 2,1,4\nconst i i64 1 0\ny = Gather x i axis=1\nout y\n", "simplify", "Gather");
+    ir_text_check("in x f32 2,2,3\nconst i i64 4,1,2 0 0 0 1 -1 0 1 -1\ny = GatherND x i\nout y\n",
+                  "simplify", "Reshape");
+    ir_text_check("in x f32 2,2,3\nconst i i64 4,2 0 0 1 0 0 1 1 1\ny = GatherND x i\nout y\n", "simplify",
+                  "GatherND");
+    ir_text_check("in x f32 2,2,3\nconst i i64 2,2 0 0 0 1\ny = GatherND x i\nout y\n", "simplify",
+                  "GatherND");
+    ir_text_check("in x f32 3,2\nconst i i64 2,1 -1 0\ny = GatherND x i\nout y\n", "simplify", "Gather");
+    ir_text_check("in x f32 2,2,3\nconst i i64 2,2,1 0 1 0 1\ny = GatherND x i batch_dims=1\nout y\n",
+                  "simplify", "GatherND");
+    ir_text_check("in x f32 2,4,4\nconst i i64 2 -2 3\ny = Gather x i axis=-1\nout y\n", "simplify", "Slice");
+    ir_text_check("in x f32 2,4,4\nconst i i64 1,2 2 3\ny = Gather x i axis=1\nout y\n", "simplify",
+                  "Gather");
+    ir_text_check("in x i64 4\nconst i i64 2 1 2\ny = Gather x i\nout y\n", "simplify", "Gather");
+}
+END_TEST
+
 /* Zeros around pixels are the convolution's, from behind moves too; those around channels, of other values,
  * in other modes and with another reader in between are not. */
 START_TEST(pad_before_a_convolution)
@@ -382,5 +409,6 @@ UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, a_neutral_constant_tha
            a_cast_that_loses_stays, reshape_of_reshape, reshape_to_the_same_shape, a_reshape_with_a_zero_dim,
            transposes_join, transposes_cancel, a_transpose_of_ones_is_a_reshape, keys_of_attention,
            keys_of_attention_of_open_dims, reshapes_of_open_dims, slices_go_first, powers, one_divided_by,
-           a_whole_slice, a_reversing_slice_stays, empty_parts_and_factors_of_one, pad_before_a_convolution,
-           pad_before_moves_and_a_convolution, repeated_inputs, a_sum_of_two_is_an_add)
+           a_whole_slice, a_reversing_slice_stays, empty_parts_and_factors_of_one, gathers_by_constants,
+           pad_before_a_convolution, pad_before_moves_and_a_convolution, repeated_inputs,
+           a_sum_of_two_is_an_add)
