@@ -46,6 +46,7 @@ graph_SOURCES += graph/passes/attention_mask.h graph/passes/attention_mask.c
 graph_SOURCES += graph/passes/attention_match.h graph/passes/attention_match.c
 graph_SOURCES += graph/passes/attention_near.h graph/passes/attention_near.c
 graph_SOURCES += graph/passes/index_map.h graph/passes/index_map.c
+graph_SOURCES += graph/passes/score_moves.h graph/passes/score_moves.c
 graph_SOURCES += graph/passes/batch.h graph/passes/batch.c graph/passes/batch_node.c
 graph_SOURCES += graph/passes/batch_make.h graph/passes/batch_make.c
 graph_SOURCES += graph/passes/batch_branches.c

@@ -220,8 +220,9 @@ static ir_node *make_node(pass_context *context, making *m)
 }
 
 /* The node's result in the shape that the model gives it. */
-static ir_value *result_of(making *m, ir_node *made, const ir_type *wanted)
+static ir_value *result_of(making *m, ir_node *made)
 {
+    const ir_type *wanted = &m->match->result, *last = &m->match->last->out[0]->type;
     grt_dims *dims = m->before->graph->module->dims;
     ir_value *y = made->out[0];
     if (m->packed) {
@@ -233,7 +234,8 @@ static ir_value *result_of(making *m, ir_node *made, const ir_type *wanted)
     }
     y = y ? rewrite_reshaped(m->before, y, wanted->rank, wanted->dims) : NULL;
     y = y && wanted->dtype == GRT_DTYPE_FLOAT ? attention_cast(m->before, y, wanted->dtype) : y;
-    return y && y->type.dtype == wanted->dtype && rewrite_same_shape(&y->type, wanted) ? y : NULL;
+    y = y && rewrite_same_shape(&y->type, wanted) ? attention_match_finish(m->match, y) : NULL;
+    return y && y->type.dtype == last->dtype && rewrite_same_shape(&y->type, last) ? y : NULL;
 }
 
 static bool attention_replace(pass_context *context, making *m, ir_node *last)
@@ -241,7 +243,7 @@ static bool attention_replace(pass_context *context, making *m, ir_node *last)
     ir_node *made = make_node(context, m);
     if (made)
         m->why = "its result cannot be given the model's shape";
-    ir_value *y = made ? result_of(m, made, &last->out[0]->type) : NULL;
+    ir_value *y = made ? result_of(m, made) : NULL;
     if (!y || !rewrite_replace(last->out[0], y)) {
         m->why = y ? "its result is an output that cannot be moved" : m->why;
         return false; /* unused nodes are dead */

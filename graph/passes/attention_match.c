@@ -2,12 +2,13 @@
 /* See attention_match.h.
  *
  *   MatMul(Softmax(scale * MatMul(Q, K^T) + terms), V)
+ *   MatMul(V^T, Transpose(Softmax(scale * MatMul(Q, K^T) + terms)))
  *
  * From the last product to the first, through what exporters put between: the guard that PyTorch puts behind
  * Softmax for rows that are hidden altogether (NaN becomes 0), casts around a softmax in float32, scales at
  * any place, a scale for each head (cosine attention), masks that are added or selected, a soft cap, a score
- * that is joined to each row and dropped behind the softmax (a sink), and leading dims that are joined or
- * split on the way. */
+ * that is joined to each row and dropped behind the softmax (a sink), and rows of scores whose dims are
+ * joined, split or sorted on the way (score_moves). */
 #include "graph/passes/attention_match.h"
 
 #include "graph/passes/rewrite.h"
@@ -20,20 +21,15 @@
 
 enum { MOST_STEPS = 16 };
 
-static bool same_last_two(const ir_type *a, const ir_type *b)
+/* x, where the value is x with its rows moved, or in another precision. moves: may be NULL. */
+static ir_value *passed(const ir_value *value, score_moves *moves)
 {
-    return a->rank >= 2 && b->rank >= 2 && a->dims[a->rank - 1] == b->dims[b->rank - 1] &&
-           a->dims[a->rank - 2] == b->dims[b->rank - 2];
-}
-
-/* x, where the value is x with leading dims joined or split, or in another precision. */
-static ir_value *passed(const ir_value *value)
-{
-    ir_node *node = value->producer;
-    ir_value *x = ir_in(node, 0);
-    if (rewrite_is_reshape(node) && same_last_two(&x->type, &value->type))
+    const ir_node *node = value->producer;
+    ir_value *x = node ? score_moves_before(value, moves) : NULL;
+    if (x || !rewrite_is(node, "Cast"))
         return x;
-    return rewrite_is(node, "Cast") && grt_dtype_in(x->type.dtype, GRT_SET_FLOATS) ? x : NULL;
+    x = ir_in(node, 0);
+    return grt_dtype_in(x->type.dtype, GRT_SET_FLOATS) ? x : NULL;
 }
 
 /* p of Where(IsNaN(p), 0, p). */
@@ -66,7 +62,7 @@ static ir_value *undropped(const ir_value *value)
     return front && grt_dim_addc(dims, value->type.dims[last], 1) == p->type.dims[last] ? p : NULL;
 }
 
-static ir_node *softmax_of(const ir_value *value)
+static ir_node *softmax_of(const ir_value *value, score_moves *moves)
 {
     for (int step = 0; step < MOST_STEPS && value; step++) {
         ir_node *node = value->producer;
@@ -76,7 +72,7 @@ static ir_node *softmax_of(const ir_value *value)
             return node;
         ir_value *p = unguarded(node);
         p = p ? p : undropped(value);
-        value = p ? p : passed(value);
+        value = p ? p : passed(value, moves);
     }
     return NULL;
 }
@@ -90,7 +86,7 @@ static bool is_private(const ir_value *value, const ir_node *softmax)
         ir_value *p = unguarded(value->producer);
         uses = p ? 2 : 1; /* the guard reads it twice */
         p = p ? p : undropped(value);
-        value = p ? p : passed(value);
+        value = p ? p : passed(value, NULL);
     }
     return false;
 }
@@ -147,10 +143,10 @@ static ir_value *unselected(const ir_node *node, attention_term *out_term)
 
 /* One step back from the scores to the product: the value in front of it. Sets a factor, a term or neither.
  */
-static ir_value *step_back(const ir_value *scores, double *factor, attention_term *term)
+static ir_value *step_back(const ir_value *scores, double *factor, attention_term *term, score_moves *moves)
 {
     const ir_node *node = scores->producer;
-    ir_value *x = passed(scores);
+    ir_value *x = passed(scores, moves);
     if (!x)
         x = attention_match_unscaled(node, factor);
     if (!x)
@@ -171,7 +167,7 @@ static bool reaches_product(const ir_value *value, int32_t depth)
         if (rewrite_is(node, "Add"))
             return reaches_product(ir_in(node, 0), depth - 1) || reaches_product(ir_in(node, 1), depth - 1);
         ir_value *x = rewrite_is(node, "Tanh") || rewrite_is(node, "Sub") ? ir_in(node, 0)
-                                                                          : step_back(value, &factor, &term);
+                                                                          : step_back(value, &factor, &term, NULL);
         value = x ? x : unscaled_by_head(node, &value->type, &scale);
     }
     return false;
@@ -197,6 +193,8 @@ static const char *add_term(attention_match *m, attention_term term, const ir_ty
 {
     if (m->n_terms == ATTENTION_TERMS)
         return "more masks than are looked for";
+    if (m->front.mixed)
+        return "queries are moved into other dims behind a mask";
     term.factor *= m->scale;
     term.scores = scores;
     m->term[m->n_terms++] = term;
@@ -219,7 +217,7 @@ static ir_node *attention_match_find_product(attention_match *m, ir_value *score
             return node;
         ir_value *x = unadded(scores, &term);
         if (!x)
-            x = step_back(scores, &factor, &term);
+            x = step_back(scores, &factor, &term, &m->front);
         if (!x && rewrite_is(node, "Tanh") && m->softcap == 0 && m->scale > 0 && !m->head_scale) {
             m->softcap = m->scale;
             x = ir_in(node, 0);
@@ -299,14 +297,119 @@ static ir_value *queries_of(attention_match *m, ir_node *product)
     return mul && op_infer_node(mul) == GRT_OK ? mul->out[0] : NULL;
 }
 
+/* Dims of a product's result as [..., rows, size], also where it is [..., size, rows]. */
+static void result_type(attention_match *m)
+{
+    const ir_type *out = &m->last->out[0]->type;
+    const int32_t rank = out->rank;
+    memcpy(m->result_dims, out->dims, (size_t)rank * sizeof *out->dims);
+    if (m->flipped) {
+        m->result_dims[rank - 2] = out->dims[rank - 1];
+        m->result_dims[rank - 1] = out->dims[rank - 2];
+    }
+    m->result = *out;
+    m->result.dims = m->result_dims;
+}
+
+static bool has_rows_of(const ir_type *a, const ir_type *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int32_t i = 0; i < a->rank - 1; i++)
+        if (a->dims[i] != b->dims[i])
+            return false;
+    return true;
+}
+
+/* The queries with the rows that the softmax has. */
+static bool move_queries(attention_match *m, const ir_type *scores)
+{
+    attention_side *q = &m->side[ATTENTION_SIDE_Q];
+    const double outer = q->outer_scale;
+    ir_value *x =
+        has_rows_of(&q->value->type, scores) ? score_moves_apply(m->last, &m->front, q->value) : NULL;
+    if (!x || !has_rows_of(&x->type, m->scores) || !find_side(q, x, m->scores, false))
+        return false;
+    q->outer_scale *= outer;
+    q->scale *= outer;
+    return true;
+}
+
+/* All sides with the rows that the softmax has: the rows of queries are moved, and keys and values are the
+ * same for all of the last of the rows' dims there. */
+static bool find_moved_sides(attention_match *m, const ir_node *product, const ir_value *weights)
+{
+    grt_dims *dims = product->graph->module->dims;
+    const ir_type *scores = &product->out[0]->type;
+    attention_side *k = &m->side[ATTENTION_SIDE_K], *v = &m->side[ATTENTION_SIDE_V];
+    const int32_t rank = m->result.rank;
+    m->why = "queries are moved into dims that keys or values have";
+    if (m->head_scale || m->sinks || !has_rows_of(&weights->type, &m->result) || !move_queries(m, scores) ||
+        !score_moves_follow(dims, &m->front, scores->dims[scores->rank - 2], &k->map) ||
+        !score_moves_return(dims, &m->back, m->result_dims[rank - 2], &v->map) ||
+        k->map.rank != m->scores->rank || v->map.rank != m->scores->rank)
+        return false;
+    k->apart = v->apart = true;
+    const grt_dim size = m->result_dims[rank - 1];
+    memcpy(m->result_dims, m->scores->dims, (size_t)m->scores->rank * sizeof *m->result_dims);
+    m->result.rank = m->scores->rank;
+    m->result_dims[m->result.rank - 1] = size;
+    m->why = NULL;
+    return true;
+}
+
+static bool find_sides(attention_match *m, ir_node *product, ir_value *queries, const ir_value *weights)
+{
+    ir_value *values = ir_in(m->last, m->flipped ? 0 : 1);
+    if (!find_side(&m->side[ATTENTION_SIDE_Q], queries, &product->out[0]->type, false) ||
+        !find_side(&m->side[ATTENTION_SIDE_K], ir_in(product, 1), &product->out[0]->type, true) ||
+        !find_side(&m->side[ATTENTION_SIDE_V], values, &m->last->out[0]->type, m->flipped)) {
+        m->why = "queries, keys or values have no known shape";
+        return false;
+    }
+    return !(m->front.mixed || m->back.mixed) || find_moved_sides(m, product, weights);
+}
+
+/* The result with the last two dims of x exchanged, if only `value` reads x. */
+static ir_value *unflipped(const ir_value *value)
+{
+    size_t n;
+    const ir_node *node = ir_is_inner(value) ? rewrite_producer(value, "Transpose") : NULL;
+    const int64_t *perm = node ? grt_attr_ints(&node->desc, "perm", &n) : NULL;
+    const int32_t rank = value->type.rank;
+    if (!perm || rank < 3 || (int32_t)n != rank || perm[rank - 1] != rank - 2 || perm[rank - 2] != rank - 1)
+        return NULL;
+    for (int32_t i = 0; i < rank - 2; i++)
+        if (perm[i] != i)
+            return NULL;
+    return ir_in(node, 0);
+}
+
+/* The weights that the last product takes, whose softmax is found. NULL if there is none. */
+static ir_value *weights_of(attention_match *m)
+{
+    ir_value *first = ir_in(m->last, 0), *second = ir_in(m->last, 1);
+    if (!first || !second)
+        return NULL;
+    m->softmax = softmax_of(first, &m->back);
+    if (m->softmax)
+        return first;
+    m->back = (score_moves){0};
+    first = unflipped(second);
+    m->softmax = first ? softmax_of(first, &m->back) : NULL;
+    m->flipped = m->softmax != NULL;
+    return m->softmax ? first : NULL;
+}
+
 /* The scores that are not sinks: the softmax has one column more than there are values. */
 static ir_value *without_sinks(attention_match *m, ir_value *scores)
 {
     const grt_dims *dims = scores->graph->module->dims;
     const int32_t rank = scores->type.rank;
     const ir_node *concat = ir_is_inner(scores) ? rewrite_producer(scores, "Concat") : NULL;
-    const ir_type *values = &ir_in(m->last, 1)->type;
-    if (values->rank < 2 || values->dims[values->rank - 2] == scores->type.dims[rank - 1])
+    const ir_type *values = &ir_in(m->last, m->flipped ? 0 : 1)->type;
+    if (values->rank < 2 ||
+        values->dims[values->rank - (m->flipped ? 1 : 2)] == scores->type.dims[rank - 1])
         return scores;
     if (!concat || concat->n_in != 2 || grt_axis(grt_attr_int(&concat->desc, "axis", 0), rank) != rank - 1 ||
         !grt_dim_equals(dims, ir_in(concat, 1)->type.dims[rank - 1], 1) || rank != 4) {
@@ -320,34 +423,46 @@ static ir_value *without_sinks(attention_match *m, ir_value *scores)
 bool attention_find(ir_node *last, attention_match *m)
 {
     *m = (attention_match){.last = last};
-    ir_value *weights = ir_in(last, 0);
-    ir_node *softmax = weights ? softmax_of(weights) : NULL;
-    if (!softmax)
+    const ir_value *weights = weights_of(m);
+    if (!weights)
         return false;
-    const ir_type *type = &softmax->out[0]->type;
-    m->softmax = softmax;
+    const ir_type *type = &m->softmax->out[0]->type;
     m->scores = type;
     if (type->rank < 3 || type->rank > GRT_MAX_RANK || last->out[0]->type.rank < 3)
         m->why = "the scores have fewer than three dims";
-    else if (grt_axis(grt_attr_int(&softmax->desc, "axis", -1), type->rank) != type->rank - 1)
+    else if (grt_axis(grt_attr_int(&m->softmax->desc, "axis", -1), type->rank) != type->rank - 1)
         m->why = "the softmax is not over the last dim";
-    else if (!is_private(weights, softmax))
+    else if (!is_private(weights, m->softmax))
         m->why = "the weights behind the softmax have another reader";
     if (m->why)
         return false;
-    ir_value *scores = without_sinks(m, ir_in(softmax, 0));
+    ir_value *scores = without_sinks(m, ir_in(m->softmax, 0));
     if (!scores)
         return false;
     m->scores = &scores->type;
+    result_type(m);
     ir_node *product = attention_match_find_product(m, scores);
     ir_value *queries = product ? queries_of(m, product) : NULL;
     if (!queries)
         return false;
     if (!isfinite(m->scale) || m->scale == 0)
         m->why = "the scale is zero or not finite";
-    else if (!find_side(&m->side[ATTENTION_SIDE_Q], queries, &product->out[0]->type, false) ||
-             !find_side(&m->side[ATTENTION_SIDE_K], ir_in(product, 1), &product->out[0]->type, true) ||
-             !find_side(&m->side[ATTENTION_SIDE_V], ir_in(last, 1), &last->out[0]->type, false))
-        m->why = "queries, keys or values have no known shape";
-    return !m->why;
+    return !m->why && find_sides(m, product, queries, weights);
+}
+
+ir_value *attention_match_finish(const attention_match *m, ir_value *y)
+{
+    const int32_t rank = m->last->out[0]->type.rank;
+    int64_t perm[GRT_MAX_RANK];
+    if (m->front.mixed || m->back.mixed)
+        y = score_moves_apply(m->last, &m->back, y);
+    if (!y || !m->flipped)
+        return y;
+    ir_node *node = ir_node_create(m->last->graph, m->last, "", "Transpose", m->last->desc.name, 1, &y, 1);
+    for (int32_t i = 0; i < rank; i++)
+        perm[i] = i < rank - 2 ? i : i == rank - 2 ? rank - 1 : rank - 2;
+    if (!node || y->type.rank != rank)
+        return NULL;
+    ir_attr_set_ints(node, "perm", perm, (size_t)rank);
+    return op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
 }

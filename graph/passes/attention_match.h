@@ -3,7 +3,7 @@
 #ifndef GRT_GRAPH_PASSES_ATTENTION_MATCH_H
 #define GRT_GRAPH_PASSES_ATTENTION_MATCH_H
 
-#include "graph/passes/index_map.h"
+#include "graph/passes/score_moves.h"
 
 enum { ATTENTION_SIDE_Q, ATTENTION_SIDE_K, ATTENTION_SIDE_V, ATTENTION_SIDES };
 
@@ -14,6 +14,7 @@ typedef struct attention_side {
     index_map map; /* of all that, times scale */
     double scale;
     bool exchanged; /* `value` is [..., size, sequence]; the map is not */
+    bool apart;     /* the leading dims of `value` are others than those of the map */
 } attention_side;
 
 /* One term of the scores, in the dims that the scores have there. Where `keep` is set the term is 0 where a
@@ -29,8 +30,12 @@ typedef struct attention_term {
 enum { ATTENTION_TERMS = 4 };
 
 typedef struct attention_match {
-    ir_node *last, *softmax; /* MatMul(softmax(...), V) */
+    ir_node *last, *softmax; /* MatMul(softmax(...), V), or MatMul(V^T, softmax(...)^T) if `flipped` */
     const ir_type *scores;   /* of the softmax */
+    bool flipped;
+    score_moves front, back; /* between product and softmax, and between softmax and `last` */
+    ir_type result;          /* of the Attention: attention_match_finish makes that of `last` from it */
+    grt_dim result_dims[GRT_MAX_RANK];
     attention_side side[ATTENTION_SIDES];
     attention_term term[ATTENTION_TERMS];
     int32_t n_terms;
@@ -44,5 +49,7 @@ typedef struct attention_match {
 /* False if `last` does not end an attention; why then says whether that was near. Makes a node that
  * multiplies the queries where there is a factor of each head. */
 bool attention_find(ir_node *last, attention_match *match);
+/* What `last` computes, from a value of the type `result`. NULL if its shape cannot be written. */
+ir_value *attention_match_finish(const attention_match *match, ir_value *y);
 
 #endif
