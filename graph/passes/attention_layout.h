@@ -58,6 +58,7 @@ typedef struct attention_projection {
     ir_value *bias; /* may be NULL */
 } attention_projection;
 
+bool attention_projection_of(const ir_value *source, attention_projection *out);
 /* Queries, keys and values of each head side by side, [..., heads, 3, size], made by a projection: its
  * columns can be sorted so that they are joined. */
 bool attention_layout_is_sortable(const attention_layout *layout, attention_projection *out);

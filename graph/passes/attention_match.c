@@ -11,6 +11,7 @@
  * joined, split or sorted on the way (score_moves). */
 #include "graph/passes/attention_match.h"
 
+#include "graph/passes/attention_weights.h"
 #include "graph/passes/rewrite.h"
 
 #include <math.h>
@@ -20,76 +21,6 @@
 #define HIDDEN_BELOW (-9e3)
 
 enum { MOST_STEPS = 16 };
-
-/* x, where the value is x with its rows moved, or in another precision. moves: may be NULL. */
-static ir_value *passed(const ir_value *value, score_moves *moves)
-{
-    const ir_node *node = value->producer;
-    ir_value *x = node ? score_moves_before(value, moves) : NULL;
-    if (x || !rewrite_is(node, "Cast"))
-        return x;
-    x = ir_in(node, 0);
-    return grt_dtype_in(x->type.dtype, GRT_SET_FLOATS) ? x : NULL;
-}
-
-/* p of Where(IsNaN(p), 0, p). */
-static ir_value *unguarded(const ir_node *where)
-{
-    double zero;
-    ir_value *p = rewrite_is(where, "Where") ? ir_in(where, 2) : NULL;
-    ir_node *test = p && ir_is_inner(ir_in(where, 0)) ? rewrite_producer(ir_in(where, 0), "IsNaN") : NULL;
-    return test && ir_in(test, 0) == p && p->n_uses == 2 && ir_const_float(ir_in(where, 1), &zero) &&
-                   zero == 0
-               ? p
-               : NULL;
-}
-
-/* Where the value is a softmax without its last column, as a sink is dropped: the softmax's result. */
-static ir_value *undropped(const ir_value *value)
-{
-    const ir_node *slice = rewrite_producer(value, "Slice");
-    ir_value *p = slice ? ir_in(slice, 0) : NULL;
-    const int64_t *start, *axis, *step;
-    int64_t n;
-    if (!p || !rewrite_is(p->producer, "Softmax") || p->type.rank != value->type.rank || p->type.rank < 1)
-        return NULL;
-    const int32_t last = p->type.rank - 1;
-    grt_dims *dims = value->graph->module->dims;
-    const bool front = ir_const_ints(ir_in(slice, 1), &start, &n) && n == 1 && start[0] == 0 &&
-                       ir_const_ints(ir_in(slice, 3), &axis, &n) && n == 1 &&
-                       grt_axis(axis[0], p->type.rank) == last &&
-                       (!ir_in(slice, 4) || (ir_const_ints(ir_in(slice, 4), &step, &n) && step[0] == 1));
-    return front && grt_dim_addc(dims, value->type.dims[last], 1) == p->type.dims[last] ? p : NULL;
-}
-
-static ir_node *softmax_of(const ir_value *value, score_moves *moves)
-{
-    for (int step = 0; step < MOST_STEPS && value; step++) {
-        ir_node *node = value->producer;
-        if (!node)
-            return NULL;
-        if (rewrite_is(node, "Softmax"))
-            return node;
-        ir_value *p = unguarded(node);
-        p = p ? p : undropped(value);
-        value = p ? p : passed(value, moves);
-    }
-    return NULL;
-}
-
-/* True if nothing but the attention reads the values between it and its softmax. */
-static bool is_private(const ir_value *value, const ir_node *softmax)
-{
-    for (int32_t uses = 1; value->n_uses == uses;) {
-        if (value->producer == softmax)
-            return true;
-        ir_value *p = unguarded(value->producer);
-        uses = p ? 2 : 1; /* the guard reads it twice */
-        p = p ? p : undropped(value);
-        value = p ? p : passed(value, NULL);
-    }
-    return false;
-}
 
 /* x of x * c or x / c with a scalar constant c; *out_factor is multiplied by it. */
 static ir_value *attention_match_unscaled(const ir_node *node, double *out_factor)
@@ -146,7 +77,7 @@ static ir_value *unselected(const ir_node *node, attention_term *out_term)
 static ir_value *step_back(const ir_value *scores, double *factor, attention_term *term, score_moves *moves)
 {
     const ir_node *node = scores->producer;
-    ir_value *x = passed(scores, moves);
+    ir_value *x = attention_weights_passed(scores, moves);
     if (!x)
         x = attention_match_unscaled(node, factor);
     if (!x)
@@ -193,6 +124,8 @@ static const char *add_term(attention_match *m, attention_term term, const ir_ty
 {
     if (m->n_terms == ATTENTION_TERMS)
         return "more masks than are looked for";
+    if (m->crossed)
+        return "a mask lies on transposed scores";
     if (m->front.mixed)
         return "queries are moved into other dims behind a mask";
     term.factor *= m->scale;
@@ -222,7 +155,7 @@ static ir_node *attention_match_find_product(attention_match *m, ir_value *score
             m->softcap = m->scale;
             x = ir_in(node, 0);
         }
-        if (!x && !m->head_scale)
+        if (!x && !m->head_scale && !m->crossed)
             x = unscaled_by_head(node, m->scores, &m->head_scale);
         if (!x) {
             m->why = "the scores are not a product, scaled and masked";
@@ -283,7 +216,7 @@ static bool find_side(attention_side *side, ir_value *value, const ir_type *scor
  * they are multiplied: only dims in front of these are joined or split between. */
 static ir_value *queries_of(attention_match *m, ir_node *product)
 {
-    ir_value *q = ir_in(product, 0), *c = m->head_scale;
+    ir_value *q = ir_in(product, m->crossed ? 1 : 0), *c = m->head_scale;
     const ir_type *scores = &product->out[0]->type;
     if (!c)
         return q;
@@ -297,18 +230,18 @@ static ir_value *queries_of(attention_match *m, ir_node *product)
     return mul && op_infer_node(mul) == GRT_OK ? mul->out[0] : NULL;
 }
 
-/* Dims of a product's result as [..., rows, size], also where it is [..., size, rows]. */
-static void result_type(attention_match *m)
+/* The type with its last two dims exchanged, if `exchange`. dims: room for them. */
+static ir_type type_of(const ir_type *type, bool exchange, grt_dim *dims)
 {
-    const ir_type *out = &m->last->out[0]->type;
-    const int32_t rank = out->rank;
-    memcpy(m->result_dims, out->dims, (size_t)rank * sizeof *out->dims);
-    if (m->flipped) {
-        m->result_dims[rank - 2] = out->dims[rank - 1];
-        m->result_dims[rank - 1] = out->dims[rank - 2];
+    const int32_t rank = type->rank;
+    ir_type made = *type;
+    memcpy(dims, type->dims, (size_t)rank * sizeof *dims);
+    if (exchange) {
+        dims[rank - 2] = type->dims[rank - 1];
+        dims[rank - 1] = type->dims[rank - 2];
     }
-    m->result = *out;
-    m->result.dims = m->result_dims;
+    made.dims = dims;
+    return made;
 }
 
 static bool has_rows_of(const ir_type *a, const ir_type *b)
@@ -344,7 +277,7 @@ static bool find_moved_sides(attention_match *m, const ir_node *product, const i
     attention_side *k = &m->side[ATTENTION_SIDE_K], *v = &m->side[ATTENTION_SIDE_V];
     const int32_t rank = m->result.rank;
     m->why = "queries are moved into dims that keys or values have";
-    if (m->head_scale || m->sinks || !has_rows_of(&weights->type, &m->result) || !move_queries(m, scores) ||
+    if (m->head_scale || m->sinks || m->crossed || !has_rows_of(&weights->type, &m->result) || !move_queries(m, scores) ||
         !score_moves_follow(dims, &m->front, scores->dims[scores->rank - 2], &k->map) ||
         !score_moves_return(dims, &m->back, m->result_dims[rank - 2], &v->map) ||
         k->map.rank != m->scores->rank || v->map.rank != m->scores->rank)
@@ -360,45 +293,15 @@ static bool find_moved_sides(attention_match *m, const ir_node *product, const i
 
 static bool find_sides(attention_match *m, ir_node *product, ir_value *queries, const ir_value *weights)
 {
-    ir_value *values = ir_in(m->last, m->flipped ? 0 : 1);
-    if (!find_side(&m->side[ATTENTION_SIDE_Q], queries, &product->out[0]->type, false) ||
-        !find_side(&m->side[ATTENTION_SIDE_K], ir_in(product, 1), &product->out[0]->type, true) ||
+    const ir_type *scores = &product->out[0]->type;
+    ir_value *values = ir_in(m->last, m->flipped ? 0 : 1), *keys = ir_in(product, m->crossed ? 0 : 1);
+    if (!find_side(&m->side[ATTENTION_SIDE_Q], queries, scores, m->crossed) ||
+        !find_side(&m->side[ATTENTION_SIDE_K], keys, scores, !m->crossed) ||
         !find_side(&m->side[ATTENTION_SIDE_V], values, &m->last->out[0]->type, m->flipped)) {
         m->why = "queries, keys or values have no known shape";
         return false;
     }
     return !(m->front.mixed || m->back.mixed) || find_moved_sides(m, product, weights);
-}
-
-/* The result with the last two dims of x exchanged, if only `value` reads x. */
-static ir_value *unflipped(const ir_value *value)
-{
-    size_t n;
-    const ir_node *node = ir_is_inner(value) ? rewrite_producer(value, "Transpose") : NULL;
-    const int64_t *perm = node ? grt_attr_ints(&node->desc, "perm", &n) : NULL;
-    const int32_t rank = value->type.rank;
-    if (!perm || rank < 3 || (int32_t)n != rank || perm[rank - 1] != rank - 2 || perm[rank - 2] != rank - 1)
-        return NULL;
-    for (int32_t i = 0; i < rank - 2; i++)
-        if (perm[i] != i)
-            return NULL;
-    return ir_in(node, 0);
-}
-
-/* The weights that the last product takes, whose softmax is found. NULL if there is none. */
-static ir_value *weights_of(attention_match *m)
-{
-    ir_value *first = ir_in(m->last, 0), *second = ir_in(m->last, 1);
-    if (!first || !second)
-        return NULL;
-    m->softmax = softmax_of(first, &m->back);
-    if (m->softmax)
-        return first;
-    m->back = (score_moves){0};
-    first = unflipped(second);
-    m->softmax = first ? softmax_of(first, &m->back) : NULL;
-    m->flipped = m->softmax != NULL;
-    return m->softmax ? first : NULL;
 }
 
 /* The scores that are not sinks: the softmax has one column more than there are values. */
@@ -408,7 +311,7 @@ static ir_value *without_sinks(attention_match *m, ir_value *scores)
     const int32_t rank = scores->type.rank;
     const ir_node *concat = ir_is_inner(scores) ? rewrite_producer(scores, "Concat") : NULL;
     const ir_type *values = &ir_in(m->last, m->flipped ? 0 : 1)->type;
-    if (values->rank < 2 ||
+    if (m->crossed || values->rank < 2 ||
         values->dims[values->rank - (m->flipped ? 1 : 2)] == scores->type.dims[rank - 1])
         return scores;
     if (!concat || concat->n_in != 2 || grt_axis(grt_attr_int(&concat->desc, "axis", 0), rank) != rank - 1 ||
@@ -420,27 +323,33 @@ static ir_value *without_sinks(attention_match *m, ir_value *scores)
     return ir_in(concat, 0);
 }
 
+/* Why what lies between the softmax and the last product is no attention; NULL if it is. */
+static const char *why_not(const attention_match *m, const ir_value *weights)
+{
+    const ir_type *type = &m->softmax->out[0]->type;
+    if (type->rank < 3 || type->rank > GRT_MAX_RANK || m->last->out[0]->type.rank < 3)
+        return "the scores have fewer than three dims";
+    if (grt_axis(grt_attr_int(&m->softmax->desc, "axis", -1), type->rank) != type->rank - (m->crossed ? 2 : 1))
+        return "the softmax is not over the last dim";
+    return attention_weights_are_private(weights, m->softmax)
+               ? NULL
+               : "the weights behind the softmax have another reader";
+}
+
 bool attention_find(ir_node *last, attention_match *m)
 {
     *m = (attention_match){.last = last};
-    const ir_value *weights = weights_of(m);
+    const ir_value *weights = attention_weights_find(m);
     if (!weights)
         return false;
-    const ir_type *type = &m->softmax->out[0]->type;
-    m->scores = type;
-    if (type->rank < 3 || type->rank > GRT_MAX_RANK || last->out[0]->type.rank < 3)
-        m->why = "the scores have fewer than three dims";
-    else if (grt_axis(grt_attr_int(&m->softmax->desc, "axis", -1), type->rank) != type->rank - 1)
-        m->why = "the softmax is not over the last dim";
-    else if (!is_private(weights, m->softmax))
-        m->why = "the weights behind the softmax have another reader";
-    if (m->why)
-        return false;
-    ir_value *scores = without_sinks(m, ir_in(m->softmax, 0));
+    m->scores = &m->softmax->out[0]->type;
+    m->why = why_not(m, weights);
+    ir_value *scores = m->why ? NULL : without_sinks(m, ir_in(m->softmax, 0));
     if (!scores)
         return false;
-    m->scores = &scores->type;
-    result_type(m);
+    m->turned = type_of(&scores->type, m->crossed, m->turned_dims);
+    m->scores = &m->turned;
+    m->result = type_of(&last->out[0]->type, m->flipped, m->result_dims);
     ir_node *product = attention_match_find_product(m, scores);
     ir_value *queries = product ? queries_of(m, product) : NULL;
     if (!queries)
@@ -450,19 +359,31 @@ bool attention_find(ir_node *last, attention_match *m)
     return !m->why && find_sides(m, product, queries, weights);
 }
 
-ir_value *attention_match_finish(const attention_match *m, ir_value *y)
+/* The last two dims exchanged. */
+static ir_value *turned(ir_node *before, ir_value *y)
 {
-    const int32_t rank = m->last->out[0]->type.rank;
+    const int32_t rank = y->type.rank;
     int64_t perm[GRT_MAX_RANK];
-    if (m->front.mixed || m->back.mixed)
-        y = score_moves_apply(m->last, &m->back, y);
-    if (!y || !m->flipped)
-        return y;
-    ir_node *node = ir_node_create(m->last->graph, m->last, "", "Transpose", m->last->desc.name, 1, &y, 1);
     for (int32_t i = 0; i < rank; i++)
         perm[i] = i < rank - 2 ? i : i == rank - 2 ? rank - 1 : rank - 2;
-    if (!node || y->type.rank != rank)
+    ir_node *node = ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &y, 1);
+    if (!node)
         return NULL;
     ir_attr_set_ints(node, "perm", perm, (size_t)rank);
     return op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
+}
+
+ir_value *attention_match_finish(const attention_match *m, ir_value *y)
+{
+    ir_node *before = m->last;
+    if (m->front.mixed || m->back.mixed)
+        y = score_moves_apply(before, &m->back, y);
+    if (y && m->flipped)
+        y = turned(before, y);
+    if (!y || !m->head_weight)
+        return y;
+    ir_node *mul = ir_node_create(before->graph, before, "", "Mul", before->desc.name, 2,
+                                  (ir_value *[]){y, m->head_weight}, 1);
+    return mul && y->type.dtype == m->head_weight->type.dtype && op_infer_node(mul) == GRT_OK ? mul->out[0]
+                                                                                              : NULL;
 }

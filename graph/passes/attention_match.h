@@ -33,9 +33,13 @@ typedef struct attention_match {
     ir_node *last, *softmax; /* MatMul(softmax(...), V), or MatMul(V^T, softmax(...)^T) if `flipped` */
     const ir_type *scores;   /* of the softmax */
     bool flipped;
+    bool crossed;            /* the product is K Q^T, and the softmax over its second last dim */
     score_moves front, back; /* between product and softmax, and between softmax and `last` */
     ir_type result;          /* of the Attention: attention_match_finish makes that of `last` from it */
     grt_dim result_dims[GRT_MAX_RANK];
+    ir_type turned; /* the type of scores that are crossed, as if they were not */
+    grt_dim turned_dims[GRT_MAX_RANK];
+    ir_value *head_weight; /* a factor of all weights of a head, [..., heads, 1, 1]; NULL: none */
     attention_side side[ATTENTION_SIDES];
     attention_term term[ATTENTION_TERMS];
     int32_t n_terms;

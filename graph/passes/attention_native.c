@@ -7,6 +7,7 @@
  * Batch and heads stay what the node has, so that its mask and its attributes mean the same. */
 #include "graph/passes/attention_native.h"
 
+#include "graph/passes/attention_columns.h"
 #include "graph/passes/attention_inputs.h"
 #include "graph/passes/rewrite.h"
 
@@ -72,8 +73,10 @@ static bool find_sides(native *n)
             side->map.source->type.dtype != side->value->type.dtype ||
             !repeat_for_group(dims, &side->map, n->heads[Q] / n->heads[i]))
             return false;
-        lead_list_of(&side->map, &n->lists[i]);
     }
+    attention_columns_split(n->node, n->sides);
+    for (int32_t i = 0; i < SIDES; i++)
+        lead_list_of(&n->sides[i].map, &n->lists[i]);
     return lead_lists_align(dims, n->lists, SIDES);
 }
 
