@@ -130,6 +130,7 @@ static bool align(making *m)
     index_map map;
     for (int32_t i = 0; i < SIDES; i++)
         lead_list_of(&m->sides[i].map, &m->lists[i]);
+    lead_list_split_rows(&m->sides[Q].map, &m->lists[Q]);
     for (int32_t i = 0; i < m->match->n_terms; i++) {
         if (!attention_term_map(&m->match->term[i], &map)) {
             m->why = "a mask does not broadcast to the scores";

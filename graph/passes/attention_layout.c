@@ -15,6 +15,28 @@ void lead_list_of(const index_map *map, lead_list *out)
             out->parts[out->n++] = map->parts[i];
 }
 
+void lead_list_split_rows(const index_map *map, lead_list *list)
+{
+    grt_dims *dims = map->source->graph->module->dims;
+    const ir_type *type = &map->source->type;
+    int64_t width, stride, size;
+    if (type->rank < 3 || !grt_dim_is_const(dims, type->dims[type->rank - 1], &width))
+        return;
+    for (int32_t i = 0; i < list->n && list->n < INDEX_MAP_PARTS; i++) {
+        index_part *part = &list->parts[i];
+        grt_dim rows;
+        if (!grt_dim_is_const(dims, part->stride, &stride) || stride < 1 || stride >= width ||
+            width % stride || (grt_dim_is_const(dims, part->size, &size) && size <= width / stride) ||
+            !index_map_divide(dims, part->size, grt_dim_const(dims, width / stride), &rows))
+            continue;
+        memmove(part + 1, part, (size_t)(list->n - i) * sizeof *part);
+        part[0] = (index_part){rows, grt_dim_const(dims, width), part->axis};
+        part[1].size = grt_dim_const(dims, width / stride);
+        list->n++;
+        i++;
+    }
+}
+
 /* The size among the last parts of the lists that divides all others; NONE if there is none. */
 static grt_dim innermost(grt_dims *dims, const lead_list *lists, int32_t n)
 {

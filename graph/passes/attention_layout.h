@@ -15,6 +15,9 @@ enum { LEAD_LISTS = ATTENTION_SIDES + ATTENTION_TERMS };
 
 /* The parts of the axes in front of the last two. */
 void lead_list_of(const index_map *map, lead_list *out);
+/* Splits parts that go on from one row of the source to the next, as batch and heads side by side do in
+ * [sequence, batch, width], where a row ends. */
+void lead_list_split_rows(const index_map *map, lead_list *list);
 /* Splits the parts of n lists until all have the same sizes. False if there is no such split. */
 bool lead_lists_align(grt_dims *dims, lead_list *lists, int32_t n);
 
