@@ -267,9 +267,8 @@ static void tell_near_miss(pass_context *context, const ir_node *node, const cha
 static bool has_tiles(const pass_context *context, const attention_side *side, int64_t size)
 {
     enum { LONGEST = 256, VECTOR = 16 };
-    const int64_t bytes = context->precision == GRT_PRECISION_FLOAT16
-                              ? 2
-                              : (int64_t)grt_dtype_size(side->value->type.dtype);
+    const int64_t bytes =
+        context->precision == GRT_PRECISION_FLOAT16 ? 2 : (int64_t)grt_dtype_size(side->value->type.dtype);
     return size <= LONGEST && size * bytes % VECTOR == 0;
 }
 

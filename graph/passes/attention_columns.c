@@ -63,7 +63,7 @@ static ir_value *columns_taken(ir_graph *graph, const ir_value *constant, const 
     for (int64_t i = 0; i < rows; i++)
         memcpy((char *)to->data + (size_t)(i * c->n) * element,
                (const char *)from->data + (size_t)(i * c->width + c->from) * element, (size_t)c->n * element);
-    return ir_constant(graph, "", to);
+    return ir_constant(graph, NULL, to);
 }
 
 static ir_value *projected(ir_node *before, const attention_projection *p, const columns *c)

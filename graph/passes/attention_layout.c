@@ -268,8 +268,9 @@ static int32_t moves_in_rows(const attention_layout *layout, int32_t usual)
     if (attention_layout_is_joined(layout) || attention_layout_is_sortable(layout, &projection))
         return n + r[Q].sequence_first;
     for (int32_t i = 0; i < SIDES; i++)
-        n += !attention_layout_is_bare(&r[i]) +
-             (!r[i].sequence_first ? 0 : was_batch_first(r[i].source) ? -1 : 1);
+        n += !attention_layout_is_bare(&r[i]) + (!r[i].sequence_first           ? 0
+                                                 : was_batch_first(r[i].source) ? -1
+                                                                                : 1);
     return n;
 }
 

@@ -97,8 +97,9 @@ static bool reaches_product(const ir_value *value, int32_t depth)
             return true;
         if (rewrite_is(node, "Add"))
             return reaches_product(ir_in(node, 0), depth - 1) || reaches_product(ir_in(node, 1), depth - 1);
-        ir_value *x = rewrite_is(node, "Tanh") || rewrite_is(node, "Sub") ? ir_in(node, 0)
-                                                                          : step_back(value, &factor, &term, NULL);
+        ir_value *x = rewrite_is(node, "Tanh") || rewrite_is(node, "Sub")
+                          ? ir_in(node, 0)
+                          : step_back(value, &factor, &term, NULL);
         value = x ? x : unscaled_by_head(node, &value->type, &scale);
     }
     return false;
@@ -277,7 +278,8 @@ static bool find_moved_sides(attention_match *m, const ir_node *product, const i
     attention_side *k = &m->side[ATTENTION_SIDE_K], *v = &m->side[ATTENTION_SIDE_V];
     const int32_t rank = m->result.rank;
     m->why = "queries are moved into dims that keys or values have";
-    if (m->head_scale || m->sinks || m->crossed || !has_rows_of(&weights->type, &m->result) || !move_queries(m, scores) ||
+    if (m->head_scale || m->sinks || m->crossed || !has_rows_of(&weights->type, &m->result) ||
+        !move_queries(m, scores) ||
         !score_moves_follow(dims, &m->front, scores->dims[scores->rank - 2], &k->map) ||
         !score_moves_return(dims, &m->back, m->result_dims[rank - 2], &v->map) ||
         k->map.rank != m->scores->rank || v->map.rank != m->scores->rank)
@@ -329,7 +331,8 @@ static const char *why_not(const attention_match *m, const ir_value *weights)
     const ir_type *type = &m->softmax->out[0]->type;
     if (type->rank < 3 || type->rank > GRT_MAX_RANK || m->last->out[0]->type.rank < 3)
         return "the scores have fewer than three dims";
-    if (grt_axis(grt_attr_int(&m->softmax->desc, "axis", -1), type->rank) != type->rank - (m->crossed ? 2 : 1))
+    if (grt_axis(grt_attr_int(&m->softmax->desc, "axis", -1), type->rank) !=
+        type->rank - (m->crossed ? 2 : 1))
         return "the softmax is not over the last dim";
     return attention_weights_are_private(weights, m->softmax)
                ? NULL

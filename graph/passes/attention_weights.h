@@ -6,7 +6,8 @@
 #include "graph/passes/attention_match.h"
 
 /* The weights that match->last takes, whose softmax is found: as they are, [..., queries, keys], or turned
- * before the product takes them. Sets softmax, flipped, crossed, back and head_weight. NULL if there are none.
+ * before the product takes them. Sets softmax, flipped, crossed, back and head_weight. NULL if there are
+ * none.
  */
 ir_value *attention_weights_find(attention_match *match);
 /* True if nothing but the attention reads the values between it and its softmax. */

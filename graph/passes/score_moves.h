@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves of the rows of scores: a row, the scores of one query for all keys, stays whole, and the dims in front
- * of it are joined, split and sorted on the way from the product of queries and keys to the product by values.
+/* Moves of the rows of scores: a row, the scores of one query for all keys, stays whole, and the dims in
+ * front of it are joined, split and sorted on the way from the product of queries and keys to the product by
+ * values.
  *
  * Queries that share keys are rows of one product, [batch, groups, heads * queries, keys], and have dims of
  * their own at the softmax, [batch, groups, heads, queries, keys]. */
