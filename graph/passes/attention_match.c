@@ -20,6 +20,9 @@
 /* Less than this, added to a score, leaves nothing of a weight. */
 #define HIDDEN_BELOW (-9e3)
 
+/* Added to a score, this or less is the sum. */
+#define NOTHING_ABOVE (-1e30)
+
 enum { MOST_STEPS = 16 };
 
 /* x of x * c or x / c with a scalar constant c; *out_factor is multiplied by it. */
@@ -67,6 +70,20 @@ static ir_value *unselected(const ir_node *node, attention_term *out_term)
         if (ir_const_float(ir_in(node, 3 - i), &hidden) && hidden < HIDDEN_BELOW) {
             *out_term = (attention_term){
                 .value = ir_in(node, 0), .factor = 1, .keep = true, .inverted = i == 2, .hidden = hidden};
+            return ir_in(node, i);
+        }
+    return NULL;
+}
+
+/* The scores of Max(scores, c) with a number so low that beside a term of its size nothing is left of scores:
+ * the term may as well be at least c itself. OPT and BART keep sums of masks finite so. */
+static ir_value *unbounded(const ir_node *node, double *least)
+{
+    double c;
+    for (int32_t i = 0; i < 2 && rewrite_is(node, "Max") && node->n_in == 2; i++)
+        if (ir_const_float(ir_in(node, 1 - i), &c) && c <= NOTHING_ABOVE &&
+            rewrite_same_shape(&ir_in(node, i)->type, &node->out[0]->type)) {
+            *least = fmax(*least, c);
             return ir_in(node, i);
         }
     return NULL;
@@ -139,6 +156,7 @@ static const char *add_term(attention_match *m, attention_term term, const ir_ty
 static ir_node *attention_match_find_product(attention_match *m, ir_value *scores)
 {
     m->scale = 1;
+    m->least = -INFINITY;
     for (int step = 0; step < MOST_STEPS; step++) {
         attention_term term = {0};
         double factor = 1;
@@ -156,6 +174,8 @@ static ir_node *attention_match_find_product(attention_match *m, ir_value *score
             m->softcap = m->scale;
             x = ir_in(node, 0);
         }
+        if (!x && m->scale == 1 && m->softcap == 0 && !m->head_scale && !m->n_terms)
+            x = unbounded(node, &m->least);
         if (!x && !m->head_scale && !m->crossed)
             x = unscaled_by_head(node, m->scores, &m->head_scale);
         if (!x) {

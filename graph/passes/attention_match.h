@@ -43,6 +43,7 @@ typedef struct attention_match {
     attention_side side[ATTENTION_SIDES];
     attention_term term[ATTENTION_TERMS];
     int32_t n_terms;
+    double least;          /* the sum of the terms is at least that; -infinity: no bound */
     double scale, softcap; /* scale: without those of the sides; softcap 0: none */
     ir_value *head_scale;  /* a constant factor of each head, [..., heads, 1, 1]; NULL: none. The queries of
                               side[ATTENTION_SIDE_Q] are multiplied by it */

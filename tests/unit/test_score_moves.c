@@ -118,6 +118,21 @@ START_TEST(keys_and_values_of_one_projection)
 }
 END_TEST
 
+/* Scores that are kept finite: a row that is hidden altogether, by two masks, has equal weights. */
+#define BOUNDED(bound, sum)                                                                       \
+    "in q f32 2,3,5,4\nin kt f32 2,3,4,7\nin v f32 2,3,7,4\nconst a f32 5,7 -inf 0 -3e38 1\n"     \
+    "const b f32 5,1 -inf 0 -inf 0 -3e38\nconst least f32 - " bound "\n"                          \
+    "s = MatMul q kt\n" sum "m = Max s2 least\np = Softmax m\ny = MatMul p v\nout y\n"
+
+START_TEST(bounded_scores)
+{
+    ir_text_check(BOUNDED("-3.4e38", "s1 = Add s a\ns2 = Add s1 b\n"), "", "Transpose Attention");
+    ir_text_check(BOUNDED("-3.4e38", "c = Neg a\ns1 = Sub s c\ns2 = Add s1 b\n"), "", "Transpose Attention");
+    ir_text_check(BOUNDED("-1", "s1 = Add s a\ns2 = Add s1 b\n"), "attention",
+                  "MatMul Add Add Max Softmax MatMul");
+}
+END_TEST
+
 /* [b, h, s, d] to [b * h, s, d] and back, where only h and d are known. */
 START_TEST(heads_folded_into_a_symbolic_batch)
 {
@@ -135,4 +150,4 @@ END_TEST
 
 UNIT_SUITE(test_score_moves, NULL, NULL, heads_that_share_keys, queries_folded_with_heads, transposed_scores,
            softmax_over_queries_stays, factors_behind_the_softmax, rows_of_other_keys_stay,
-           keys_and_values_of_one_projection, heads_folded_into_a_symbolic_batch)
+           keys_and_values_of_one_projection, bounded_scores, heads_folded_into_a_symbolic_batch)
