@@ -292,7 +292,7 @@ static bool is_slow_over_channels(const pass_context *context, const attention_m
 static bool is_slow_without_tiles(const pass_context *context, const attention_match *match)
 {
     const grt_dims *dims = match->last->graph->module->dims;
-    if (!context->target->traits->half_floats || !(match->flipped || match->crossed))
+    if (!context->target->traits->half_floats || !(match->weights.flipped || match->weights.crossed))
         return false;
     for (int32_t i = 0; i < SIDES; i++) {
         const attention_side *side = &match->side[i];

@@ -23,7 +23,7 @@ static bool is_multiple(grt_dims *dims, grt_dim dim, int64_t of, grt_dim *out)
 }
 
 /* The columns that the map reads, all of them in each of its rows. */
-static bool columns_of(grt_dims *dims, const index_map *map, columns *out)
+static bool attention_columns_of(grt_dims *dims, const index_map *map, columns *out)
 {
     const ir_type *type = &map->source->type;
     int64_t most = 0, all = 1, offset, size, stride;
@@ -97,9 +97,10 @@ void attention_columns_split(ir_node *before, attention_side *sides)
     columns c[2];
     if (source != sides[V].map.source || source == sides[ATTENTION_SIDE_Q].map.source ||
         source->graph != before->graph || rewrite_is_output(source) ||
-        !columns_of(dims, &sides[K].map, &c[0]) || !columns_of(dims, &sides[V].map, &c[1]) ||
-        c[0].n + c[1].n != c[0].width || !attention_projection_of(source, &p) ||
-        p.product->out[0]->n_uses != 1 || ir_in(p.product, 1)->type.data->dims[1] != c[0].width ||
+        !attention_columns_of(dims, &sides[K].map, &c[0]) ||
+        !attention_columns_of(dims, &sides[V].map, &c[1]) || c[0].n + c[1].n != c[0].width ||
+        !attention_projection_of(source, &p) || p.product->out[0]->n_uses != 1 ||
+        ir_in(p.product, 1)->type.data->dims[1] != c[0].width ||
         (p.bias && p.bias->type.data->dims[0] != c[0].width))
         return;
     ir_value *keys = projected(before, &p, &c[0]), *values = keys ? projected(before, &p, &c[1]) : NULL;

@@ -10,8 +10,6 @@
  * that is joined to each row and dropped behind the softmax (a sink), and rows of scores whose dims are
  * joined, split or sorted on the way (score_moves). */
 #include "graph/passes/attention_match.h"
-
-#include "graph/passes/attention_weights.h"
 #include "graph/passes/rewrite.h"
 
 #include <math.h>
@@ -142,7 +140,7 @@ static const char *add_term(attention_match *m, attention_term term, const ir_ty
 {
     if (m->n_terms == ATTENTION_TERMS)
         return "more masks than are looked for";
-    if (m->crossed)
+    if (m->weights.crossed)
         return "a mask lies on transposed scores";
     if (m->front.mixed)
         return "queries are moved into other dims behind a mask";
@@ -176,7 +174,7 @@ static ir_node *attention_match_find_product(attention_match *m, ir_value *score
         }
         if (!x && m->scale == 1 && m->softcap == 0 && !m->head_scale && !m->n_terms)
             x = unbounded(node, &m->least);
-        if (!x && !m->head_scale && !m->crossed)
+        if (!x && !m->head_scale && !m->weights.crossed)
             x = unscaled_by_head(node, m->scores, &m->head_scale);
         if (!x) {
             m->why = "the scores are not a product, scaled and masked";
@@ -237,7 +235,7 @@ static bool find_side(attention_side *side, ir_value *value, const ir_type *scor
  * they are multiplied: only dims in front of these are joined or split between. */
 static ir_value *queries_of(attention_match *m, ir_node *product)
 {
-    ir_value *q = ir_in(product, m->crossed ? 1 : 0), *c = m->head_scale;
+    ir_value *q = ir_in(product, m->weights.crossed ? 1 : 0), *c = m->head_scale;
     const ir_type *scores = &product->out[0]->type;
     if (!c)
         return q;
@@ -252,7 +250,7 @@ static ir_value *queries_of(attention_match *m, ir_node *product)
 }
 
 /* The type with its last two dims exchanged, if `exchange`. dims: room for them. */
-static ir_type type_of(const ir_type *type, bool exchange, grt_dim *dims)
+static ir_type attention_match_type(const ir_type *type, bool exchange, grt_dim *dims)
 {
     const int32_t rank = type->rank;
     ir_type made = *type;
@@ -291,17 +289,17 @@ static bool move_queries(attention_match *m, const ir_type *scores)
 
 /* All sides with the rows that the softmax has: the rows of queries are moved, and keys and values are the
  * same for all of the last of the rows' dims there. */
-static bool find_moved_sides(attention_match *m, const ir_node *product, const ir_value *weights)
+static bool find_moved_sides(attention_match *m, const ir_node *product)
 {
     grt_dims *dims = product->graph->module->dims;
     const ir_type *scores = &product->out[0]->type;
     attention_side *k = &m->side[ATTENTION_SIDE_K], *v = &m->side[ATTENTION_SIDE_V];
     const int32_t rank = m->result.rank;
     m->why = "queries are moved into dims that keys or values have";
-    if (m->head_scale || m->sinks || m->crossed || !has_rows_of(&weights->type, &m->result) ||
-        !move_queries(m, scores) ||
+    if (m->head_scale || m->sinks || m->weights.crossed ||
+        !has_rows_of(&m->weights.value->type, &m->result) || !move_queries(m, scores) ||
         !score_moves_follow(dims, &m->front, scores->dims[scores->rank - 2], &k->map) ||
-        !score_moves_return(dims, &m->back, m->result_dims[rank - 2], &v->map) ||
+        !score_moves_return(dims, &m->weights.back, m->result_dims[rank - 2], &v->map) ||
         k->map.rank != m->scores->rank || v->map.rank != m->scores->rank)
         return false;
     k->apart = v->apart = true;
@@ -313,17 +311,18 @@ static bool find_moved_sides(attention_match *m, const ir_node *product, const i
     return true;
 }
 
-static bool find_sides(attention_match *m, ir_node *product, ir_value *queries, const ir_value *weights)
+static bool attention_match_find_sides(attention_match *m, ir_node *product, ir_value *queries)
 {
     const ir_type *scores = &product->out[0]->type;
-    ir_value *values = ir_in(m->last, m->flipped ? 0 : 1), *keys = ir_in(product, m->crossed ? 0 : 1);
-    if (!find_side(&m->side[ATTENTION_SIDE_Q], queries, scores, m->crossed) ||
-        !find_side(&m->side[ATTENTION_SIDE_K], keys, scores, !m->crossed) ||
-        !find_side(&m->side[ATTENTION_SIDE_V], values, &m->last->out[0]->type, m->flipped)) {
+    ir_value *values = ir_in(m->last, m->weights.flipped ? 0 : 1),
+             *keys = ir_in(product, m->weights.crossed ? 0 : 1);
+    if (!find_side(&m->side[ATTENTION_SIDE_Q], queries, scores, m->weights.crossed) ||
+        !find_side(&m->side[ATTENTION_SIDE_K], keys, scores, !m->weights.crossed) ||
+        !find_side(&m->side[ATTENTION_SIDE_V], values, &m->last->out[0]->type, m->weights.flipped)) {
         m->why = "queries, keys or values have no known shape";
         return false;
     }
-    return !(m->front.mixed || m->back.mixed) || find_moved_sides(m, product, weights);
+    return !(m->front.mixed || m->weights.back.mixed) || find_moved_sides(m, product);
 }
 
 /* The scores that are not sinks: the softmax has one column more than there are values. */
@@ -332,9 +331,9 @@ static ir_value *without_sinks(attention_match *m, ir_value *scores)
     const grt_dims *dims = scores->graph->module->dims;
     const int32_t rank = scores->type.rank;
     const ir_node *concat = ir_is_inner(scores) ? rewrite_producer(scores, "Concat") : NULL;
-    const ir_type *values = &ir_in(m->last, m->flipped ? 0 : 1)->type;
-    if (m->crossed || values->rank < 2 ||
-        values->dims[values->rank - (m->flipped ? 1 : 2)] == scores->type.dims[rank - 1])
+    const ir_type *values = &ir_in(m->last, m->weights.flipped ? 0 : 1)->type;
+    if (m->weights.crossed || values->rank < 2 ||
+        values->dims[values->rank - (m->weights.flipped ? 1 : 2)] == scores->type.dims[rank - 1])
         return scores;
     if (!concat || concat->n_in != 2 || grt_axis(grt_attr_int(&concat->desc, "axis", 0), rank) != rank - 1 ||
         !grt_dim_equals(dims, ir_in(concat, 1)->type.dims[rank - 1], 1) || rank != 4) {
@@ -346,44 +345,42 @@ static ir_value *without_sinks(attention_match *m, ir_value *scores)
 }
 
 /* Why what lies between the softmax and the last product is no attention; NULL if it is. */
-static const char *why_not(const attention_match *m, const ir_value *weights)
+static const char *attention_match_why_not(const attention_match *m)
 {
-    const ir_type *type = &m->softmax->out[0]->type;
+    const ir_type *type = &m->weights.softmax->out[0]->type;
     if (type->rank < 3 || type->rank > GRT_MAX_RANK || m->last->out[0]->type.rank < 3)
         return "the scores have fewer than three dims";
-    if (grt_axis(grt_attr_int(&m->softmax->desc, "axis", -1), type->rank) !=
-        type->rank - (m->crossed ? 2 : 1))
+    if (grt_axis(grt_attr_int(&m->weights.softmax->desc, "axis", -1), type->rank) !=
+        type->rank - (m->weights.crossed ? 2 : 1))
         return "the softmax is not over the last dim";
-    return attention_weights_are_private(weights, m->softmax)
-               ? NULL
-               : "the weights behind the softmax have another reader";
+    return attention_weights_are_private(&m->weights) ? NULL
+                                                      : "the weights behind the softmax have another reader";
 }
 
 bool attention_find(ir_node *last, attention_match *m)
 {
     *m = (attention_match){.last = last};
-    const ir_value *weights = attention_weights_find(m);
-    if (!weights)
+    if (!attention_weights_find(last, &m->weights))
         return false;
-    m->scores = &m->softmax->out[0]->type;
-    m->why = why_not(m, weights);
-    ir_value *scores = m->why ? NULL : without_sinks(m, ir_in(m->softmax, 0));
+    m->scores = &m->weights.softmax->out[0]->type;
+    m->why = attention_match_why_not(m);
+    ir_value *scores = m->why ? NULL : without_sinks(m, ir_in(m->weights.softmax, 0));
     if (!scores)
         return false;
-    m->turned = type_of(&scores->type, m->crossed, m->turned_dims);
+    m->turned = attention_match_type(&scores->type, m->weights.crossed, m->turned_dims);
     m->scores = &m->turned;
-    m->result = type_of(&last->out[0]->type, m->flipped, m->result_dims);
+    m->result = attention_match_type(&last->out[0]->type, m->weights.flipped, m->result_dims);
     ir_node *product = attention_match_find_product(m, scores);
     ir_value *queries = product ? queries_of(m, product) : NULL;
     if (!queries)
         return false;
     if (!isfinite(m->scale) || m->scale == 0)
         m->why = "the scale is zero or not finite";
-    return !m->why && find_sides(m, product, queries, weights);
+    return !m->why && attention_match_find_sides(m, product, queries);
 }
 
 /* The last two dims exchanged. */
-static ir_value *turned(ir_node *before, ir_value *y)
+static ir_value *attention_match_turned(ir_node *before, ir_value *y)
 {
     const int32_t rank = y->type.rank;
     int64_t perm[GRT_MAX_RANK];
@@ -399,14 +396,15 @@ static ir_value *turned(ir_node *before, ir_value *y)
 ir_value *attention_match_finish(const attention_match *m, ir_value *y)
 {
     ir_node *before = m->last;
-    if (m->front.mixed || m->back.mixed)
-        y = score_moves_apply(before, &m->back, y);
-    if (y && m->flipped)
-        y = turned(before, y);
-    if (!y || !m->head_weight)
+    if (m->front.mixed || m->weights.back.mixed)
+        y = score_moves_apply(before, &m->weights.back, y);
+    if (y && m->weights.flipped)
+        y = attention_match_turned(before, y);
+    if (!y || !m->weights.head_factor)
         return y;
     ir_node *mul = ir_node_create(before->graph, before, "", "Mul", before->desc.name, 2,
-                                  (ir_value *[]){y, m->head_weight}, 1);
-    return mul && y->type.dtype == m->head_weight->type.dtype && op_infer_node(mul) == GRT_OK ? mul->out[0]
-                                                                                              : NULL;
+                                  (ir_value *[]){y, m->weights.head_factor}, 1);
+    return mul && y->type.dtype == m->weights.head_factor->type.dtype && op_infer_node(mul) == GRT_OK
+               ? mul->out[0]
+               : NULL;
 }

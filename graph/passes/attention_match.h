@@ -3,7 +3,7 @@
 #ifndef GRT_GRAPH_PASSES_ATTENTION_MATCH_H
 #define GRT_GRAPH_PASSES_ATTENTION_MATCH_H
 
-#include "graph/passes/score_moves.h"
+#include "graph/passes/attention_weights.h"
 
 enum { ATTENTION_SIDE_Q, ATTENTION_SIDE_K, ATTENTION_SIDE_V, ATTENTION_SIDES };
 
@@ -30,16 +30,14 @@ typedef struct attention_term {
 enum { ATTENTION_TERMS = 4 };
 
 typedef struct attention_match {
-    ir_node *last, *softmax; /* MatMul(softmax(...), V), or MatMul(V^T, softmax(...)^T) if `flipped` */
-    const ir_type *scores;   /* of the softmax */
-    bool flipped;
-    bool crossed;            /* the product is K Q^T, and the softmax over its second last dim */
-    score_moves front, back; /* between product and softmax, and between softmax and `last` */
-    ir_type result;          /* of the Attention: attention_match_finish makes that of `last` from it */
+    ir_node *last; /* the product by values */
+    attention_weights weights;
+    const ir_type *scores; /* of the softmax, [..., queries, keys] */
+    score_moves front;     /* between the product of queries and keys and the softmax */
+    ir_type result;        /* of the Attention: attention_match_finish makes that of `last` from it */
     grt_dim result_dims[GRT_MAX_RANK];
     ir_type turned; /* the type of scores that are crossed, as if they were not */
     grt_dim turned_dims[GRT_MAX_RANK];
-    ir_value *head_weight; /* a factor of all weights of a head, [..., heads, 1, 1]; NULL: none */
     attention_side side[ATTENTION_SIDES];
     attention_term term[ATTENTION_TERMS];
     int32_t n_terms;

@@ -100,8 +100,7 @@ static bool in_rows(native *n)
     const grt_dims *dims = n->node->graph->module->dims;
     return attention_layout_keep(n->sides, n->lists, &n->layout) && n->layout.batch == q->dims[BATCH] &&
            grt_dim_equals(dims, n->layout.heads, n->heads[Q]) && n->layout.rows[Q].heads == n->heads[Q] &&
-           n->layout.rows[Q].sequence == q->dims[SEQUENCE] &&
-           n->heads[K] % n->layout.rows[K].heads == 0 &&
+           n->layout.rows[Q].sequence == q->dims[SEQUENCE] && n->heads[K] % n->layout.rows[K].heads == 0 &&
            !(n->cached && n->heads[K] != n->layout.rows[K].heads);
 }
 

@@ -64,10 +64,11 @@ static ir_value *unweighted(const ir_value *value, ir_value **out_factor)
     return NULL;
 }
 
-static ir_node *softmax_of(attention_match *m, const ir_value *value)
+/* Sets the moves, the factor and the softmax that the value is made of. */
+static ir_node *softmax_of(attention_weights *w, const ir_value *value)
 {
-    m->back = (score_moves){0};
-    m->head_weight = NULL;
+    w->back = (score_moves){0};
+    w->head_factor = NULL;
     for (int step = 0; step < MOST_STEPS && value; step++) {
         ir_node *node = value->producer;
         if (!node)
@@ -76,17 +77,18 @@ static ir_node *softmax_of(attention_match *m, const ir_value *value)
             return node;
         ir_value *p = unguarded(node);
         p = p ? p : undropped(value);
-        p = p || m->head_weight || m->back.n ? p : unweighted(value, &m->head_weight);
-        value = p ? p : attention_weights_passed(value, &m->back);
+        p = p || w->head_factor || w->back.n ? p : unweighted(value, &w->head_factor);
+        value = p ? p : attention_weights_passed(value, &w->back);
     }
     return NULL;
 }
 
-bool attention_weights_are_private(const ir_value *value, const ir_node *softmax)
+bool attention_weights_are_private(const attention_weights *w)
 {
+    const ir_value *value = w->value;
     ir_value *factor;
     for (int32_t uses = 1; value->n_uses == uses;) {
-        if (value->producer == softmax)
+        if (value->producer == w->softmax)
             return true;
         ir_value *p = unguarded(value->producer);
         uses = p ? 2 : 1; /* the guard reads it twice */
@@ -112,32 +114,34 @@ static ir_value *unflipped(const ir_value *value)
     return ir_in(node, 0);
 }
 
-static bool is_over(const ir_node *softmax, int32_t from_end)
+static bool attention_weights_are_over(const ir_node *softmax, int32_t from_end)
 {
     const int32_t rank = softmax->out[0]->type.rank;
     return rank >= from_end && grt_axis(grt_attr_int(&softmax->desc, "axis", -1), rank) == rank - from_end;
 }
 
-ir_value *attention_weights_find(attention_match *m)
+/* Looks behind the value, which the last product takes first or second, and takes transposed or not. */
+static bool look_behind(attention_weights *w, ir_value *value)
+{
+    w->value = value;
+    w->softmax = value ? softmax_of(w, value) : NULL;
+    w->crossed = w->softmax && attention_weights_are_over(w->softmax, 2) && !w->back.mixed;
+    return w->softmax != NULL;
+}
+
+bool attention_weights_find(const ir_node *last, attention_weights *w)
 {
     for (int32_t i = 0; i < 2; i++) {
-        ir_value *taken = ir_in(m->last, i), *turned = taken ? unflipped(taken) : NULL;
-        m->flipped = i == 1;
-        m->softmax = taken ? softmax_of(m, taken) : NULL;
-        m->crossed = m->softmax && is_over(m->softmax, 2) && !m->back.mixed;
-        if (m->softmax && m->crossed == m->flipped)
-            return taken;
-        const ir_node *direct = m->softmax;
-        m->softmax = turned ? softmax_of(m, turned) : NULL;
-        m->crossed = m->softmax && is_over(m->softmax, 2) && !m->back.mixed;
-        if (m->softmax && m->crossed != m->flipped)
-            return turned;
-        if (direct && i == 0) {
-            m->softmax = softmax_of(m, taken);
-            m->crossed = false;
-            return taken;
-        }
+        ir_value *taken = ir_in(last, i);
+        w->flipped = i == 1;
+        if (look_behind(w, taken) && w->crossed == w->flipped)
+            return true;
+        if (taken && look_behind(w, unflipped(taken)) && w->crossed != w->flipped)
+            return true;
     }
-    m->softmax = NULL;
-    return NULL;
+    w->flipped = false;
+    if (!look_behind(w, ir_in(last, 0)))
+        return false;
+    w->crossed = false; /* the softmax is over another dim */
+    return true;
 }

@@ -80,7 +80,7 @@ static grt_dim size_of_axis(grt_dims *dims, const index_map *map, int32_t axis)
 }
 
 /* [leading..., sequence, size] -> [leading..., rows, sequence, size], the same for all rows. */
-static bool add_rows(grt_dims *dims, index_map *map, grt_dim rows)
+static bool score_moves_add_rows(grt_dims *dims, index_map *map, grt_dim rows)
 {
     index_map made = {.source = map->source, .offset = map->offset, .rank = map->rank + 1};
     const int32_t axis = map->rank - 2;
@@ -152,7 +152,7 @@ static bool score_moves_map(grt_dims *dims, const ir_node *move, bool back, inde
 
 bool score_moves_follow(grt_dims *dims, const score_moves *moves, grt_dim rows, index_map *map)
 {
-    bool ok = add_rows(dims, map, rows);
+    bool ok = score_moves_add_rows(dims, map, rows);
     for (int32_t i = moves->n - 1; i >= 0 && ok; i--)
         ok = score_moves_map(dims, moves->nodes[i], false, map);
     return ok && drop_rows(dims, map);
@@ -160,7 +160,7 @@ bool score_moves_follow(grt_dims *dims, const score_moves *moves, grt_dim rows, 
 
 bool score_moves_return(grt_dims *dims, const score_moves *moves, grt_dim rows, index_map *map)
 {
-    bool ok = add_rows(dims, map, rows);
+    bool ok = score_moves_add_rows(dims, map, rows);
     for (int32_t i = 0; i < moves->n && ok; i++)
         ok = score_moves_map(dims, moves->nodes[i], true, map);
     return ok && drop_rows(dims, map);

@@ -204,5 +204,4 @@ END_TEST
 UNIT_SUITE(test_attention_native, NULL, NULL, rows_are_read_where_they_are, attributes_and_masks_stay,
            one_tensor_is_read_as_it_is, grouped_heads, repeated_heads_of_four_dims,
            heads_that_are_repeated_otherwise_stay, other_orders_stay, caches_stay_beside_rows,
-           repeated_heads_of_caches_and_scores_stay,
-           batch_and_sequence_of_unknown_size)
+           repeated_heads_of_caches_and_scores_stay, batch_and_sequence_of_unknown_size)

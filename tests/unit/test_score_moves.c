@@ -119,9 +119,9 @@ START_TEST(keys_and_values_of_one_projection)
 END_TEST
 
 /* Scores that are kept finite: a row that is hidden altogether, by two masks, has equal weights. */
-#define BOUNDED(bound, sum)                                                                       \
-    "in q f32 2,3,5,4\nin kt f32 2,3,4,7\nin v f32 2,3,7,4\nconst a f32 5,7 -inf 0 -3e38 1\n"     \
-    "const b f32 5,1 -inf 0 -inf 0 -3e38\nconst least f32 - " bound "\n"                          \
+#define BOUNDED(bound, sum)                                                                   \
+    "in q f32 2,3,5,4\nin kt f32 2,3,4,7\nin v f32 2,3,7,4\nconst a f32 5,7 -inf 0 -3e38 1\n" \
+    "const b f32 5,1 -inf 0 -inf 0 -3e38\nconst least f32 - " bound "\n"                      \
     "s = MatMul q kt\n" sum "m = Max s2 least\np = Softmax m\ny = MatMul p v\nout y\n"
 
 START_TEST(bounded_scores)
