@@ -89,6 +89,34 @@ static bool columns_map(grt_dims *dims, index_map *map, const columns *c, ir_val
     return true;
 }
 
+enum { MOST_MOVES = 24 };
+
+/* The values from `value` back to the source of its map; 0 if they are more than are looked for. */
+static int32_t attention_columns_path(const ir_value *value, const ir_value *source, const ir_value **out)
+{
+    int32_t n = 0;
+    for (; value != source && n < MOST_MOVES && value->producer; value = ir_in(value->producer, 0))
+        out[n++] = value;
+    return value == source ? n : 0;
+}
+
+/* True if the projection has no readers but keys and values, so that it is not needed any more. */
+static bool has_no_other_reader(const attention_side *sides)
+{
+    const ir_value *keys[MOST_MOVES], *values[MOST_MOVES], *source = sides[K].map.source;
+    const int32_t n = attention_columns_path(sides[K].value, source, keys),
+                  m = attention_columns_path(sides[V].value, source, values);
+    int32_t shared = 0; /* from the source on */
+    while (shared < n && shared < m && keys[n - 1 - shared] == values[m - 1 - shared])
+        shared++;
+    bool ok = n && m && source->n_uses <= 2;
+    for (int32_t i = 0; i < n; i++)
+        ok &= keys[i]->n_uses <= (i >= n - shared ? 2 : 1);
+    for (int32_t i = 0; i < m; i++)
+        ok &= values[i]->n_uses <= (i >= m - shared ? 2 : 1);
+    return ok;
+}
+
 void attention_columns_split(ir_node *before, attention_side *sides)
 {
     grt_dims *dims = before->graph->module->dims;
@@ -96,7 +124,7 @@ void attention_columns_split(ir_node *before, attention_side *sides)
     attention_projection p;
     columns c[2];
     if (source != sides[V].map.source || source == sides[ATTENTION_SIDE_Q].map.source ||
-        source->graph != before->graph || rewrite_is_output(source) ||
+        source->graph != before->graph || !has_no_other_reader(sides) ||
         !attention_columns_of(dims, &sides[K].map, &c[0]) ||
         !attention_columns_of(dims, &sides[V].map, &c[1]) || c[0].n + c[1].n != c[0].width ||
         !attention_projection_of(source, &p) || p.product->out[0]->n_uses != 1 ||

@@ -118,6 +118,16 @@ START_TEST(keys_and_values_of_one_projection)
 }
 END_TEST
 
+/* Keys that others read too: the projection stays one. */
+START_TEST(keys_that_others_read)
+{
+    ir_text_check(
+        CROSS("5,3", "7,3", "x1 = Identity x\ny1 = Identity y\n", "out z\nout k1\n"), "",
+        "graphrt::MatMul graphrt::MatMul Split Reshape Reshape Reshape Transpose Transpose Transpose Reshape "
+        "Reshape Transpose Reshape Attention Reshape Transpose Reshape graphrt::MatMul");
+}
+END_TEST
+
 /* Scores that are kept finite: a row that is hidden altogether, by two masks, has equal weights. */
 #define BOUNDED(bound, sum)                                                                   \
     "in q f32 2,3,5,4\nin kt f32 2,3,4,7\nin v f32 2,3,7,4\nconst a f32 5,7 -inf 0 -3e38 1\n" \
@@ -150,4 +160,5 @@ END_TEST
 
 UNIT_SUITE(test_score_moves, NULL, NULL, heads_that_share_keys, queries_folded_with_heads, transposed_scores,
            softmax_over_queries_stays, factors_behind_the_softmax, rows_of_other_keys_stay,
-           keys_and_values_of_one_projection, bounded_scores, heads_folded_into_a_symbolic_batch)
+           keys_and_values_of_one_projection, keys_that_others_read, bounded_scores,
+           heads_folded_into_a_symbolic_batch)
