@@ -133,6 +133,7 @@ unit_SOURCES += tests/unit/test_pass_symbolic_sizes.c
 unit_SOURCES += tests/unit/test_pass_tokens.c
 unit_SOURCES += tests/unit/test_attention.c
 unit_SOURCES += tests/unit/test_attention_near.c
+unit_SOURCES += tests/unit/test_score_moves.c
 unit_SOURCES += tests/unit/test_flops.c
 unit_SOURCES += tests/unit/test_loss.c
 unit_SOURCES += tests/unit/test_regex.c

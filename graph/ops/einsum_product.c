@@ -24,6 +24,7 @@ typedef struct product {
     int8_t labels[N_ROLES][GRT_MAX_RANK];
     int32_t n[N_ROLES];
     grt_dim sizes[GRT_EINSUM_LABELS];
+    bool spread; /* rows are dims of their own, for all but the last of which the right operand is repeated */
 } product;
 
 /* The axis that has this label, or -1. */
@@ -76,6 +77,52 @@ static void add_label(product *p, role r, int8_t label)
     p->labels[r][p->n[r]++] = label;
 }
 
+/* True if [batch..., rows..., last] are the labels of the operand in order. */
+static bool is_in_order(const product *p, const axes *a, const int8_t *rows, role last)
+{
+    int32_t at = 0;
+    for (int32_t k = 0; k < p->n[BATCH]; k++)
+        if (at >= a->rank || a->labels[at++] != p->labels[BATCH][k])
+            return false;
+    for (int32_t k = 0; k < p->n[ROW]; k++)
+        if (at >= a->rank || a->labels[at++] != rows[k])
+            return false;
+    for (int32_t k = 0; k < p->n[last]; k++)
+        if (at >= a->rank || a->labels[at++] != p->labels[last][k])
+            return false;
+    return at == a->rank;
+}
+
+/* Rows in the order of the left operand, if that stays where it is then, and the output is moved anyway. */
+static void sort_rows(product *p)
+{
+    int8_t rows[GRT_MAX_RANK];
+    int32_t n = 0;
+    for (int32_t k = 0; k < p->left.rank; k++)
+        for (int32_t i = 0; i < p->n[ROW]; i++)
+            if (p->labels[ROW][i] == p->left.labels[k])
+                rows[n++] = p->left.labels[k];
+    if (!is_in_order(p, &p->out, p->labels[ROW], COLUMN) && is_in_order(p, &p->left, rows, SUMMED))
+        memcpy(p->labels[ROW], rows, (size_t)n * sizeof *rows);
+}
+
+static int32_t unknown_of(const product *p, role r)
+{
+    int32_t n = 0;
+    for (int32_t k = 0; k < p->n[r]; k++)
+        n += !grt_dim_is_const(p->before->graph->module->dims, p->sizes[p->labels[r][k]], NULL);
+    return n;
+}
+
+/* A Reshape finds one size that is not known: rows cannot be one dim beside another such size, nor be taken
+ * apart again. */
+static bool cannot_be_joined(const product *p)
+{
+    const int32_t rows = unknown_of(p, ROW);
+    return rows + (unknown_of(p, COLUMN) || unknown_of(p, SUMMED)) > 1 && p->n[BATCH] && p->n[ROW] > 1 &&
+           p->n[COLUMN] == 1 && p->n[SUMMED] == 1;
+}
+
 /* Labels in the order of the output, so that its moves are few. The operand whose label is last there is the
  * right one. False if a label is summed over in one operand alone. */
 static bool assign_roles(product *p)
@@ -102,8 +149,12 @@ static bool assign_roles(product *p)
     for (int32_t k = 0; k < p->left.rank; k++)
         if (einsum_product_axis_of(&p->out, p->left.labels[k]) < 0)
             add_label(p, SUMMED, p->left.labels[k]);
-    return p->n[SUMMED] > 0 && p->n[BATCH] + p->n[ROW] + p->n[SUMMED] == p->left.rank &&
-           p->n[BATCH] + p->n[COLUMN] + p->n[SUMMED] == p->right.rank;
+    if (p->n[SUMMED] < 1 || p->n[BATCH] + p->n[ROW] + p->n[SUMMED] != p->left.rank ||
+        p->n[BATCH] + p->n[COLUMN] + p->n[SUMMED] != p->right.rank)
+        return false;
+    sort_rows(p);
+    p->spread = cannot_be_joined(p);
+    return true;
 }
 
 /* A node in front of the Einsum. NULL where it cannot be made. */
@@ -129,28 +180,25 @@ static ir_value *einsum_product_transposed(const product *p, ir_value *x, const 
     return moves ? typed(node) : x;
 }
 
-/* A shape for Reshape: known sizes, 0 for batch dims that stay where they are, and one -1 if they are known.
- */
+/* A shape for Reshape: known sizes, 0 for batch dims that stay where they are, and one -1. */
 typedef struct shape {
     int64_t dims[GRT_MAX_RANK];
     int32_t rank;
-    bool keeps, infers;
+    bool infers;
 } shape;
 
 static void add_batch(const product *p, shape *s)
 {
     for (int32_t k = 0; k < p->n[BATCH]; k++) {
         int64_t *dim = &s->dims[s->rank++];
-        if (!grt_dim_is_const(p->before->graph->module->dims, p->sizes[p->labels[BATCH][k]], dim)) {
+        if (!grt_dim_is_const(p->before->graph->module->dims, p->sizes[p->labels[BATCH][k]], dim))
             *dim = 0;
-            s->keeps = true;
-        }
     }
 }
 
 static bool add_dim(shape *s, int64_t dim)
 {
-    if (s->rank == GRT_MAX_RANK || (dim < 0 && (s->infers || s->keeps)))
+    if (s->rank == GRT_MAX_RANK || (dim < 0 && s->infers))
         return false;
     s->infers |= dim < 0;
     s->dims[s->rank++] = dim;
@@ -191,7 +239,7 @@ static ir_value *reshaped(const product *p, ir_value *x, const shape *s)
 /* Rows of a product without a batch may have many dims, or be one. */
 static bool is_joined(const product *p, role r)
 {
-    return p->n[r] != 1 && !(r == ROW && !p->n[BATCH] && p->n[ROW] > 1);
+    return p->n[r] != 1 && !(r == ROW && (p->spread || (!p->n[BATCH] && p->n[ROW] > 1)));
 }
 
 /* The operand as [batch..., first, second]. */
@@ -271,12 +319,23 @@ static ir_value *einsum_product_unsummed(const product *p)
     return right ? typed(einsum_product_put(p, "Mul", left, right)) : NULL;
 }
 
+/* The right operand with dims of 1 for all rows but the last. */
+static ir_value *repeated_for_rows(const product *p, ir_value *x)
+{
+    int64_t at[GRT_MAX_RANK];
+    const int32_t n = p->spread ? p->n[ROW] - 1 : 0;
+    for (int32_t k = 0; k < n; k++)
+        at[k] = p->n[BATCH] + k;
+    ir_value *list = x && n ? ir_constant_ints(p->before->graph, "", at, n) : NULL;
+    return !n ? x : list ? typed(einsum_product_put(p, "Unsqueeze", x, list)) : NULL;
+}
+
 static ir_value *einsum_product_summed(product *p)
 {
     if (!assign_roles(p))
         return NULL;
     ir_value *left = arranged(p, &p->left, ROW, SUMMED);
-    ir_value *right = left ? arranged(p, &p->right, SUMMED, COLUMN) : NULL;
+    ir_value *right = left ? repeated_for_rows(p, arranged(p, &p->right, SUMMED, COLUMN)) : NULL;
     return right ? einsum_product_finished(p, typed(einsum_product_put(p, "MatMul", left, right))) : NULL;
 }
 

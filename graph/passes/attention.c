@@ -4,6 +4,7 @@
  * whose heads lie side by side are given to the node as they are, so that no transposes are left; its result
  * has the model's layout by moves that the pass `moves` joins with those behind them. Attention nodes of the
  * model get the same. */
+#include "graph/passes/attention_columns.h"
 #include "graph/passes/attention_inputs.h"
 #include "graph/passes/attention_mask.h"
 #include "graph/passes/attention_native.h"
@@ -129,6 +130,7 @@ static bool align(making *m)
     index_map map;
     for (int32_t i = 0; i < SIDES; i++)
         lead_list_of(&m->sides[i].map, &m->lists[i]);
+    lead_list_split_rows(&m->sides[Q].map, &m->lists[Q]);
     for (int32_t i = 0; i < m->match->n_terms; i++) {
         if (!attention_term_map(&m->match->term[i], &map)) {
             m->why = "a mask does not broadcast to the scores";
@@ -220,8 +222,9 @@ static ir_node *make_node(pass_context *context, making *m)
 }
 
 /* The node's result in the shape that the model gives it. */
-static ir_value *result_of(making *m, ir_node *made, const ir_type *wanted)
+static ir_value *result_of(making *m, ir_node *made)
 {
+    const ir_type *wanted = &m->match->result, *last = &m->match->last->out[0]->type;
     grt_dims *dims = m->before->graph->module->dims;
     ir_value *y = made->out[0];
     if (m->packed) {
@@ -233,7 +236,8 @@ static ir_value *result_of(making *m, ir_node *made, const ir_type *wanted)
     }
     y = y ? rewrite_reshaped(m->before, y, wanted->rank, wanted->dims) : NULL;
     y = y && wanted->dtype == GRT_DTYPE_FLOAT ? attention_cast(m->before, y, wanted->dtype) : y;
-    return y && y->type.dtype == wanted->dtype && rewrite_same_shape(&y->type, wanted) ? y : NULL;
+    y = y && rewrite_same_shape(&y->type, wanted) ? attention_match_finish(m->match, y) : NULL;
+    return y && y->type.dtype == last->dtype && rewrite_same_shape(&y->type, last) ? y : NULL;
 }
 
 static bool attention_replace(pass_context *context, making *m, ir_node *last)
@@ -241,7 +245,7 @@ static bool attention_replace(pass_context *context, making *m, ir_node *last)
     ir_node *made = make_node(context, m);
     if (made)
         m->why = "its result cannot be given the model's shape";
-    ir_value *y = made ? result_of(m, made, &last->out[0]->type) : NULL;
+    ir_value *y = made ? result_of(m, made) : NULL;
     if (!y || !rewrite_replace(last->out[0], y)) {
         m->why = y ? "its result is an output that cannot be moved" : m->why;
         return false; /* unused nodes are dead */
@@ -258,22 +262,47 @@ static void tell_near_miss(pass_context *context, const ir_node *node, const cha
     ir_warnings_tell(&context->near_misses, node->desc.name, node->desc.op, node->opset, text);
 }
 
+/* Attention on tensor cores, which targets with fast float16 have, takes rows of up to 256 numbers that are
+ * multiples of 16 bytes. */
+static bool has_tiles(const pass_context *context, const attention_side *side, int64_t size)
+{
+    enum { LONGEST = 256, VECTOR = 16 };
+    const int64_t bytes =
+        context->precision == GRT_PRECISION_FLOAT16 ? 2 : (int64_t)grt_dtype_size(side->value->type.dtype);
+    return size <= LONGEST && size * bytes % VECTOR == 0;
+}
+
 /* Attention over channels: as many rows as a head has channels, each of as many numbers as there are tokens.
- * Attention on tensor cores, which targets with fast float16 have, takes rows of up to 256 numbers that are
- * multiples of 16 bytes. For others products and a softmax are faster, whose scores are no larger than the
+ * Where it is not computed in tiles products and a softmax are faster, whose scores are no larger than the
  * queries. */
 static bool is_slow_over_channels(const pass_context *context, const attention_match *match)
 {
-    enum { LONGEST = 256, VECTOR = 16 };
     const ir_type *queries = &match->side[Q].value->type;
     const grt_dims *dims = match->last->graph->module->dims;
-    const int64_t bytes =
-        context->precision == GRT_PRECISION_FLOAT16 ? 2 : (int64_t)grt_dtype_size(queries->dtype);
+    const grt_dim length = queries->dims[queries->rank - (match->side[Q].exchanged ? 2 : 1)];
     int64_t keys, size;
     return context->target->traits->half_floats && !match->n_terms && !match->sinks && match->softcap == 0 &&
            grt_dim_is_const(dims, match->scores->dims[match->scores->rank - 1], &keys) &&
-           grt_dim_is_const(dims, queries->dims[queries->rank - 1], &size) && keys <= size &&
-           (size > LONGEST || size * bytes % VECTOR != 0);
+           grt_dim_is_const(dims, length, &size) && keys <= size &&
+           !has_tiles(context, &match->side[Q], size);
+}
+
+/* Weights that are transposed are those of images as a rule, with one head of all channels: products whose
+ * sums are long are faster than attention without tiles. */
+static bool is_slow_without_tiles(const pass_context *context, const attention_match *match)
+{
+    const grt_dims *dims = match->last->graph->module->dims;
+    if (!context->target->traits->half_floats || !(match->weights.flipped || match->weights.crossed))
+        return false;
+    for (int32_t i = 0; i < SIDES; i++) {
+        const attention_side *side = &match->side[i];
+        const ir_type *type = &side->value->type;
+        int64_t size;
+        if (!grt_dim_is_const(dims, type->dims[type->rank - (side->exchanged ? 2 : 1)], &size) ||
+            !has_tiles(context, side, size))
+            return true;
+    }
+    return false;
 }
 
 static void look_at_product(pass_context *context, ir_node *node)
@@ -286,7 +315,8 @@ static void look_at_product(pass_context *context, ir_node *node)
         return;
     }
     making m = {.before = node, .match = &match, .sides = match.side};
-    if (is_slow_over_channels(context, &match))
+    attention_columns_split(node, match.side);
+    if (is_slow_over_channels(context, &match) || is_slow_without_tiles(context, &match))
         tell_near_miss(context, node, "the target is faster with products over rows of this length");
     else if (!attention_replace(context, &m, node))
         tell_near_miss(context, node, m.why ? m.why : "it cannot be written as one node");

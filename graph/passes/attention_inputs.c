@@ -133,7 +133,7 @@ ir_value *attention_four_dims(ir_node *before, const attention_side *side, const
     grt_dim lead = grt_dim_const(dims, 1);
     for (int32_t i = 0; i < rank - 2; i++)
         lead = grt_dim_mul(dims, lead, type->dims[i]);
-    if (lead != grt_dim_mul(dims, layout->batch, heads))
+    if (side->apart || lead != grt_dim_mul(dims, layout->batch, heads))
         return NULL;
     x = rewrite_reshaped(before, x, 4, wanted);
     return x && side->exchanged ? attention_transposed(before, x, (int64_t[]){0, 1, 3, 2}, 4) : x;

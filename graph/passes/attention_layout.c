@@ -15,6 +15,28 @@ void lead_list_of(const index_map *map, lead_list *out)
             out->parts[out->n++] = map->parts[i];
 }
 
+void lead_list_split_rows(const index_map *map, lead_list *list)
+{
+    grt_dims *dims = map->source->graph->module->dims;
+    const ir_type *type = &map->source->type;
+    int64_t width, stride, size;
+    if (type->rank < 3 || !grt_dim_is_const(dims, type->dims[type->rank - 1], &width))
+        return;
+    for (int32_t i = 0; i < list->n && list->n < INDEX_MAP_PARTS; i++) {
+        index_part *part = &list->parts[i];
+        grt_dim rows;
+        if (!grt_dim_is_const(dims, part->stride, &stride) || stride < 1 || stride >= width ||
+            width % stride || (grt_dim_is_const(dims, part->size, &size) && size <= width / stride) ||
+            !index_map_divide(dims, part->size, grt_dim_const(dims, width / stride), &rows))
+            continue;
+        memmove(part + 1, part, (size_t)(list->n - i) * sizeof *part);
+        part[0] = (index_part){rows, grt_dim_const(dims, width), part->axis};
+        part[1].size = grt_dim_const(dims, width / stride);
+        list->n++;
+        i++;
+    }
+}
+
 /* The size among the last parts of the lists that divides all others; NONE if there is none. */
 static grt_dim innermost(grt_dims *dims, const lead_list *lists, int32_t n)
 {
@@ -183,15 +205,8 @@ static bool attention_layout_is_plain(const ir_value *value, int32_t rank)
     return value && value->type.data && !value->producer && !value->is_input && value->type.rank == rank;
 }
 
-bool attention_layout_is_sortable(const attention_layout *layout, attention_projection *out)
+bool attention_projection_of(const ir_value *source, attention_projection *out)
 {
-    const head_rows *q = &layout->rows[Q], *k = &layout->rows[K], *v = &layout->rows[V];
-    const ir_value *source = q->source;
-    if (!layout->in_rows || k->source != source || v->source != source || q->heads < 2 ||
-        q->size != k->size || v->size != q->size || q->heads != k->heads || q->step != 3 * q->size ||
-        k->step != q->step || v->step != q->step || q->offset != 0 || k->offset != q->size ||
-        v->offset != 2 * q->size || q->width != q->heads * q->step)
-        return false;
     *out = (attention_projection){0};
     const ir_node *add = rewrite_producer(source, "Add");
     for (int32_t i = 0; add && i < 2; i++)
@@ -203,9 +218,45 @@ bool attention_layout_is_sortable(const attention_layout *layout, attention_proj
     return (!add || out->bias) && out->product && attention_layout_is_plain(ir_in(out->product, 1), 2);
 }
 
+bool attention_layout_is_sortable(const attention_layout *layout, attention_projection *out)
+{
+    const head_rows *q = &layout->rows[Q], *k = &layout->rows[K], *v = &layout->rows[V];
+    const ir_value *source = q->source;
+    if (!layout->in_rows || k->source != source || v->source != source || q->heads < 2 ||
+        q->size != k->size || v->size != q->size || q->heads != k->heads || q->step != 3 * q->size ||
+        k->step != q->step || v->step != q->step || q->offset != 0 || k->offset != q->size ||
+        v->offset != 2 * q->size || q->width != q->heads * q->step)
+        return false;
+    return attention_projection_of(source, out);
+}
+
 bool attention_layout_is_bare(const head_rows *rows)
 {
     return rows->offset == 0 && rows->step == rows->size && rows->width == rows->heads * rows->size;
+}
+
+/* True if the value is made of one whose rows the model has put sequence first, by products and biases that
+ * take each row alike: a Transpose of it cancels (pass `row_moves`). */
+static bool was_batch_first(const ir_value *value)
+{
+    enum { MOST_STEPS = 6 };
+    for (int32_t i = 0; i < MOST_STEPS && value->producer; i++) {
+        const ir_node *node = value->producer;
+        size_t n;
+        const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
+        if (rewrite_is(node, "Transpose"))
+            return perm && n == 3 && perm[0] == 1 && perm[1] == 0;
+        int32_t rows = -1;
+        if (rewrite_is(node, "MatMul") && attention_layout_is_plain(ir_in(node, 1), 2))
+            rows = 0;
+        for (int32_t k = 0; k < 2 && rewrite_is(node, "Add"); k++)
+            if (attention_layout_is_plain(ir_in(node, 1 - k), 1))
+                rows = k;
+        if (rows < 0)
+            return false;
+        value = ir_in(node, rows);
+    }
+    return false;
 }
 
 /* Moves of elements that inputs in rows need. */
@@ -217,7 +268,9 @@ static int32_t moves_in_rows(const attention_layout *layout, int32_t usual)
     if (attention_layout_is_joined(layout) || attention_layout_is_sortable(layout, &projection))
         return n + r[Q].sequence_first;
     for (int32_t i = 0; i < SIDES; i++)
-        n += r[i].sequence_first + !attention_layout_is_bare(&r[i]);
+        n += !attention_layout_is_bare(&r[i]) + (!r[i].sequence_first           ? 0
+                                                 : was_batch_first(r[i].source) ? -1
+                                                                                : 1);
     return n;
 }
 

@@ -15,6 +15,9 @@ enum { LEAD_LISTS = ATTENTION_SIDES + ATTENTION_TERMS };
 
 /* The parts of the axes in front of the last two. */
 void lead_list_of(const index_map *map, lead_list *out);
+/* Splits parts that go on from one row of the source to the next, as batch and heads side by side do in
+ * [sequence, batch, width], where a row ends. */
+void lead_list_split_rows(const index_map *map, lead_list *list);
 /* Splits the parts of n lists until all have the same sizes. False if there is no such split. */
 bool lead_lists_align(grt_dims *dims, lead_list *lists, int32_t n);
 
@@ -58,6 +61,7 @@ typedef struct attention_projection {
     ir_value *bias; /* may be NULL */
 } attention_projection;
 
+bool attention_projection_of(const ir_value *source, attention_projection *out);
 /* Queries, keys and values of each head side by side, [..., heads, 3, size], made by a projection: its
  * columns can be sorted so that they are joined. */
 bool attention_layout_is_sortable(const attention_layout *layout, attention_projection *out);

@@ -257,5 +257,8 @@ ir_value *attention_mask_make(ir_node *before, const attention_match *m, const a
             if (!sum)
                 return NULL;
         }
+    if (sum && isfinite(m->least))
+        sum = inferred(attention_mask_add_node(
+            before, "Max", 2, (ir_value *[]){sum, attention_mask_scalar(before, sum->type.dtype, m->least)}));
     return sum;
 }

@@ -2,14 +2,14 @@
 /* See attention_match.h.
  *
  *   MatMul(Softmax(scale * MatMul(Q, K^T) + terms), V)
+ *   MatMul(V^T, Transpose(Softmax(scale * MatMul(Q, K^T) + terms)))
  *
  * From the last product to the first, through what exporters put between: the guard that PyTorch puts behind
  * Softmax for rows that are hidden altogether (NaN becomes 0), casts around a softmax in float32, scales at
  * any place, a scale for each head (cosine attention), masks that are added or selected, a soft cap, a score
- * that is joined to each row and dropped behind the softmax (a sink), and leading dims that are joined or
- * split on the way. */
+ * that is joined to each row and dropped behind the softmax (a sink), and rows of scores whose dims are
+ * joined, split or sorted on the way (score_moves). */
 #include "graph/passes/attention_match.h"
-
 #include "graph/passes/rewrite.h"
 
 #include <math.h>
@@ -18,82 +18,10 @@
 /* Less than this, added to a score, leaves nothing of a weight. */
 #define HIDDEN_BELOW (-9e3)
 
+/* Added to a score, this or less is the sum. */
+#define NOTHING_ABOVE (-1e30)
+
 enum { MOST_STEPS = 16 };
-
-static bool same_last_two(const ir_type *a, const ir_type *b)
-{
-    return a->rank >= 2 && b->rank >= 2 && a->dims[a->rank - 1] == b->dims[b->rank - 1] &&
-           a->dims[a->rank - 2] == b->dims[b->rank - 2];
-}
-
-/* x, where the value is x with leading dims joined or split, or in another precision. */
-static ir_value *passed(const ir_value *value)
-{
-    ir_node *node = value->producer;
-    ir_value *x = ir_in(node, 0);
-    if (rewrite_is_reshape(node) && same_last_two(&x->type, &value->type))
-        return x;
-    return rewrite_is(node, "Cast") && grt_dtype_in(x->type.dtype, GRT_SET_FLOATS) ? x : NULL;
-}
-
-/* p of Where(IsNaN(p), 0, p). */
-static ir_value *unguarded(const ir_node *where)
-{
-    double zero;
-    ir_value *p = rewrite_is(where, "Where") ? ir_in(where, 2) : NULL;
-    ir_node *test = p && ir_is_inner(ir_in(where, 0)) ? rewrite_producer(ir_in(where, 0), "IsNaN") : NULL;
-    return test && ir_in(test, 0) == p && p->n_uses == 2 && ir_const_float(ir_in(where, 1), &zero) &&
-                   zero == 0
-               ? p
-               : NULL;
-}
-
-/* Where the value is a softmax without its last column, as a sink is dropped: the softmax's result. */
-static ir_value *undropped(const ir_value *value)
-{
-    const ir_node *slice = rewrite_producer(value, "Slice");
-    ir_value *p = slice ? ir_in(slice, 0) : NULL;
-    const int64_t *start, *axis, *step;
-    int64_t n;
-    if (!p || !rewrite_is(p->producer, "Softmax") || p->type.rank != value->type.rank || p->type.rank < 1)
-        return NULL;
-    const int32_t last = p->type.rank - 1;
-    grt_dims *dims = value->graph->module->dims;
-    const bool front = ir_const_ints(ir_in(slice, 1), &start, &n) && n == 1 && start[0] == 0 &&
-                       ir_const_ints(ir_in(slice, 3), &axis, &n) && n == 1 &&
-                       grt_axis(axis[0], p->type.rank) == last &&
-                       (!ir_in(slice, 4) || (ir_const_ints(ir_in(slice, 4), &step, &n) && step[0] == 1));
-    return front && grt_dim_addc(dims, value->type.dims[last], 1) == p->type.dims[last] ? p : NULL;
-}
-
-static ir_node *softmax_of(const ir_value *value)
-{
-    for (int step = 0; step < MOST_STEPS && value; step++) {
-        ir_node *node = value->producer;
-        if (!node)
-            return NULL;
-        if (rewrite_is(node, "Softmax"))
-            return node;
-        ir_value *p = unguarded(node);
-        p = p ? p : undropped(value);
-        value = p ? p : passed(value);
-    }
-    return NULL;
-}
-
-/* True if nothing but the attention reads the values between it and its softmax. */
-static bool is_private(const ir_value *value, const ir_node *softmax)
-{
-    for (int32_t uses = 1; value->n_uses == uses;) {
-        if (value->producer == softmax)
-            return true;
-        ir_value *p = unguarded(value->producer);
-        uses = p ? 2 : 1; /* the guard reads it twice */
-        p = p ? p : undropped(value);
-        value = p ? p : passed(value);
-    }
-    return false;
-}
 
 /* x of x * c or x / c with a scalar constant c; *out_factor is multiplied by it. */
 static ir_value *attention_match_unscaled(const ir_node *node, double *out_factor)
@@ -145,12 +73,26 @@ static ir_value *unselected(const ir_node *node, attention_term *out_term)
     return NULL;
 }
 
+/* The scores of Max(scores, c) with a number so low that beside a term of its size nothing is left of scores:
+ * the term may as well be at least c itself. OPT and BART keep sums of masks finite so. */
+static ir_value *unbounded(const ir_node *node, double *least)
+{
+    double c;
+    for (int32_t i = 0; i < 2 && rewrite_is(node, "Max") && node->n_in == 2; i++)
+        if (ir_const_float(ir_in(node, 1 - i), &c) && c <= NOTHING_ABOVE &&
+            rewrite_same_shape(&ir_in(node, i)->type, &node->out[0]->type)) {
+            *least = fmax(*least, c);
+            return ir_in(node, i);
+        }
+    return NULL;
+}
+
 /* One step back from the scores to the product: the value in front of it. Sets a factor, a term or neither.
  */
-static ir_value *step_back(const ir_value *scores, double *factor, attention_term *term)
+static ir_value *step_back(const ir_value *scores, double *factor, attention_term *term, score_moves *moves)
 {
     const ir_node *node = scores->producer;
-    ir_value *x = passed(scores);
+    ir_value *x = attention_weights_passed(scores, moves);
     if (!x)
         x = attention_match_unscaled(node, factor);
     if (!x)
@@ -170,8 +112,9 @@ static bool reaches_product(const ir_value *value, int32_t depth)
             return true;
         if (rewrite_is(node, "Add"))
             return reaches_product(ir_in(node, 0), depth - 1) || reaches_product(ir_in(node, 1), depth - 1);
-        ir_value *x = rewrite_is(node, "Tanh") || rewrite_is(node, "Sub") ? ir_in(node, 0)
-                                                                          : step_back(value, &factor, &term);
+        ir_value *x = rewrite_is(node, "Tanh") || rewrite_is(node, "Sub")
+                          ? ir_in(node, 0)
+                          : step_back(value, &factor, &term, NULL);
         value = x ? x : unscaled_by_head(node, &value->type, &scale);
     }
     return false;
@@ -197,6 +140,10 @@ static const char *add_term(attention_match *m, attention_term term, const ir_ty
 {
     if (m->n_terms == ATTENTION_TERMS)
         return "more masks than are looked for";
+    if (m->weights.crossed)
+        return "a mask lies on transposed scores";
+    if (m->front.mixed)
+        return "queries are moved into other dims behind a mask";
     term.factor *= m->scale;
     term.scores = scores;
     m->term[m->n_terms++] = term;
@@ -207,6 +154,7 @@ static const char *add_term(attention_match *m, attention_term term, const ir_ty
 static ir_node *attention_match_find_product(attention_match *m, ir_value *scores)
 {
     m->scale = 1;
+    m->least = -INFINITY;
     for (int step = 0; step < MOST_STEPS; step++) {
         attention_term term = {0};
         double factor = 1;
@@ -219,12 +167,14 @@ static ir_node *attention_match_find_product(attention_match *m, ir_value *score
             return node;
         ir_value *x = unadded(scores, &term);
         if (!x)
-            x = step_back(scores, &factor, &term);
+            x = step_back(scores, &factor, &term, &m->front);
         if (!x && rewrite_is(node, "Tanh") && m->softcap == 0 && m->scale > 0 && !m->head_scale) {
             m->softcap = m->scale;
             x = ir_in(node, 0);
         }
-        if (!x && !m->head_scale)
+        if (!x && m->scale == 1 && m->softcap == 0 && !m->head_scale && !m->n_terms)
+            x = unbounded(node, &m->least);
+        if (!x && !m->head_scale && !m->weights.crossed)
             x = unscaled_by_head(node, m->scores, &m->head_scale);
         if (!x) {
             m->why = "the scores are not a product, scaled and masked";
@@ -285,7 +235,7 @@ static bool find_side(attention_side *side, ir_value *value, const ir_type *scor
  * they are multiplied: only dims in front of these are joined or split between. */
 static ir_value *queries_of(attention_match *m, ir_node *product)
 {
-    ir_value *q = ir_in(product, 0), *c = m->head_scale;
+    ir_value *q = ir_in(product, m->weights.crossed ? 1 : 0), *c = m->head_scale;
     const ir_type *scores = &product->out[0]->type;
     if (!c)
         return q;
@@ -299,14 +249,91 @@ static ir_value *queries_of(attention_match *m, ir_node *product)
     return mul && op_infer_node(mul) == GRT_OK ? mul->out[0] : NULL;
 }
 
+/* The type with its last two dims exchanged, if `exchange`. dims: room for them. */
+static ir_type attention_match_type(const ir_type *type, bool exchange, grt_dim *dims)
+{
+    const int32_t rank = type->rank;
+    ir_type made = *type;
+    memcpy(dims, type->dims, (size_t)rank * sizeof *dims);
+    if (exchange) {
+        dims[rank - 2] = type->dims[rank - 1];
+        dims[rank - 1] = type->dims[rank - 2];
+    }
+    made.dims = dims;
+    return made;
+}
+
+static bool has_rows_of(const ir_type *a, const ir_type *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int32_t i = 0; i < a->rank - 1; i++)
+        if (a->dims[i] != b->dims[i])
+            return false;
+    return true;
+}
+
+/* The queries with the rows that the softmax has. */
+static bool move_queries(attention_match *m, const ir_type *scores)
+{
+    attention_side *q = &m->side[ATTENTION_SIDE_Q];
+    const double outer = q->outer_scale;
+    ir_value *x =
+        has_rows_of(&q->value->type, scores) ? score_moves_apply(m->last, &m->front, q->value) : NULL;
+    if (!x || !has_rows_of(&x->type, m->scores) || !find_side(q, x, m->scores, false))
+        return false;
+    q->outer_scale *= outer;
+    q->scale *= outer;
+    return true;
+}
+
+/* All sides with the rows that the softmax has: the rows of queries are moved, and keys and values are the
+ * same for all of the last of the rows' dims there. */
+static bool find_moved_sides(attention_match *m, const ir_node *product)
+{
+    grt_dims *dims = product->graph->module->dims;
+    const ir_type *scores = &product->out[0]->type;
+    attention_side *k = &m->side[ATTENTION_SIDE_K], *v = &m->side[ATTENTION_SIDE_V];
+    const int32_t rank = m->result.rank;
+    m->why = "queries are moved into dims that keys or values have";
+    if (m->head_scale || m->sinks || m->weights.crossed ||
+        !has_rows_of(&m->weights.value->type, &m->result) || !move_queries(m, scores) ||
+        !score_moves_follow(dims, &m->front, scores->dims[scores->rank - 2], &k->map) ||
+        !score_moves_return(dims, &m->weights.back, m->result_dims[rank - 2], &v->map) ||
+        k->map.rank != m->scores->rank || v->map.rank != m->scores->rank)
+        return false;
+    k->apart = v->apart = true;
+    const grt_dim size = m->result_dims[rank - 1];
+    memcpy(m->result_dims, m->scores->dims, (size_t)m->scores->rank * sizeof *m->result_dims);
+    m->result.rank = m->scores->rank;
+    m->result_dims[m->result.rank - 1] = size;
+    m->why = NULL;
+    return true;
+}
+
+static bool attention_match_find_sides(attention_match *m, ir_node *product, ir_value *queries)
+{
+    const ir_type *scores = &product->out[0]->type;
+    ir_value *values = ir_in(m->last, m->weights.flipped ? 0 : 1),
+             *keys = ir_in(product, m->weights.crossed ? 0 : 1);
+    if (!find_side(&m->side[ATTENTION_SIDE_Q], queries, scores, m->weights.crossed) ||
+        !find_side(&m->side[ATTENTION_SIDE_K], keys, scores, !m->weights.crossed) ||
+        !find_side(&m->side[ATTENTION_SIDE_V], values, &m->last->out[0]->type, m->weights.flipped)) {
+        m->why = "queries, keys or values have no known shape";
+        return false;
+    }
+    return !(m->front.mixed || m->weights.back.mixed) || find_moved_sides(m, product);
+}
+
 /* The scores that are not sinks: the softmax has one column more than there are values. */
 static ir_value *without_sinks(attention_match *m, ir_value *scores)
 {
     const grt_dims *dims = scores->graph->module->dims;
     const int32_t rank = scores->type.rank;
     const ir_node *concat = ir_is_inner(scores) ? rewrite_producer(scores, "Concat") : NULL;
-    const ir_type *values = &ir_in(m->last, 1)->type;
-    if (values->rank < 2 || values->dims[values->rank - 2] == scores->type.dims[rank - 1])
+    const ir_type *values = &ir_in(m->last, m->weights.flipped ? 0 : 1)->type;
+    if (m->weights.crossed || values->rank < 2 ||
+        values->dims[values->rank - (m->weights.flipped ? 1 : 2)] == scores->type.dims[rank - 1])
         return scores;
     if (!concat || concat->n_in != 2 || grt_axis(grt_attr_int(&concat->desc, "axis", 0), rank) != rank - 1 ||
         !grt_dim_equals(dims, ir_in(concat, 1)->type.dims[rank - 1], 1) || rank != 4) {
@@ -317,37 +344,67 @@ static ir_value *without_sinks(attention_match *m, ir_value *scores)
     return ir_in(concat, 0);
 }
 
+/* Why what lies between the softmax and the last product is no attention; NULL if it is. */
+static const char *attention_match_why_not(const attention_match *m)
+{
+    const ir_type *type = &m->weights.softmax->out[0]->type;
+    if (type->rank < 3 || type->rank > GRT_MAX_RANK || m->last->out[0]->type.rank < 3)
+        return "the scores have fewer than three dims";
+    if (grt_axis(grt_attr_int(&m->weights.softmax->desc, "axis", -1), type->rank) !=
+        type->rank - (m->weights.crossed ? 2 : 1))
+        return "the softmax is not over the last dim";
+    return attention_weights_are_private(&m->weights) ? NULL
+                                                      : "the weights behind the softmax have another reader";
+}
+
 bool attention_find(ir_node *last, attention_match *m)
 {
     *m = (attention_match){.last = last};
-    ir_value *weights = ir_in(last, 0);
-    ir_node *softmax = weights ? softmax_of(weights) : NULL;
-    if (!softmax)
+    if (!attention_weights_find(last, &m->weights))
         return false;
-    const ir_type *type = &softmax->out[0]->type;
-    m->softmax = softmax;
-    m->scores = type;
-    if (type->rank < 3 || type->rank > GRT_MAX_RANK || last->out[0]->type.rank < 3)
-        m->why = "the scores have fewer than three dims";
-    else if (grt_axis(grt_attr_int(&softmax->desc, "axis", -1), type->rank) != type->rank - 1)
-        m->why = "the softmax is not over the last dim";
-    else if (!is_private(weights, softmax))
-        m->why = "the weights behind the softmax have another reader";
-    if (m->why)
-        return false;
-    ir_value *scores = without_sinks(m, ir_in(softmax, 0));
+    m->scores = &m->weights.softmax->out[0]->type;
+    m->why = attention_match_why_not(m);
+    ir_value *scores = m->why ? NULL : without_sinks(m, ir_in(m->weights.softmax, 0));
     if (!scores)
         return false;
-    m->scores = &scores->type;
+    m->turned = attention_match_type(&scores->type, m->weights.crossed, m->turned_dims);
+    m->scores = &m->turned;
+    m->result = attention_match_type(&last->out[0]->type, m->weights.flipped, m->result_dims);
     ir_node *product = attention_match_find_product(m, scores);
     ir_value *queries = product ? queries_of(m, product) : NULL;
     if (!queries)
         return false;
     if (!isfinite(m->scale) || m->scale == 0)
         m->why = "the scale is zero or not finite";
-    else if (!find_side(&m->side[ATTENTION_SIDE_Q], queries, &product->out[0]->type, false) ||
-             !find_side(&m->side[ATTENTION_SIDE_K], ir_in(product, 1), &product->out[0]->type, true) ||
-             !find_side(&m->side[ATTENTION_SIDE_V], ir_in(last, 1), &last->out[0]->type, false))
-        m->why = "queries, keys or values have no known shape";
-    return !m->why;
+    return !m->why && attention_match_find_sides(m, product, queries);
+}
+
+/* The last two dims exchanged. */
+static ir_value *attention_match_turned(ir_node *before, ir_value *y)
+{
+    const int32_t rank = y->type.rank;
+    int64_t perm[GRT_MAX_RANK];
+    for (int32_t i = 0; i < rank; i++)
+        perm[i] = i < rank - 2 ? i : i == rank - 2 ? rank - 1 : rank - 2;
+    ir_node *node = ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &y, 1);
+    if (!node)
+        return NULL;
+    ir_attr_set_ints(node, "perm", perm, (size_t)rank);
+    return op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
+}
+
+ir_value *attention_match_finish(const attention_match *m, ir_value *y)
+{
+    ir_node *before = m->last;
+    if (m->front.mixed || m->weights.back.mixed)
+        y = score_moves_apply(before, &m->weights.back, y);
+    if (y && m->weights.flipped)
+        y = attention_match_turned(before, y);
+    if (!y || !m->weights.head_factor)
+        return y;
+    ir_node *mul = ir_node_create(before->graph, before, "", "Mul", before->desc.name, 2,
+                                  (ir_value *[]){y, m->weights.head_factor}, 1);
+    return mul && y->type.dtype == m->weights.head_factor->type.dtype && op_infer_node(mul) == GRT_OK
+               ? mul->out[0]
+               : NULL;
 }

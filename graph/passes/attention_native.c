@@ -7,11 +7,14 @@
  * Batch and heads stay what the node has, so that its mask and its attributes mean the same. */
 #include "graph/passes/attention_native.h"
 
+#include "graph/passes/attention_columns.h"
 #include "graph/passes/attention_inputs.h"
 #include "graph/passes/rewrite.h"
 
 enum { Q = ATTENTION_SIDE_Q, K = ATTENTION_SIDE_K, V = ATTENTION_SIDE_V, SIDES = ATTENTION_SIDES };
-enum { MASK = 3, INPUTS, BATCH = 0, HEADS = 1, SEQUENCE = 2, RANK = 4 };
+enum { MASK = 3, PLAIN_INPUTS, PAST_KEY = 4, PAST_VALUE, NONPAD, INPUTS };
+enum { Y, PRESENT_KEY, PRESENT_VALUE, OUTPUTS };
+enum { BATCH = 0, HEADS = 1, SEQUENCE = 2, RANK = 4 };
 
 typedef struct native {
     ir_node *node;
@@ -21,20 +24,32 @@ typedef struct native {
     int64_t heads[SIDES]; /* as the node has them */
     ir_value *in[INPUTS];
     int64_t kv_heads; /* as the new node has them */
+    int32_t n_out;
     bool joined;
+    bool cached; /* there is a past, a present or lengths of keys: they have the heads of the node */
 } native;
 
-/* [batch, heads, sequence, size] with that many heads, and nothing but the first result is read. */
+static bool is_read(const ir_value *value)
+{
+    return value && (value->n_uses || rewrite_is_output(value));
+}
+
+/* [batch, heads, sequence, size] with that many heads, and the scores are not read. */
 static bool is_native(native *n)
 {
     const ir_node *node = n->node;
     const grt_dims *dims = node->graph->module->dims;
-    for (int32_t i = INPUTS; i < node->n_in; i++)
-        if (ir_in(node, i))
-            return false;
-    for (int32_t i = 1; i < node->n_out; i++)
-        if (node->out[i] && (node->out[i]->n_uses || rewrite_is_output(node->out[i])))
-            return false;
+    if (node->n_in > INPUTS)
+        return false;
+    for (int32_t i = PLAIN_INPUTS; i < node->n_in; i++)
+        n->cached |= ir_in(node, i) != NULL;
+    n->n_out = 1;
+    for (int32_t i = PRESENT_KEY; i < node->n_out; i++)
+        if (is_read(node->out[i]))
+            n->n_out = i + 1;
+    n->cached |= n->n_out > 1;
+    if (n->n_out > OUTPUTS)
+        return false;
     for (int32_t i = 0; i < SIDES; i++) {
         const ir_value *x = ir_in(node, i);
         if (!x || x->type.rank != RANK || !grt_dim_is_const(dims, x->type.dims[HEADS], &n->heads[i]) ||
@@ -72,8 +87,10 @@ static bool find_sides(native *n)
             side->map.source->type.dtype != side->value->type.dtype ||
             !repeat_for_group(dims, &side->map, n->heads[Q] / n->heads[i]))
             return false;
-        lead_list_of(&side->map, &n->lists[i]);
     }
+    attention_columns_split(n->node, n->sides);
+    for (int32_t i = 0; i < SIDES; i++)
+        lead_list_of(&n->sides[i].map, &n->lists[i]);
     return lead_lists_align(dims, n->lists, SIDES);
 }
 
@@ -83,7 +100,8 @@ static bool in_rows(native *n)
     const grt_dims *dims = n->node->graph->module->dims;
     return attention_layout_keep(n->sides, n->lists, &n->layout) && n->layout.batch == q->dims[BATCH] &&
            grt_dim_equals(dims, n->layout.heads, n->heads[Q]) && n->layout.rows[Q].heads == n->heads[Q] &&
-           n->layout.rows[Q].sequence == q->dims[SEQUENCE] && n->heads[K] % n->layout.rows[K].heads == 0;
+           n->layout.rows[Q].sequence == q->dims[SEQUENCE] && n->heads[K] % n->layout.rows[K].heads == 0 &&
+           !(n->cached && n->heads[K] != n->layout.rows[K].heads);
 }
 
 static bool take_rows(native *n)
@@ -91,7 +109,9 @@ static bool take_rows(native *n)
     head_rows *rows = n->layout.rows;
     attention_projection projection;
     n->kv_heads = rows[K].heads;
-    if (attention_layout_is_sortable(&n->layout, &projection)) {
+    if (n->cached) {
+        n->joined = false;
+    } else if (attention_layout_is_sortable(&n->layout, &projection)) {
         rows[Q].source = attention_sorted_source(n->node, &n->layout);
         n->joined = rows[Q].source != NULL;
     } else {
@@ -132,13 +152,13 @@ static bool take_unrepeated(native *n)
 static ir_node *made_of(const pass_context *context, native *n, bool rows)
 {
     ir_node *node = n->node;
-    n->in[MASK] = ir_in(node, MASK);
-    ir_node *made =
-        ir_node_create(node->graph, node, n->joined ? "graphrt" : "", "Attention", node->desc.name,
-                       n->in[MASK] ? INPUTS
-                       : n->joined ? 1
-                                   : SIDES,
-                       n->in, 1);
+    int32_t n_in = n->joined ? 1 : SIDES;
+    for (int32_t i = MASK; i < node->n_in; i++) {
+        n->in[i] = ir_in(node, i);
+        n_in = n->in[i] ? i + 1 : n_in;
+    }
+    ir_node *made = ir_node_create(node->graph, node, n->joined ? "graphrt" : "", "Attention",
+                                   node->desc.name, n_in, n->in, n->n_out);
     if (!made)
         return NULL;
     ir_attrs_copy(made, node);
@@ -161,19 +181,36 @@ static ir_value *heads_of_result(const native *n, ir_value *y)
     return y ? attention_transposed(n->node, y, (int64_t[]){0, 2, 1, 3}, RANK) : NULL;
 }
 
+/* The new node's results in place of the old one's. */
+static bool replace_results(const native *n, const ir_node *made, ir_value *y)
+{
+    ir_node *node = n->node;
+    for (int32_t i = Y; i < n->n_out; i++) {
+        const ir_value *to = i == Y ? y : made->out[i];
+        if (node->out[i] && (!to || to->type.dtype != node->out[i]->type.dtype ||
+                             !rewrite_same_shape(&to->type, &node->out[i]->type)))
+            return false;
+    }
+    if (!rewrite_replace(node->out[Y], y))
+        return false;
+    for (int32_t i = PRESENT_KEY; i < n->n_out; i++)
+        if (node->out[i])
+            rewrite_replace(node->out[i], made->out[i]); /* a result that is new can take any place */
+    return true;
+}
+
 void attention_native_visit(pass_context *context, ir_node *node)
 {
     native n = {.node = node};
     if (!rewrite_is(node, "Attention") || !is_native(&n) || !find_sides(&n))
         return;
     const bool rows = in_rows(&n);
-    if (rows ? !take_rows(&n) : !take_unrepeated(&n))
+    if (rows ? !take_rows(&n) : n.cached || !take_unrepeated(&n))
         return; /* unused nodes are dead */
     ir_node *made = made_of(context, &n, rows);
     ir_value *y = made ? made->out[0] : NULL;
     y = y && rows ? heads_of_result(&n, y) : y;
-    if (!y || y->type.dtype != node->out[0]->type.dtype ||
-        !rewrite_same_shape(&y->type, &node->out[0]->type) || !rewrite_replace(node->out[0], y))
+    if (!y || !replace_results(&n, made, y))
         return;
     ir_node_remove(node);
     context->changed++;

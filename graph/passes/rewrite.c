@@ -194,20 +194,78 @@ bool rewrite_become_reshape(ir_node *node, ir_value *x)
     return true;
 }
 
+/* A Reshape of `x` to the type; NULL if its dims cannot be written. */
+static ir_value *rewrite_reshaped_at_once(ir_node *before, ir_value *x, const ir_type *type)
+{
+    ir_node *node = ir_node_create(before->graph, before, "", "Reshape", before->desc.name, 1, &x, 1);
+    if (!node)
+        return NULL;
+    node->out[0]->type = *type;
+    if (rewrite_become_reshape(node, x) && op_infer_node(node) == GRT_OK &&
+        rewrite_same_shape(&node->out[0]->type, type))
+        return node->out[0];
+    ir_node_remove(node);
+    return NULL;
+}
+
+/* The same behind a Flatten whose first dim the Reshape copies: [b, h, s, d] to [b * h, s, d], where b and s
+ * are symbols. */
+static ir_value *rewrite_reshaped_flat(ir_node *before, ir_value *x, const ir_type *type)
+{
+    grt_dims *dims = before->graph->module->dims;
+    grt_dim joined = x->type.rank > 0 ? x->type.dims[0] : GRT_DIM_NONE;
+    for (int32_t axis = 2; axis < x->type.rank && type->rank > 0; axis++) {
+        joined = grt_dim_mul(dims, joined, x->type.dims[axis - 1]);
+        if (joined != type->dims[0] || grt_dim_is_const(dims, joined, NULL))
+            continue;
+        ir_node *flat = ir_node_create(before->graph, before, "", "Flatten", before->desc.name, 1, &x, 1);
+        if (!flat)
+            return NULL;
+        ir_attr_set_int(flat, "axis", axis);
+        ir_value *made =
+            op_infer_node(flat) == GRT_OK ? rewrite_reshaped_at_once(before, flat->out[0], type) : NULL;
+        if (made)
+            return made;
+        ir_node_remove(flat);
+    }
+    return NULL;
+}
+
+/* Where one type is the other with dims of 1 between: Unsqueeze, or Squeeze. */
+static ir_value *rewrite_reshaped_by_ones(ir_node *before, ir_value *x, const ir_type *type)
+{
+    const bool more = type->rank > x->type.rank;
+    const ir_type *wide = more ? type : &x->type, *narrow = more ? &x->type : type;
+    int64_t axes[GRT_MAX_RANK];
+    int32_t n = 0, at = 0;
+    for (int32_t i = 0; i < wide->rank; i++) {
+        if (at < narrow->rank && wide->dims[i] == narrow->dims[at])
+            at++;
+        else if (grt_dim_equals(before->graph->module->dims, wide->dims[i], 1))
+            axes[n++] = i;
+        else
+            return NULL;
+    }
+    ir_value *list = n && at == narrow->rank ? ir_constant_ints(before->graph, "", axes, n) : NULL;
+    ir_node *node = list ? ir_node_create(before->graph, before, "", more ? "Unsqueeze" : "Squeeze",
+                                          before->desc.name, 2, (ir_value *[]){x, list}, 1)
+                         : NULL;
+    if (!node)
+        return NULL;
+    if (op_infer_node(node) == GRT_OK && rewrite_same_shape(&node->out[0]->type, type))
+        return node->out[0];
+    ir_node_remove(node);
+    return NULL;
+}
+
 ir_value *rewrite_reshaped(ir_node *before, ir_value *x, int32_t rank, const grt_dim *dims)
 {
     const ir_type type = {.kind = GRT_KIND_TENSOR, .dtype = x->type.dtype, .rank = rank, .dims = dims};
     if (rewrite_same_shape(&x->type, &type))
         return x;
-    ir_node *node = ir_node_create(before->graph, before, "", "Reshape", before->desc.name, 1, &x, 1);
-    if (!node)
-        return NULL;
-    node->out[0]->type = type;
-    if (rewrite_become_reshape(node, x) && op_infer_node(node) == GRT_OK &&
-        rewrite_same_shape(&node->out[0]->type, &type))
-        return node->out[0];
-    ir_node_remove(node);
-    return NULL;
+    ir_value *made = rewrite_reshaped_at_once(before, x, &type);
+    made = made ? made : rewrite_reshaped_flat(before, x, &type);
+    return made ? made : rewrite_reshaped_by_ones(before, x, &type);
 }
 
 ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t n, int32_t axis)

@@ -192,11 +192,13 @@ static void row_moves_look(pass_context *context, ir_node *last)
 {
     chain c = {.nodes = {last}, .n = 1};
     bool works = false;
-    for (const ir_value *at = ir_in(last, 0); c.n < MOST_STEPS && at->producer && at->n_uses == 1;) {
+    for (const ir_value *at = ir_in(last, 0); c.n < MOST_STEPS && at->producer;) {
         ir_node *node = at->producer;
         if (node->n_out != 1) /* the first output may be left out */
             return;
-        const bool moves = is_row_move(node);
+        const bool moves = is_row_move(node), shared = at->n_uses != 1;
+        if (shared && !moves) /* others may read what the first move makes, as keys and values do */
+            return;
         const int32_t i = moves ? 0 : row_input(node);
         if (i < 0 || node->graph != last->graph)
             return;
@@ -207,6 +209,8 @@ static void row_moves_look(pass_context *context, ir_node *last)
             drop_moves(context, &c, x);
             return;
         }
+        if (shared)
+            return;
         at = x;
     }
 }

@@ -156,15 +156,32 @@ START_TEST(other_orders_stay)
 }
 END_TEST
 
-START_TEST(caches_and_other_results_stay)
+#define PAST "in pk f32 2,2,1,4\nin pv f32 2,2,1,4\n"
+
+/* A cache has the node's heads; rows of queries, keys and values go beside it. */
+START_TEST(caches_stay_beside_rows)
 {
-    native_stays(ROWS("2") TURNED "in pk f32 2,2,1,4\nin pv f32 2,2,1,4\n"
-                                  "y,ok,ov = Attention q k v _ pk pv\nout ok\nout ov\n" JOIN);
-    native_stays(ROWS("2") TURNED "in pk f32 2,2,1,4\nin pv f32 2,2,1,4\n"
-                                  "y = Attention q k v _ pk pv\n" JOIN);
-    native_stays(ROWS("2") TURNED "y,ok,ov = Attention q k v\nout ok\n" JOIN);
+    native_check(ROWS("2") TURNED PAST "y,ok,ov = Attention q k v _ pk pv\nout ok\nout ov\n" JOIN, 3, 2, 2);
+    native_check(ROWS("2") TURNED PAST "y,ok,ov = Attention q k v _ pk pv\nout ov\n" JOIN, 3, 2, 2);
+    native_check(ROWS("2") TURNED PAST "y = Attention q k v _ pk pv is_causal=1\n" JOIN, 3, 2, 2);
+    native_check(ROWS("2") TURNED PAST "in m f32 3,6\ny,ok,ov = Attention q k v m pk pv\nu = Neg ok\n"
+                                       "out u\n" JOIN,
+                 3, 2, 2);
+    native_check(ROWS("2") TURNED "y,ok,ov = Attention q k v\nout ok\n" JOIN, 3, 2, 2);
+    native_check(ROWS("2") TURNED "const n i64 2 3 5\ny = Attention q k v _ _ _ n\n" JOIN, 3, 2, 2);
+}
+END_TEST
+
+/* Keys and values whose heads are repeated for the cache, and scores that are read. */
+START_TEST(repeated_heads_of_caches_and_scores_stay)
+{
+    native_stays("in x f32 2,3,16\nin a f32 2,5,8\nconst h i64 4 0 0 4 4\nconst g i64 4 0 0 2 4\n"
+                 "const u i64 1 2\nconst e i64 5 2 2 2 5 4\nconst r i64 4 2 4 5 4\n"
+                 "in pk f32 2,4,1,4\nin pv f32 2,4,1,4\n"
+                 "q0 = Reshape x h\nq = Transpose q0 perm=0,2,1,3\nk0 = Reshape a g\n"
+                 "k1 = Transpose k0 perm=0,2,1,3\nk2 = Unsqueeze k1 u\nk3 = Expand k2 e\nk = Reshape k3 r\n"
+                 "y,ok,ov = Attention q k k _ pk pv\nout y\nout ok\n");
     native_stays(ROWS("2") TURNED "y,ok,ov,s = Attention q k v qk_matmul_output_mode=1\nout s\n" JOIN);
-    native_stays(ROWS("2") TURNED "const n i64 2 3 5\ny = Attention q k v _ _ _ n\n" JOIN);
 }
 END_TEST
 
@@ -186,5 +203,5 @@ END_TEST
 
 UNIT_SUITE(test_attention_native, NULL, NULL, rows_are_read_where_they_are, attributes_and_masks_stay,
            one_tensor_is_read_as_it_is, grouped_heads, repeated_heads_of_four_dims,
-           heads_that_are_repeated_otherwise_stay, other_orders_stay, caches_and_other_results_stay,
-           batch_and_sequence_of_unknown_size)
+           heads_that_are_repeated_otherwise_stay, other_orders_stay, caches_stay_beside_rows,
+           repeated_heads_of_caches_and_scores_stay, batch_and_sequence_of_unknown_size)
