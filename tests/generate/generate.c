@@ -50,12 +50,9 @@ static void try_function(int32_t opcode, grt_dtype dtype)
     const pw_info *info = grt_pointwise_info(opcode);
     const float constants[PW_MAX_PARAMS] = {0.5f, 1.25f};
     int64_t program[4] = {opcode, -1, -1, -1};
-    grt_tensor operands[PW_MAX_OPERANDS];
-    const grt_tensor *in[PW_MAX_OPERANDS] = {NULL};
-    for (int k = 0; k < info->arity; k++) {
-        operands[k] = operand(opcode, k, dtype);
-        in[k] = &operands[k];
-    }
+    pw_part_view in[PW_MAX_OPERANDS] = {0};
+    for (int k = 0; k < info->arity; k++)
+        in[k].part = operand(opcode, k, dtype);
     for (int k = 0; k < info->arity + info->n_params; k++)
         program[1 + k] = k;
     const grt_tensor out = {.dtype = info->truth ? GRT_DTYPE_BOOL : dtype, .rank = 2, .dims = {4, 64}};
@@ -97,7 +94,7 @@ static void try_forms(void)
         {{.rank = 4, .dims = {2, 1, 5, 1}}, 10},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const grt_tensor *in[] = {&out, &cases[i].in};
+        const pw_part_view in[] = {{.part = out}, {.part = cases[i].in}};
         cuda_pointwise_form form = {0};
         const int found = cuda_pointwise_form_of(in, 2, &out, &form) ? form.place[1] : NO_FORM;
         result("form", found == cases[i].place ? NULL : "another one is wanted");
@@ -106,10 +103,11 @@ static void try_forms(void)
     }
     const grt_tensor long_out = {.dtype = GRT_DTYPE_FLOAT, .rank = 6, .dims = {2, 2, 2, 2, 2, 8}},
                      every_other = {.dtype = GRT_DTYPE_FLOAT, .rank = 6, .dims = {2, 1, 2, 1, 2, 1}};
-    const grt_tensor *six[] = {&long_out, &every_other};
+    const pw_part_view six[] = {{.part = long_out}, {.part = every_other}};
     cuda_pointwise_form none;
     result("form", cuda_pointwise_form_of(six, 2, &long_out, &none) ? "six places are too many" : NULL);
-    const grt_tensor odd = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {63}}, *in = &odd;
+    const grt_tensor odd = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {63}};
+    const pw_part_view in = {.part = odd};
     cuda_pointwise_form form;
     result("form",
            cuda_pointwise_form_of(&in, 1, &odd, &form) && form.uneven && form.n == 8 && form.elements == 63
