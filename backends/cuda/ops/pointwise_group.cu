@@ -344,7 +344,7 @@ void plan_fast(const cuda_pointwise_form &form, fast_plan *f)
     f->by_middle = cuda_divisor_of(form.middle);
     for (int32_t i = 0; i < form.n_in; i++) {
         const uint8_t place = form.place[i];
-        const uint32_t pitch = form.pitch[i] * FAST_VECTOR,
+        const uint32_t pitch = form.pitch[i] * (place & CUDA_PLACE_INNER ? FAST_VECTOR : 1),
                        inner = place & CUDA_PLACE_INNER ? form.inner * FAST_VECTOR : 1,
                        middle = place & CUDA_PLACE_MIDDLE ? form.middle : 1,
                        row = form.cut[i] == 1 ? pitch : inner, plane = form.cut[i] > 1 ? pitch : row * middle;
