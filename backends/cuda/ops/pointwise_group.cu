@@ -272,6 +272,7 @@ grt_status cuda_pointwise_group_create(const grt_kernel_node *node, void **out_s
     program *p;
     pw_program *decoded;
     const int32_t joined = grt_pointwise_joined(node->desc);
+    GRT_TRY(grt_pointwise_check_operands(node->desc, node->n_in));
     GRT_TRY(grt_pointwise_decode(node->desc, node->n_in - joined + 1, false, &decoded));
     const grt_status status = cuda_state(&p);
     if (status != GRT_OK) {
