@@ -107,13 +107,14 @@ bool cuda_pointwise_form_of(const pw_part_view *in, int32_t n_in, const grt_tens
     memcpy(form->cut, joined.cut, sizeof form->cut);
     for (int32_t i = 0; fits && i < n_in; i++) {
         form->in_dtype[i] = in[i].part.dtype;
-        form->pitch[i] = (uint32_t)(uneven ? in[i].pitch : in[i].pitch / V);
         if (grt_tensor_elements(&in[i].part) == 1)
             continue;
         for (int32_t k = 0; k < form->dims; k++) { /* dims that are not there go with the last one that is */
             const int32_t at = k < joined.n ? k : joined.n - 1;
             form->place[i] |= (uint8_t)((joined.bits[at] >> i & 1) << k);
         }
+        const bool by_vectors = !uneven && form->place[i] & CUDA_PLACE_INNER;
+        form->pitch[i] = (uint32_t)(by_vectors ? in[i].pitch / V : in[i].pitch);
     }
     return fits;
 }

@@ -41,7 +41,7 @@ typedef struct cuda_pointwise_form {
     int32_t n_in;
     grt_dtype in_dtype[CUDA_POINTWISE_INPUTS], out_dtype;
     uint8_t place[CUDA_POINTWISE_INPUTS], cut[CUDA_POINTWISE_INPUTS];
-    uint32_t pitch[CUDA_POINTWISE_INPUTS]; /* vectors; uneven: elements */
+    uint32_t pitch[CUDA_POINTWISE_INPUTS]; /* vectors, or elements where it is read by elements */
     int32_t dims;                          /* 3 or more */
     bool uneven;
     int32_t joined; /* inputs that the first operand is joined of (graphrt::PointwiseConcat); 1: it is one */

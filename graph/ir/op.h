@@ -78,6 +78,7 @@ typedef enum op_flags {
     OP_VIEW = 1 << 0,        /* output 0 is input 0's elements in the same order: no kernel needed */
     OP_COMMUTATIVE = 1 << 1, /* inputs 0 and 1 may be exchanged */
     OP_RANDOM = 1 << 2,      /* not folded, not merged: two runs differ */
+    OP_GAPS = 1 << 3,        /* of any number of inputs, those behind min_in may be missing */
     OP_POINTWISE =
         1 << 4, /* out[i...] depends on the broadcast in[k][i...] only: may join a pointwise group */
     OP_SMALL_INTS = 1 << 5,     /* shape arithmetic: the rule can propagate `elems` */

@@ -114,6 +114,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = attrs,
+     .flags = OP_GAPS,        /* biases */
      .precision = OP_FOLLOWS, /* what it reads decides its time: a Cast would read that once more */
      .flops = flops_networks,
      .infer = infer_networks},

@@ -35,7 +35,7 @@ pw_part grt_pointwise_part(const grt_op_desc *desc, int32_t i)
 {
     size_t n;
     const int64_t *parts = grt_attr_ints(desc, "parts", &n);
-    if (n < (size_t)NUMBERS * ((size_t)i + 1))
+    if (!grt_op_is(desc, "graphrt", "PointwiseParts") || n < (size_t)NUMBERS * ((size_t)i + 1))
         return (pw_part){0, 0, 0};
     parts += NUMBERS * i;
     return (pw_part){parts[AXIS], parts[START], parts[SIZE]};
@@ -81,7 +81,8 @@ void grt_pointwise_view_strides(const pw_part_view *view, int32_t rank, int64_t 
 
 int32_t grt_pointwise_joined(const grt_op_desc *desc)
 {
-    const int64_t joined = grt_attr_int(desc, "joined", 1);
+    const int64_t joined =
+        grt_op_is(desc, "graphrt", "PointwiseConcat") ? grt_attr_int(desc, "joined", 1) : 1;
     return joined >= 1 && joined <= PW_MOST_JOINED ? (int32_t)joined : 1;
 }
 
@@ -94,6 +95,13 @@ grt_status grt_pointwise_check_joined(const grt_op_desc *desc, int32_t n_in)
         desc, GRT_STATUS_INVALID_MODEL,
         "attribute joined is %lld; it must lie in [2, %d], and there must be as many inputs, not %d",
         (long long)joined, PW_MOST_JOINED, n_in);
+}
+
+grt_status grt_pointwise_check_operands(const grt_op_desc *desc, int32_t n_in)
+{
+    if (grt_op_is(desc, "graphrt", "PointwiseParts"))
+        return grt_pointwise_check_parts(desc, n_in);
+    return grt_op_is(desc, "graphrt", "PointwiseConcat") ? grt_pointwise_check_joined(desc, n_in) : GRT_OK;
 }
 
 grt_status grt_pointwise_join(const grt_op_desc *desc, const grt_tensor *const *in, int32_t joined,

@@ -42,7 +42,9 @@ grt_status grt_pointwise_join(const grt_op_desc *desc, const grt_tensor *const *
 
 /* INVALID_MODEL if the attribute does not fit n_in inputs. */
 grt_status grt_pointwise_check_parts(const grt_op_desc *desc, int32_t n_in);
-/* Of a checked instance: what input i is. Whole if there is no attribute. */
+/* The check that the op has, if any. Kernels ask: plans may be forged. */
+grt_status grt_pointwise_check_operands(const grt_op_desc *desc, int32_t n_in);
+/* Of a checked instance: what input i is. Whole of other ops. */
 pw_part grt_pointwise_part(const grt_op_desc *desc, int32_t i);
 /* INVALID_ARGUMENT if the tensor, whose dims are known, has no such part. */
 grt_status grt_pointwise_view_part(const grt_op_desc *desc, int32_t i, const grt_tensor *whole,

@@ -222,6 +222,14 @@ static bool present(const grt_plan_step *step, int32_t from, int32_t to)
     return true;
 }
 
+/* The first inputs, so many, that the step cannot do without. */
+static int32_t needed_inputs(const grt_plan_step *step, const op_row *row)
+{
+    if (row->max_in == OP_VARIADIC && !(row->flags & OP_GAPS))
+        return step->n_in;
+    return row->flags & OP_SHAPED && row->min_in > 1 ? 1 : row->min_in;
+}
+
 /* Number of operands of a kernel as its op's row has it; ops of our own without a row are their backend's
  * affair. */
 static grt_status check_kernel(const checker *c, const grt_plan_step *step, const op_row *row)
@@ -235,7 +243,7 @@ static grt_status check_kernel(const checker *c, const grt_plan_step *step, cons
         return check_bad(c, "step '%s': %s has %d inputs and %d outputs, expected %d to %d and %d to %d",
                          step_name(step), step->desc.op, (int)step->n_in, (int)step->n_out, row->min_in,
                          row->max_in, row->min_out, row->max_out);
-    const int32_t needed = row->flags & OP_SHAPED && row->min_in > 1 ? 1 : row->min_in;
+    const int32_t needed = needed_inputs(step, row);
     if (!present(step, 0, needed))
         return check_bad(c, "step '%s': %s must have its first %d inputs", step_name(step), step->desc.op,
                          needed);

@@ -521,6 +521,9 @@ START_TEST(wrong_structures)
     EXPECT_BAD(steps[0].in = (memcpy(ids, good.bodies[0].steps[0].in, 6 * sizeof *ids), ids[0] = 7, ids),
                "before it is made");
     EXPECT_BAD(steps[1].out = (ids[0] = 6, ids), "made twice");
+    /* Its second input is missing. */
+    EXPECT_BAD((steps[0].desc = (grt_op_desc){"", "Sum", "sum1", NULL, 0}, steps[0].n_out = 1),
+               "must have its first 6 inputs");
     EXPECT_BAD(steps[1].n_out = 0, "a view has");
     /* Views that are parts: 7 and 8 are values that steps make, 2 is the dim 4. */
     EXPECT_BAD((steps[1].n_out = 2, steps[1].out = (ids[0] = 7, ids[1] = -1, ids)), "has all its outputs");

@@ -2,6 +2,7 @@
 /* Groups of pointwise ops: their programs are decoded, computed, and refused if wrong. */
 #include "src/base/float.h"
 #include "src/base/pointwise.h"
+#include "src/base/pointwise_parts.h"
 #include "tests/unit/evaluate.h"
 #include "tests/unit/suite.h"
 
@@ -242,6 +243,26 @@ START_TEST(wrong_parts_are_refused)
 }
 END_TEST
 
+/* No rule has seen the attributes of a plan. */
+START_TEST(forged_operands_are_refused)
+{
+    static const int64_t part[] = {-1, 0, 2};
+    const grt_attr attrs[] = {{.name = "parts", .kind = GRT_ATTR_INTS, .ints = {part, 3}},
+                              {.name = "joined", .kind = GRT_ATTR_INT, .i = PW_MOST_JOINED}};
+    grt_op_desc desc = {.domain = "graphrt", .op = "Pointwise", .name = "n", .attrs = attrs, .n_attrs = 2};
+    ck_assert_int_eq(grt_pointwise_check_operands(&desc, 1), GRT_OK);
+    ck_assert_int_eq(grt_pointwise_joined(&desc), 1);
+    ck_assert_int_eq(grt_pointwise_part(&desc, 0).axis, 0);
+    desc.op = "PointwiseParts";
+    ck_assert_int_ne(grt_pointwise_check_operands(&desc, 1), GRT_OK);
+    ck_assert_int_eq(grt_pointwise_joined(&desc), 1);
+    desc.op = "PointwiseConcat";
+    ck_assert_int_ne(grt_pointwise_check_operands(&desc, PW_MOST_JOINED - 1), GRT_OK);
+    ck_assert_int_eq(grt_pointwise_check_operands(&desc, PW_MOST_JOINED), GRT_OK);
+    ck_assert_int_eq(grt_pointwise_part(&desc, 0).axis, 0);
+}
+END_TEST
+
 UNIT_SUITE(test_pointwise_group, NULL, NULL, groups_compute_their_program, programs_are_decoded,
            wrong_programs_are_refused, ops_know_their_functions, parts_are_read_where_they_lie,
-           wrong_parts_are_refused, inputs_are_joined, wrong_joins_are_refused)
+           wrong_parts_are_refused, inputs_are_joined, wrong_joins_are_refused, forged_operands_are_refused)

@@ -39,6 +39,7 @@ static void pointwise_group_destroy(void *object)
 
 static grt_status pointwise_group_create(const grt_kernel_node *node, void **out_state)
 {
+    GRT_TRY(grt_pointwise_check_operands(node->desc, node->n_in));
     group *g = calloc(1, sizeof *g);
     if (!g)
         return grt_fail_memory(sizeof *g);

@@ -272,6 +272,7 @@ grt_status cuda_pointwise_group_create(const grt_kernel_node *node, void **out_s
     program *p;
     pw_program *decoded;
     const int32_t joined = grt_pointwise_joined(node->desc);
+    GRT_TRY(grt_pointwise_check_operands(node->desc, node->n_in));
     GRT_TRY(grt_pointwise_decode(node->desc, node->n_in - joined + 1, false, &decoded));
     const grt_status status = cuda_state(&p);
     if (status != GRT_OK) {
@@ -344,7 +345,7 @@ void plan_fast(const cuda_pointwise_form &form, fast_plan *f)
     f->by_middle = cuda_divisor_of(form.middle);
     for (int32_t i = 0; i < form.n_in; i++) {
         const uint8_t place = form.place[i];
-        const uint32_t pitch = form.pitch[i] * FAST_VECTOR,
+        const uint32_t pitch = form.pitch[i] * (place & CUDA_PLACE_INNER ? FAST_VECTOR : 1),
                        inner = place & CUDA_PLACE_INNER ? form.inner * FAST_VECTOR : 1,
                        middle = place & CUDA_PLACE_MIDDLE ? form.middle : 1,
                        row = form.cut[i] == 1 ? pitch : inner, plane = form.cut[i] > 1 ? pitch : row * middle;

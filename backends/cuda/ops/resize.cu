@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
 #pragma unroll 4
         for (int32_t k = 0; k < span.n; k++) {
             const int32_t at = span.low + k;
-            const float w = weight[(uint32_t)k * p.by_out.divisor];
+            const float w = weight[k * p.plan.out];
             const IN v = from[(at < 0 ? 0 : at > last ? last : at) * p.inner];
             sum += w != 0 ? w * cuda_widen(v) : 0.0f; /* infinities, too */
         }

@@ -214,6 +214,8 @@ grt_status fit_rounded(const grt_reshape *r, rounded_shape *shape)
     if (k.dims[TOKENS_AT] != v.dims[TOKENS_AT] || q.dims[SIZE_AT] != k.dims[SIZE_AT] ||
         q.dims[SIZE_AT] != v.dims[SIZE_AT])
         return fail_rounded(r, "keys and values must be as many, and all heads of one size");
+    if (r->out[0]->rank != FOUR_DIMS || memcmp(y.dims, q.dims, sizeof y.dims) != 0)
+        return fail_rounded(r, "the result must have the queries' dims");
     if (grt_tensor_elements(r->out[0]) > 0 &&
         (!cuda_rounded_attention_fits(q.dims[SIZE_AT], k.dims[TOKENS_AT]) ||
          !cuda_rounded_attention_is_bounded(a, q.dims[SIZE_AT], k.dims[TOKENS_AT]) || q.dims[0] > INT32_MAX ||
