@@ -109,6 +109,7 @@ static void check_conv(const sample *s, uint32_t seed, int variant)
     r.threads = 1 + seed % 2;
     r.constants = variant & 1 ? 2 : 0;
     r.pack = seed % 4 < 2;
+    r.known = seed % 5;
     window_attributes(&r, w);
     op_int(&r, "group", w->groups);
     window_dims(dims, w, w->channels, w->in, last);
@@ -154,6 +155,7 @@ static void check_channels_last(const sample *s, uint32_t seed)
     r.threads = 1 + seed % 2;
     r.constants = 2;
     r.pack = seed % 4 < 2;
+    r.known = seed % 5;
     window_attributes(&r, w);
     op_int(&r, "group", w->groups);
     op_string(&r, "layout", "NHWC");
@@ -537,6 +539,7 @@ static void check_transpose(const sample *s, uint32_t seed, bool constant, bool 
         op_string(&r, "layout", "NHWC");
     r.constants = constant ? 2 : 0;
     r.pack = seed % 4 < 2;
+    r.known = seed % 5;
     window_attributes(&r, w);
     op_int(&r, "group", w->groups);
     window_dims(dims, w, w->filters, s->out, last);
@@ -677,13 +680,15 @@ static window image_line(uint32_t seed, int at, int64_t taps)
     window w = {.spatial = 2,
                 .batch = window_pick(1, 2),
                 .channels = groups * n,
-                .filters = groups * (n == 1 ? 1 : window_pick(1, 20)),
+                .filters = groups * (n == 1         ? 1
+                                     : seed / 2 % 2 ? window_pick(1, 4)
+                                                    : window_pick(16, 20)),
                 .groups = groups,
                 .in = {1, 1},
                 .kernel = {1, 1},
                 .stride = {1, 1},
                 .dilation = {1, 1}};
-    w.in[at] = reach + window_pick(0, 5) * taps + window_pick(0, 9);
+    w.in[at] = reach + (window_pick(0, 6) * taps + window_pick(0, 9)) * stride;
     w.kernel[at] = taps;
     w.stride[at] = stride;
     w.dilation[at] = dilation;
