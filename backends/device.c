@@ -2,7 +2,7 @@
 /* The checked way to a device's tables. */
 #include "backends/device.h"
 
-#include "src/base/checked.h"
+#include "src/base/large.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ enum { ALIGNMENT = 256 };
 static grt_status alloc_host(grt_device *device, size_t bytes, void **out_data)
 {
     (void)device;
-    *out_data = aligned_alloc(ALIGNMENT, grt_align_up(bytes, ALIGNMENT));
+    *out_data = grt_alloc_large(ALIGNMENT, bytes);
     return *out_data ? GRT_OK : grt_fail_memory(bytes);
 }
 

@@ -48,6 +48,7 @@ src_SOURCES += src/base/status.h src/base/status.c
 src_SOURCES += src/base/structs.h src/base/structs.c
 src_SOURCES += src/base/tensor.h src/base/tensor.c
 src_SOURCES += src/base/text.h src/base/text.c
+src_SOURCES += src/base/large.h src/base/large.c
 src_SOURCES += src/base/value.h src/base/value.c
 src_SOURCES += src/base/value_map.h src/base/value_map.c
 

@@ -65,6 +65,7 @@ unit_SOURCES += tests/unit/test_foreign.c
 unit_SOURCES += tests/unit/test_import_functions.c
 unit_SOURCES += tests/unit/test_import_operators.c
 unit_SOURCES += tests/unit/test_import_tensors.c
+unit_SOURCES += tests/unit/test_large.c
 unit_SOURCES += tests/unit/test_value_map.c
 unit_SOURCES += tests/unit/test_lost.c
 unit_SOURCES += tests/unit/test_memory_api.c

@@ -16,7 +16,7 @@ static int64_t reach_of(const cpu_window *w, int32_t i)
     return (w->kernel[i] - 1) * w->dilation[i] + 1;
 }
 
-static bool is_unit(const cpu_window *w, int32_t i)
+bool cpu_columns_is_unit(const cpu_window *w, int32_t i)
 {
     return w->in[i] == 1 && w->out[i] == 1 && w->kernel[i] == 1 && w->begin[i] == 0;
 }
@@ -32,7 +32,7 @@ cpu_conv cpu_columns_turn(const cpu_conv *c)
 {
     cpu_conv turned = *c;
     cpu_window *w = &turned.w;
-    if (w->spatial != 2 || !is_unit(w, 1))
+    if (w->spatial != 2 || !cpu_columns_is_unit(w, 1))
         return turned;
     swap(w->in);
     swap(w->out);

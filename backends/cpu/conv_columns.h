@@ -15,6 +15,8 @@ typedef struct cpu_columns {
     bool lines;           /* the data has several lines, so that a block has to be copied together */
 } cpu_columns;
 
+/* Dim i is 1 and the window looks at nothing else along it. */
+bool cpu_columns_is_unit(const cpu_window *w, int32_t i);
 /* The same computation with its only spatial dim, if there is but one, as the last: H x 1 becomes 1 x H. */
 cpu_conv cpu_columns_turn(const cpu_conv *c);
 

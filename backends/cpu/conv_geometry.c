@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/conv_geometry.h"
 
+#include "backends/cpu/conv_columns.h"
 #include "backends/cpu/conv_taps.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dnnl.h"
@@ -60,6 +61,17 @@ void cpu_conv_drop_dims(cpu_conv *c)
     w->dilation[0] *= rest;
     w->begin[0] *= rest;
     w->end[0] *= rest;
+}
+
+cpu_conv cpu_conv_line(const cpu_conv *c)
+{
+    if (!c->last || c->w.spatial != 2 || c->w.taps == 1)
+        return *c;
+    cpu_conv line = cpu_columns_turn(c);
+    if (!cpu_columns_is_unit(&line.w, 0))
+        return *c;
+    drop_first_dim(&line.w);
+    return line;
 }
 
 bool cpu_conv_fits_dnnl(const cpu_conv *c)

@@ -20,6 +20,9 @@ void cpu_conv_describe(const grt_op_desc *desc, const cpu_conv_attrs *a, const g
  * window along the first dim only is one along a line, whose taps are as far apart as the other dims are
  * large. */
 void cpu_conv_drop_dims(cpu_conv *c);
+/* Images of one line, channels last, as lines: the dim that is 1 drops out, whichever it is, and the weights
+ * keep their order. Anything else, and windows of one tap, as they are. */
+cpu_conv cpu_conv_line(const cpu_conv *c);
 /* True if sizes and padding are such as oneDNN takes. */
 bool cpu_conv_fits_dnnl(const cpu_conv *c);
 

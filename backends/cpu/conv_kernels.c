@@ -10,12 +10,18 @@
 #include "backends/cpu/conv_phases.h"
 #include "backends/cpu/conv_taps.h"
 #include "backends/cpu/conv_winograd.h"
+#include "backends/cpu/isa.h"
 
 #include <string.h>
 
 enum {
-    LONG_TAPS = 16,  /* of a window along a line, in groups */
-    MANY_WINDOWS = 4 /* that a line has side by side: fewer of long ones see much padding */
+    FLAT_TAPS = 7,         /* oneDNN is faster for fewer, in groups along images that are lines */
+    FLAT_TAPS_AVX512 = 20, /* the same there */
+    DEEP_TAPS = 16,        /* the same, depthwise */
+    DEEP_TAPS_AVX512 = 56, /* the same there */
+    DEEP_WINDOWS = 16,     /* that a line has side by side, depthwise: oneDNN is faster for fewer */
+    LONG_TAPS = 16,        /* of a window along a line, in groups */
+    MANY_WINDOWS = 4       /* that a line has side by side: fewer of long ones see much padding */
 };
 
 static const cpu_conv_kernel winograd = {cpu_winograd_floats, cpu_winograd_pack, cpu_winograd_bytes,
@@ -33,6 +39,25 @@ static const cpu_conv_kernel by_phases = {cpu_conv_phases_floats, cpu_conv_phase
 static const cpu_conv_kernel grouped = {cpu_conv_group_floats, cpu_conv_group_pack, cpu_conv_group_bytes,
                                         cpu_conv_group_run};
 
+cpu_conv cpu_conv_kernel_geometry(const cpu_conv *c)
+{
+    const cpu_conv line = cpu_conv_line(c);
+    return cpu_conv_dots_fits(c) && !cpu_conv_dots_fits(&line) ? *c : line; /* taps apart are dots */
+}
+
+/* oneDNN's kernels of images serve images that are lines, a few taps best. */
+static bool suits_onednn(const grt_kernel_node *node, const cpu_conv *c, int64_t taps, int64_t taps_avx512)
+{
+    const bool is_image = node->in[1].rank == 4;
+    return is_image && c->w.taps < (cpu_isa_best() >= CPU_ISA_AVX512 ? taps_avx512 : taps);
+}
+
+static bool is_deep_line(const grt_kernel_node *node, const cpu_conv *c)
+{
+    return c->w.spatial == 1 && c->w.out[0] / DEEP_WINDOWS >= c->w.taps &&
+           !suits_onednn(node, c, DEEP_TAPS, DEEP_TAPS_AVX512);
+}
+
 const cpu_conv_kernel *cpu_conv_kernel_fallback(const grt_kernel_node *node, const cpu_conv_attrs *a,
                                                 const char *impl)
 {
@@ -41,8 +66,10 @@ const cpu_conv_kernel *cpu_conv_kernel_fallback(const grt_kernel_node *node, con
     if (a->transposed || !cpu_conv_can_guess(node, a))
         return NULL;
     cpu_conv_guess(node, a, &guess);
+    guess = cpu_conv_kernel_geometry(&guess);
     if (!unfolds) /* groups of one channel as of any number, most of their lanes idle */
-        return cpu_depthwise_fits(&guess) && !strstr(impl, "dw") ? &depthwise : NULL;
+        return cpu_depthwise_fits(&guess) && (!strstr(impl, "dw") || is_deep_line(node, &guess)) ? &depthwise
+                                                                                                 : NULL;
     return cpu_depthwise_fits(&guess)    ? &depthwise
            : cpu_conv_group_fits(&guess) ? &grouped
            : cpu_conv_taps_fits(&guess)  ? &by_taps
@@ -60,11 +87,13 @@ const cpu_conv_kernel *cpu_conv_kernel_faster(const grt_kernel_node *node, const
     cpu_conv guess;
     if (!cpu_conv_can_guess(node, a) || !cpu_conv_guess(node, a, &guess))
         return NULL;
+    guess = cpu_conv_kernel_geometry(&guess);
     if (a->transposed)
         return cpu_conv_phases_fits(&guess) ? &by_phases : NULL;
-    const bool long_groups = guess.groups > 1 && guess.w.taps >= LONG_TAPS;
+    const bool flat = suits_onednn(node, &guess, FLAT_TAPS, FLAT_TAPS_AVX512);
+    const bool long_groups = guess.groups > 1 && guess.w.taps >= LONG_TAPS && !(flat && guess.w.spatial == 1);
     const bool line_of_planes = guess.w.spatial == 1 && node->in[1].rank == 5 && guess.w.dilation[0] > 1;
-    if (!is_short_line(&guess) && cpu_conv_lines_fits(&guess))
+    if (!is_short_line(&guess) && !flat && cpu_conv_lines_fits(&guess))
         return &by_lines;
     if ((line_of_planes || long_groups) && cpu_conv_taps_fits(&guess))
         return &by_taps;

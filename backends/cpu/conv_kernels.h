@@ -15,6 +15,8 @@ typedef struct cpu_conv_kernel {
                 const float *residual, float *y, void *workspace, int threads);
 } cpu_conv_kernel;
 
+/* What a kernel is chosen for and runs: images that are lines as lines, where that suits kernels. */
+cpu_conv cpu_conv_kernel_geometry(const cpu_conv *c);
 /* The kernel that is faster than oneDNN's whatever that has; NULL: none. */
 const cpu_conv_kernel *cpu_conv_kernel_faster(const grt_kernel_node *node, const cpu_conv_attrs *a);
 /* The kernel for what oneDNN unfolds, or has plain loops for; NULL: none. impl: oneDNN's for likely sizes. */

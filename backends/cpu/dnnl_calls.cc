@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 namespace
 {
@@ -67,10 +68,19 @@ void forget_unfinished() noexcept
  * ends the process by itself. */
 constexpr size_t ROOM = 16 << 20;
 
+__attribute__((tls_model("initial-exec"))) thread_local bool found; /* since making_begin */
+
+/* Without such a limit one look for each thing made will do: thousands take milliseconds of a start. */
 bool is_there_room() noexcept
 {
+    rlimit limit;
+    const bool limited = getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+    if (found && !limited)
+        return true;
     void *room = mmap(nullptr, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return room != MAP_FAILED && munmap(room, ROOM) == 0;
+    const bool there = room != MAP_FAILED && munmap(room, ROOM) == 0;
+    found = there && making;
+    return there;
 }
 
 /* CALL without exceptions; makes: it makes something. */
@@ -102,11 +112,12 @@ void making_begin() noexcept
 {
     pthread_rwlock_rdlock(&cache);
     making = true;
+    found = false;
 }
 
 void making_end() noexcept
 {
-    making = false;
+    making = found = false;
     pthread_rwlock_unlock(&cache);
 }
 

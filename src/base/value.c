@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counted buffers and the values made of them. */
-#define _DEFAULT_SOURCE /* madvise */
 #include "src/base/value.h"
 
 #include "src/base/account.h"
 #include "src/base/checked.h"
+#include "src/base/large.h"
 #include "src/base/text.h"
 #include "src/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
+enum { ALIGNMENT = 64 };
 
 static void free_buffer(grt_buffer *buffer)
 {
@@ -28,21 +27,10 @@ static void free_counted_buffer(grt_buffer *buffer)
     free_buffer(buffer);
 }
 
-/* Results of many megabytes are written once by a copy that would otherwise stop at every small page. */
-static void *alloc_data(size_t size)
-{
-    const bool large = size >= 2 * (size_t)HUGE_PAGE;
-    const size_t alignment = large ? HUGE_PAGE : ALIGNMENT;
-    void *data = aligned_alloc(alignment, grt_align_up(size ? size : 1, alignment));
-    if (data && large)
-        madvise(data, size & ~((size_t)HUGE_PAGE - 1), MADV_HUGEPAGE); /* a wish */
-    return data;
-}
-
 static grt_buffer *make_buffer(size_t size)
 {
     grt_buffer *buffer = calloc(1, sizeof *buffer);
-    void *data = buffer ? alloc_data(size) : NULL;
+    void *data = buffer ? grt_alloc_large(ALIGNMENT, size) : NULL;
     if (!data) {
         free(buffer);
         return NULL;

@@ -129,14 +129,19 @@ static char *alloc_bytes(const grt_run *run, size_t bytes)
     return grt_arena_alloc(r->arena, bytes);
 }
 
+static grt_tensor output_of(const ir_type *type, const grt_dims *dims)
+{
+    grt_tensor t = {.dtype = type->dtype, .rank = type->rank};
+    for (int32_t k = 0; k < t.rank; k++)
+        if (!grt_dim_is_const(dims, type->dims[k], &t.dims[k]))
+            t.dims[k] = -1;
+    return t;
+}
+
 static grt_status prepare_outputs(op_runner *r, const ir_type *types, const grt_dims *dims, uint32_t flags)
 {
     for (int32_t i = 0; i < r->n_out; i++) {
-        grt_tensor t = {.dtype = types[i].dtype, .rank = types[i].rank};
-        for (int32_t k = 0; k < t.rank; k++)
-            if (!grt_dim_is_const(dims, types[i].dims[k], &t.dims[k]))
-                t.dims[k] = -1;
-        r->out[i].t = t;
+        const grt_tensor t = r->out[i].t = output_of(&types[i], dims);
         if (flags & GRT_KERNEL_VALUES)
             r->out[i] = (grt_value){0};
         else if (!(flags & GRT_KERNEL_DYNAMIC))
@@ -217,6 +222,8 @@ static grt_status find_and_run(op_runner *r, const ir_type *types, const grt_dim
             if (!(r->constants >> i & 1u))
                 in[i].data = NULL;
         }
+    for (int32_t i = 0; r->known && i < r->n_out; i++)
+        out[i] = output_of(&types[i], dims);
     grt_kernel_node node = {
         .desc = &r->desc, .n_in = r->n_in, .n_out = r->n_out, .in = in, .out = out, .threads = r->threads};
     grt_text why = {0};

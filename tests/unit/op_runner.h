@@ -16,6 +16,7 @@ typedef struct op_runner {
     int32_t n_in, n_out;
     int32_t threads;
     uint32_t constants; /* bit i: the kernel sees input i's content when it is created */
+    bool known;         /* kernels are created with the outputs' dims, as where a model's are static */
     bool pack;          /* constants are packed first, as a plan has them */
     void *packed[OP_RUNNER_MAX];
     grt_arena *arena; /* strings of outputs */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions on random windows, in both layouts, against their definition in double. */
+#include "backends/cpu/conv_columns.h"
+#include "backends/cpu/conv_geometry.h"
 #include "tests/unit/windows.h"
 
 #include <check.h>
@@ -107,6 +109,7 @@ static void check_conv(const sample *s, uint32_t seed, int variant)
     r.threads = 1 + seed % 2;
     r.constants = variant & 1 ? 2 : 0;
     r.pack = seed % 4 < 2;
+    r.known = seed % 5;
     window_attributes(&r, w);
     op_int(&r, "group", w->groups);
     window_dims(dims, w, w->channels, w->in, last);
@@ -152,6 +155,7 @@ static void check_channels_last(const sample *s, uint32_t seed)
     r.threads = 1 + seed % 2;
     r.constants = 2;
     r.pack = seed % 4 < 2;
+    r.known = seed % 5;
     window_attributes(&r, w);
     op_int(&r, "group", w->groups);
     op_string(&r, "layout", "NHWC");
@@ -535,6 +539,7 @@ static void check_transpose(const sample *s, uint32_t seed, bool constant, bool 
         op_string(&r, "layout", "NHWC");
     r.constants = constant ? 2 : 0;
     r.pack = seed % 4 < 2;
+    r.known = seed % 5;
     window_attributes(&r, w);
     op_int(&r, "group", w->groups);
     window_dims(dims, w, w->filters, s->out, last);
@@ -664,6 +669,96 @@ START_TEST(wrong_shapes_are_named)
 }
 END_TEST
 
+/* Images that are lines, along either dim: one group, groups and depthwise, taps on both sides of where
+ * kernels change, and few results. */
+static window image_line(uint32_t seed, int at, int64_t taps)
+{
+    window_begin(seed);
+    const int64_t per[] = {1, 4, 16, 24}, n = per[window_pick(0, 3)],
+                  groups = seed % 3 ? window_pick(2, 5) : 1, stride = window_pick(1, 3),
+                  dilation = seed % 4 ? 1 : window_pick(2, 4), reach = (taps - 1) * dilation + 1;
+    window w = {.spatial = 2,
+                .batch = window_pick(1, 2),
+                .channels = groups * n,
+                .filters = groups * (n == 1         ? 1
+                                     : seed / 2 % 2 ? window_pick(1, 4)
+                                                    : window_pick(16, 20)),
+                .groups = groups,
+                .in = {1, 1},
+                .kernel = {1, 1},
+                .stride = {1, 1},
+                .dilation = {1, 1}};
+    w.in[at] = reach + (window_pick(0, 6) * taps + window_pick(0, 9)) * stride;
+    w.kernel[at] = taps;
+    w.stride[at] = stride;
+    w.dilation[at] = dilation;
+    w.pads[at] = window_pick(0, taps);
+    w.pads[2 + at] = window_pick(0, taps);
+    return w;
+}
+
+START_TEST(image_lines_match_their_definition)
+{
+    static const int64_t taps[] = {2, 3, 7, 15, 16, 21, 57};
+    for (uint32_t seed = 0; seed < 84; seed++) {
+        const window w = image_line(seed, (int)(seed % 2), taps[seed / 2 % 7]);
+        check_one_channels_last(&w, seed);
+    }
+}
+END_TEST
+
+START_TEST(long_depthwise_image_lines_match_their_definition)
+{
+    for (int at = 0; at < 2; at++)
+        for (int64_t taps = 20; taps <= 60; taps += 40) {
+            window w = {2, 1, 20, 20, 20, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0}};
+            w.in[at] = 17 * taps;
+            w.kernel[at] = taps;
+            w.pads[at] = w.pads[2 + at] = taps / 2;
+            check_one_channels_last(&w, (uint32_t)taps);
+        }
+}
+END_TEST
+
+START_TEST(transposed_image_lines_are_adjoint)
+{
+    for (uint32_t seed = 0; seed < 24; seed++) {
+        window w = image_line(seed, (int)(seed % 2), 2 + seed % 9);
+        w.dilation[seed % 2] = 1;
+        w.pads[seed % 2] = w.pads[2 + seed % 2] = 1;
+        check_transposes(&w, seed, 3);
+    }
+}
+END_TEST
+
+/* The kernel that a line gets does not depend on the dim that it lies on. */
+START_TEST(lines_have_one_geometry)
+{
+    const cpu_conv upright = {.last = true,
+                              .batch = 3,
+                              .groups = 2,
+                              .in_channels = 32,
+                              .out_channels = 64,
+                              .w = {2, {50, 1}, {22, 1}, {7, 1}, {2, 5}, {1, 3}, {0, 0}, {0, 0}, 50, 22, 7}};
+    const cpu_conv flat = cpu_columns_turn(&upright),
+                   found[] = {cpu_conv_line(&upright), cpu_conv_line(&flat)};
+    for (int i = 0; i < 2; i++) {
+        const cpu_window *w = &found[i].w;
+        ck_assert_int_eq(w->spatial, 1);
+        ck_assert_int_eq(w->in[0] * 1000 + w->out[0], 50022);
+        ck_assert_int_eq(w->kernel[0] * 100 + w->stride[0] * 10 + w->dilation[0], 721);
+        ck_assert_int_eq(w->in_pixels * 1000 + w->out_pixels, 50022);
+        ck_assert_int_eq(found[i].batch, 3);
+    }
+    cpu_conv other = upright;
+    other.w.in[1] = other.w.out[1] = 2; /* two lines */
+    ck_assert_int_eq(cpu_conv_line(&other).w.spatial, 2);
+    other = upright;
+    other.w.begin[1] = 1; /* a place in the padding */
+    ck_assert_int_eq(cpu_conv_line(&other).w.spatial, 2);
+}
+END_TEST
+
 Suite *suite_test_conv(void)
 {
     Suite *suite = suite_create("conv");
@@ -681,6 +776,10 @@ Suite *suite_test_conv(void)
     tcase_add_test(tc, groups_of_many_channels_take_bias_and_gelu);
     tcase_add_test(tc, transposed_convolutions_are_adjoint);
     tcase_add_test(tc, transposed_lines_are_adjoint);
+    tcase_add_test(tc, image_lines_match_their_definition);
+    tcase_add_test(tc, long_depthwise_image_lines_match_their_definition);
+    tcase_add_test(tc, transposed_image_lines_are_adjoint);
+    tcase_add_test(tc, lines_have_one_geometry);
     tcase_add_test(tc, wrong_shapes_are_named);
     suite_add_tcase(suite, tc);
     return suite;

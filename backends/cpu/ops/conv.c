@@ -26,6 +26,7 @@ typedef struct conv_state {
     void *own;
     const cpu_conv_kernel *kernel; /* NULL: oneDNN's, or one that reads ONNX's order */
     float *for_kernel;             /* weights that it packed */
+    bool kernel_of_lines;          /* chosen for images that are lines */
 } conv_state;
 
 /* An operation of oneDNN's with its weights. */
@@ -37,6 +38,7 @@ typedef struct conv_part {
 
 typedef struct conv_shape {
     cpu_conv conv;
+    const cpu_conv_kernel *kernel; /* the state's, or NULL: not used */
     /* On oneDNN: `turned` in blocks, parts[part_of[kind]] computing those of a kind. No part: unfold or
      * exact. */
     cpu_conv turned;
@@ -191,6 +193,9 @@ static grt_status pack_for(const cpu_conv_kernel *kernel, const grt_kernel_node 
     cpu_conv guess;
     size_t floats;
     cpu_conv_guess(node, &state->a, &guess);
+    const int32_t dims = guess.w.spatial;
+    guess = cpu_conv_kernel_geometry(&guess);
+    state->kernel_of_lines = guess.w.spatial != dims;
     if (!kernel->floats(&guess, &floats))
         return grt_fail_memory(SIZE_MAX);
     GRT_TRY(grt_kernel_alloc(node, floats * sizeof(float), (void **)&state->for_kernel));
@@ -478,6 +483,19 @@ static grt_status size_own_kernel(grt_reshape *r, const cpu_conv *c)
     return state->kernel->bytes(c, r->threads, &r->workspace_bytes) ? GRT_OK : grt_fail_memory(SIZE_MAX);
 }
 
+/* A kernel's packed weights are for images or for lines, as was known when they were packed. */
+static void use_own_kernel(const conv_state *state, conv_shape *s)
+{
+    if (!state->kernel)
+        return;
+    const cpu_conv line = cpu_conv_kernel_geometry(&s->conv);
+    if (state->kernel_of_lines && line.w.spatial == s->conv.w.spatial)
+        return; /* an image after all */
+    s->kernel = state->kernel;
+    if (state->kernel_of_lines)
+        s->conv = line;
+}
+
 static grt_status cpu_conv_reshape(grt_reshape *r)
 {
     const conv_state *state = r->state;
@@ -488,12 +506,13 @@ static grt_status cpu_conv_reshape(grt_reshape *r)
     cpu_conv_describe(r->desc, &state->a, r->in[0], r->in[1], r->out[0], &s->conv);
     if (!state->a.transposed)
         cpu_conv_drop_dims(&s->conv);
+    use_own_kernel(state, s);
     grt_status status = GRT_OK;
-    if (state->kernel)
+    if (s->kernel)
         status = size_own_kernel(r, &s->conv);
     else if (r->in[0]->dtype == GRT_DTYPE_FLOAT)
         status = use_dnnl(r, s);
-    if (status != GRT_OK || state->kernel) {
+    if (status != GRT_OK || s->kernel) {
         /* no memory for it, or done */
     } else if (s->n_parts > 0) {
         status = conv_size_workspace(r, s, &r->workspace_bytes);
@@ -594,9 +613,9 @@ static grt_status cpu_conv_run(const grt_run *r)
         return GRT_OK;
     if (s->n_parts > 0)
         return run_dnnl(r, s);
-    if (state->kernel)
-        state->kernel->run(c, x, state->for_kernel, bias, grt_run_data(r, RESIDUAL), r->out[0]->data,
-                           r->workspace, r->threads);
+    if (s->kernel)
+        s->kernel->run(c, x, state->for_kernel, bias, grt_run_data(r, RESIDUAL), r->out[0]->data,
+                       r->workspace, r->threads);
     else if (state->a.transposed)
         cpu_conv_transpose_exact(c, r->in[0]->dtype, x, w, bias, r->out[0]->data, r->threads);
     else if (r->in[0]->dtype == GRT_DTYPE_FLOAT)
