@@ -5,6 +5,7 @@ from pathlib import Path
 
 TORCH_MODES = ("graph", "graph_channels_first", "compile", "compile_max")
 ORT_MODES = ("graph", "graph_nhwc", "run", "run_nhwc")
+PEER_PROBLEMS = (("PyTorch", "peer_problem"), ("ONNX Runtime", "ort_problem"))  # of all of a model's rows
 KEY = ("model", "batch", "exporter", "half", "precision")
 
 
@@ -30,6 +31,11 @@ def families(models):
     """(name, batch, exporters) in the order in which they are begun: large batches take longest to make, so they are first; among these the order given."""
     found = [(name, batch, exporters) for name, batches, exporters in models for batch in batches]
     return sorted(found, key=lambda family: -family[1])
+
+
+def larger(a, b):
+    """The larger of two differences; NaN if one is, as max() would leave it out."""
+    return b if b > a or b != b else a
 
 
 class Rows:
@@ -61,6 +67,8 @@ class Rows:
         for row in self.rows.values():
             if "device_ms" not in row:
                 yield f"{row_name(row)}: {row.get('problem', 'not reached')}"
+        for words in sorted({(row["model"], row["batch"], side, row[word]) for row in self.rows.values() for side, word in PEER_PROBLEMS if row.get(word)}):
+            yield "{} b{}: {}: {}".format(*words)
         for side, of in (("PyTorch", self.peers), ("ONNX Runtime", self.ort)):
             for row in of.values():
                 for word in ("problem", "compile_problem", "compile_max_problem", "error"):
@@ -84,7 +92,6 @@ class Rows:
             if row.get("device_ms") and row["device_ms"] > found.get(key, {}).get("device_ms", 0):
                 found[key] = row
         return found
-
 
     def drop_plans(self, name, batch):
         """Removes the files of what is not shown."""

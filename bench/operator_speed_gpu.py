@@ -28,6 +28,7 @@ import common
 import device_run
 import operator_catalogue_gpu as catalogue
 from device_run import DEVICE, NUMBERS, Tensor
+from gpu_rows import larger
 
 LARGE, SMALL_US, LEAST_OF_COPY = 8 << 20, 20.0, 0.25
 
@@ -160,7 +161,7 @@ def difference(ours, theirs):
             return None
         a, b = a.reshape(-1).double(), b.reshape(-1).double()
         both = torch.isfinite(b)
-        worst = max(worst, float((a - b)[both].abs().max() / (b[both].abs().max() + 1e-30)) if bool(both.any()) else 0.0)
+        worst = larger(worst, float((a - b)[both].abs().max() / (b[both].abs().max() + 1e-30)) if bool(both.any()) else 0.0)
     return worst
 
 

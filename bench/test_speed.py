@@ -54,12 +54,20 @@ class TestRows(unittest.TestCase):
         rows = filled()
         rows.take("row", ("net", 32, "dynamo", None, None), {"problem": "no such op"})
         rows.take("peer", ("net", 32, "tf32"), {"compile_problem": "too late"})
+        rows.take("row", ("net", 32, None, None, None), {"ort_problem": "no provider"})
         said = list(rows.missing())
+        self.assertEqual(said.count("net b32: ONNX Runtime: no provider"), 1)
         self.assertIn("net tf32 b32 dynamo: no such op", said)
         self.assertIn("net fp16 half b32 dynamo: no such op", said)
         self.assertIn("net tf32 b32 script: not reached", said)
         self.assertIn("net tf32 b32: PyTorch: too late", said)
-        self.assertFalse(any("net fp16 b1 " in line or "ONNX Runtime" in line for line in said))
+        self.assertFalse(any("net fp16 b1 " in line or "ONNX Runtime: run" in line for line in said))
+
+    def test_rows_with_results_that_are_no_numbers(self):
+        nan = float("nan")
+        for a, b in ((0.0, nan), (nan, 0.5), (nan, nan)):
+            self.assertNotEqual(gpu_rows.larger(a, b), gpu_rows.larger(a, b))
+        self.assertEqual([gpu_rows.larger(0.1, 0.2), gpu_rows.larger(0.2, 0.1), gpu_rows.larger(0.1, float("inf"))], [0.2, 0.1 + 0.1, float("inf")])
 
     def test_rows_shown_are_the_slower_exporters(self):
         shown = filled().shown()
