@@ -9,11 +9,12 @@ enum {
     VECTOR = 8,       /* elements: shorter pieces than these cost more than a copy that can have them whole */
     LEAST_BYTES = 32, /* of a range: memory is read by so many */
     MOST_STEPS = 24,  /* of a chain that is looked at */
+    MOST_READERS = 64, /* of a value, which are looked at for each of them */
 };
 
 static bool only_groups_read(const ir_value *value)
 {
-    if (!value->n_uses || rewrite_is_output(value))
+    if (!value->n_uses || value->n_uses > MOST_READERS || rewrite_is_output(value))
         return false;
     for (const ir_use *use = value->uses; use; use = use->next)
         if (!use->node || use->graph != value->graph || use->node->mark < 0)

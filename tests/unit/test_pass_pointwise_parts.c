@@ -4,6 +4,7 @@
 #include "tests/unit/suite.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What is copied for the group is gone once dead nodes are. */
@@ -294,6 +295,24 @@ START_TEST(few_bytes_at_a_time_stay)
 }
 END_TEST
 
+/* Readers are looked at once for each of them, so of very many a copy is what they read. */
+START_TEST(what_very_many_read_stays)
+{
+    enum { FEW = 60, MANY = 80, LINE = 48 };
+    static const int readers[] = {FEW, MANY};
+    for (size_t i = 0; i < 2; i++) {
+        static char text[2 * LINE * (MANY + 1)];
+        size_t n = (size_t)sprintf(text, "in x f32 2,3,32\na,b = Split x axis=-1 num_outputs=2\n");
+        for (int k = 0; k < readers[i]; k++)
+            n += (size_t)sprintf(text + n, "r%d = Tanh a\nout r%d\n", k, k);
+        ir_module *module = ir_text(text);
+        ir_text_pass(module, "pointwise");
+        ck_assert_int_eq(strstr(ir_text_ops(module), "PointwiseParts") != NULL, readers[i] == FEW);
+        ir_module_release(module);
+    }
+}
+END_TEST
+
 START_TEST(integers_are_copied)
 {
     parts_stay("in x i64 2,32\n"
@@ -307,4 +326,4 @@ END_TEST
 UNIT_SUITE(test_pass_pointwise_parts, NULL, NULL, halves_of_rows, symbolic_rows, channels_that_come_first,
            slices_behind_a_reshape, single_nodes, several_groups, parts_that_are_repeated, parts_of_a_concat,
            a_concat_behind_others, other_concats_stay, what_others_read_stays, outputs_stay, other_parts_stay,
-           few_bytes_at_a_time_stay, integers_are_copied)
+           few_bytes_at_a_time_stay, what_very_many_read_stays, integers_are_copied)
