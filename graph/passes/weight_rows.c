@@ -63,11 +63,12 @@ static void weight_rows_turn(pass_context *context, ir_value *value)
     }
 }
 
+/* From the first of its readers, so that many look at them once. */
 static void weight_rows_visit(pass_context *context, ir_node *node)
 {
-    if (ir_in(node, WEIGHTS) && weight_rows_gains(&node->in[WEIGHTS]) &&
-        weight_rows_may_turn(ir_in(node, WEIGHTS)))
-        weight_rows_turn(context, ir_in(node, WEIGHTS));
+    ir_value *value = ir_in(node, WEIGHTS);
+    if (value && value->uses == &node->in[WEIGHTS] && weight_rows_may_turn(value))
+        weight_rows_turn(context, value);
 }
 
 grt_status pass_weight_rows(pass_context *context)
