@@ -239,6 +239,8 @@ static ir_value *selected(ir_node *before, const attention_term *term, ir_value 
 ir_value *attention_mask_make(ir_node *before, const attention_match *m, const attention_layout *layout,
                               const lead_list *lists, grt_dtype dtype, const char **why)
 {
+    /* The least sum is a number of float32, with which a row that is hidden altogether has weights. */
+    const grt_dtype of_terms = isfinite(m->least) && dtype == GRT_DTYPE_FLOAT16 ? GRT_DTYPE_FLOAT : dtype;
     ir_value *sum = NULL;
     for (int32_t keep = 0; keep < 2; keep++)
         for (int32_t i = m->n_terms - 1; i >= 0; i--) {
@@ -246,7 +248,7 @@ ir_value *attention_mask_make(ir_node *before, const attention_match *m, const a
             if (t->keep != (keep != 0))
                 continue;
             ir_value *mask = shaped(before, t, layout, &lists[i], why);
-            ir_value *term = mask && !keep ? as_term(before, t, mask, dtype) : mask;
+            ir_value *term = mask && !keep ? as_term(before, t, mask, of_terms) : mask;
             if (!term)
                 return NULL;
             if (keep)

@@ -158,7 +158,22 @@ START_TEST(heads_folded_into_a_symbolic_batch)
 }
 END_TEST
 
+/* The least float32 is none of float16's, beside queries of which a row that is hidden altogether would have
+ * no weights. */
+START_TEST(least_scores_beside_narrow_queries)
+{
+    enum { MASK = 3 };
+    ir_module *m = ir_text("in q f16 1,2,3,8\nin kt f16 1,2,8,4\nin v f16 1,2,4,8\nin mask f32 1,1,3,4\n"
+                           "const least f32 - -3.4028235e38\n"
+                           "s = MatMul q kt\nw = Cast s to=1\na = Add w mask\nm = Max a least\n"
+                           "p = Softmax m\nn = Cast p to=10\ny = MatMul n v\nout y\n");
+    ir_text_pass(m, "attention");
+    ck_assert_int_eq(ir_in(ir_text_node(m, "Attention", 0), MASK)->type.dtype, GRT_DTYPE_FLOAT);
+    ir_module_release(m);
+}
+END_TEST
+
 UNIT_SUITE(test_score_moves, NULL, NULL, heads_that_share_keys, queries_folded_with_heads, transposed_scores,
            softmax_over_queries_stays, factors_behind_the_softmax, rows_of_other_keys_stay,
            keys_and_values_of_one_projection, keys_that_others_read, bounded_scores,
-           heads_folded_into_a_symbolic_batch)
+           heads_folded_into_a_symbolic_batch, least_scores_beside_narrow_queries)
