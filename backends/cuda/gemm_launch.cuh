@@ -163,20 +163,6 @@ grt_status gemm_launch_form(const cuda_gemm *p, const cuda_gemm_args *args, cuda
     return gemm_launch_kernel<T, F, ACROSS, GEMM_CURVED, false>(p, args, stream);
 }
 
-grt_status gemm_launch_strict(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
-{
-    switch (p->form) {
-#define GEMM_CASE(NUMBER, GROUPS, COLUMNS, STAGES, BLOCKS, SPLITS)                                       \
-    case NUMBER:                                                                                         \
-        return gemm_launch_form<float, gemm_form<GROUPS, COLUMNS, STAGES, BLOCKS, true>, SPLITS, false>( \
-            p, args, stream);
-        GEMM_STRICT_FORMS(GEMM_CASE)
-#undef GEMM_CASE
-    default:
-        return GRT_OK;
-    }
-}
-
 template <class T> grt_status gemm_launch(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
 {
     switch (p->form) {
@@ -189,6 +175,7 @@ template <class T> grt_status gemm_launch(const cuda_gemm *p, const cuda_gemm_ar
         return gemm_launch_form<T, form, SPLITS, false>(p, args, stream);        \
     }
         GEMM_FORMS(GEMM_CASE)
+#undef GEMM_CASE
     default:
         return GRT_OK;
     }
