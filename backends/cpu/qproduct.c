@@ -11,7 +11,7 @@ bool cpu_qproduct_supports(const grt_kernel_node *node, grt_text *why)
     grt_act act;
     if (!grt_act_read(node->desc, &act, why))
         return false;
-    if (grt_node_has(node, QP_SUM_SCALE) || grt_qproduct_repeats(node->desc)) {
+    if (grt_node_has(node, QP_SUM_SCALE)) {
         if (why)
             grt_text_add(why, "sums behind a rounded result are a step of their own");
         return false;

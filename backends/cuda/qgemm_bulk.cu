@@ -302,8 +302,8 @@ grt_status prepare_groups(const cuda_qgemm *g, const void *x, const void *w, con
     CUDA_TRY(cuda_qgemm_map_filters(g, w, F::COLUMNS, &maps.w));
     CUDA_TRY(cuda_qgemm_map_rows(g, y, F::SIZE, g->n, g->y_pixel * F::SIZE, F::LINE, GROUP_ROWS, &maps.y));
     if (residual)
-        CUDA_TRY(cuda_qgemm_map_rows(g, residual, F::SIZE, g->n, g->repeats ? 0 : g->y_pixel * F::SIZE,
-                                     F::LINE, GROUP_ROWS, &maps.residual));
+        CUDA_TRY(cuda_qgemm_map_rows(g, residual, F::SIZE, g->n, g->y_pixel * F::SIZE, F::LINE, GROUP_ROWS,
+                                     &maps.residual));
     return g->x_signed ? launch_groups<F, Y, true, GELU>(g, finish, work, maps, stream)
                        : launch_groups<F, Y, false, GELU>(g, finish, work, maps, stream);
 }

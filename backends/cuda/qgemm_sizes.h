@@ -9,7 +9,6 @@
 struct cuda_qgemm {
     bool x_signed, sums_rows; /* sums_rows: weights have zero points */
     bool sum;                 /* with the residual, of the result that is rounded before */
-    bool repeats;             /* the residual is one row for all */
     grt_dtype y, residual;    /* residual NONE: there is none */
     int32_t y_size;           /* of an element of y */
     grt_act act;              /* what limits do not do: of float results, or in front of rounding */

@@ -88,7 +88,7 @@ struct lane_residual {
             row[k] = make_uint4(0, 0, 0, 0);
             if (g.residual == GRT_DTYPE_NONE || !rows.there[k] || filter >= g.n)
                 continue;
-            const uint8_t *from = v.residual + ((g.repeats ? 0 : rows.at[k]) + filter) * g.y_size;
+            const uint8_t *from = v.residual + (rows.at[k] + filter) * g.y_size;
             if (g.y_size == 1) {
                 const uint2 word = *(const uint2 *)from;
                 row[k].x = word.x;
@@ -100,9 +100,9 @@ struct lane_residual {
     }
 };
 
-/* One number of a filter, with its residual. */
+/* One number, with its residual. */
 __device__ __forceinline__ void store_one(const cuda_qgemm &g, const view &v, const cuda_qhead &h, int64_t at,
-                                          int filter, float x)
+                                          float x)
 {
     if (g.y_size > 1) {
         if (g.residual != GRT_DTYPE_NONE)
@@ -112,7 +112,7 @@ __device__ __forceinline__ void store_one(const cuda_qgemm &g, const view &v, co
     }
     if (g.residual != GRT_DTYPE_NONE) {
         const cuda_qresidual r(h, g.residual, g.sum);
-        x = r.add(h, x, v.residual[g.repeats ? filter : at] ^ (r.flip & 0xFF), 0);
+        x = r.add(h, x, v.residual[at] ^ (r.flip & 0xFF), 0);
     }
     ((uint8_t *)v.y)[at] = (uint8_t)cuda_qlimits(h, g.sum).byte(x);
 }
@@ -300,8 +300,7 @@ __device__ __forceinline__ void store_lane(const cuda_qgemm &g, const view &v, c
 #pragma unroll
         for (int i = 0; i < 8; i++)
             if (filter + i < g.n)
-                store_one(g, v, h, rows.at[k] + (filter + i) * g.y_channel, filter + i,
-                          x[i / 2][2 * k + i % 2]);
+                store_one(g, v, h, rows.at[k] + (filter + i) * g.y_channel, x[i / 2][2 * k + i % 2]);
     }
 }
 

@@ -61,7 +61,7 @@ __device__ __forceinline__ view item_of(const cuda_qgemm &g, const view &all)
     v.x += grt_strided_offset(g.dims, g.lead, g.x_strides, item) * g.x_item;
     v.w += w_item * g.n * depth_of(g) * CUDA_QCHUNK;
     v.y = (char *)v.y + item * g.y_item * g.y_size;
-    v.residual += g.repeats ? 0 : item * g.y_item * g.y_size;
+    v.residual += item * g.y_item * g.y_size;
     v.finish.offset += w_item * g.n;
     v.finish.zero += w_item * g.n;
     v.finish.scale += w_item * g.n;

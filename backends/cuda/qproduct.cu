@@ -24,10 +24,9 @@ bool cuda_qproduct_supports(const grt_kernel_node *node, grt_text *why)
     const grt_dtype_set of_residual = grt_node_has(node, QP_Y_SCALE) ? GRT_SET_BYTES
                                                                      : (grt_dtype_set)1 << node->out[0].dtype,
                         results = GRT_SET_BYTES | GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16);
-    const bool repeats = grt_qproduct_repeats(node->desc), sums = grt_node_has(node, QP_SUM_SCALE);
-    const bool residual = grt_node_has(node, QP_RESIDUAL), after = residual && !sums;
+    const bool residual = grt_node_has(node, QP_RESIDUAL),
+               after = residual && !grt_node_has(node, QP_SUM_SCALE);
     const bool fits =
-        (!repeats || (residual && sums && !strcmp(node->desc->op, "QMatMul"))) &&
         grt_qproduct_types_fit(node) && grt_dtype_in(node->out[0].dtype, results) &&
         (!residual || grt_dtype_in(node->in[QP_RESIDUAL].dtype, of_residual)) && grt_act_is_limit(sum) &&
         (!after || act.kind == GRT_ACT_NONE || (grt_act_is_limit(act) && grt_node_has(node, QP_Y_SCALE)));

@@ -36,11 +36,6 @@ bool grt_qproduct_types_fit(const grt_kernel_node *node)
     return fit;
 }
 
-bool grt_qproduct_repeats(const grt_op_desc *desc)
-{
-    return grt_attr_int(desc, "repeats", 0) != 0;
-}
-
 static grt_status qproduct_check_count(const grt_reshape *r, int32_t i, int64_t n, const char *what)
 {
     const grt_tensor *t = grt_reshape_in(r, i);
@@ -67,12 +62,6 @@ grt_status grt_qproduct_check(const grt_reshape *r, int64_t n)
     if (bias && grt_tensor_elements(bias) != n)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias has %lld elements; expected %lld",
                            (long long)grt_tensor_elements(bias), (long long)n);
-    if (residual && grt_qproduct_repeats(r->desc))
-        return grt_tensor_elements(residual) == n
-                   ? GRT_OK
-                   : grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                                 "the residual that repeats has %lld elements; expected %lld",
-                                 (long long)grt_tensor_elements(residual), (long long)n);
     if (residual && !grt_dims_equal(residual->dims, residual->rank, y->dims, y->rank))
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the residual must have the result's dims");
     return GRT_OK;

@@ -27,10 +27,7 @@ static inline bool grt_act_is_limit(grt_act act)
 bool grt_qbytes_fit(const grt_kernel_node *node, uint32_t scales, grt_text *why);
 /* True if the dtypes of all inputs but the residual's fit. */
 bool grt_qproduct_types_fit(const grt_kernel_node *node);
-/* True if the residual is one row for all of the result's: of QMatMul, with a sum. */
-bool grt_qproduct_repeats(const grt_op_desc *desc);
-/* Fails unless what is per column has one element or n, and the residual the result's dims, or n elements if
- * it repeats. */
+/* Fails unless what is per column has one element or n, and the residual the result's dims. */
 grt_status grt_qproduct_check(const grt_reshape *r, int64_t n);
 
 /* True if the weights of a QConv and their zero points are constant, and fit its groups. */

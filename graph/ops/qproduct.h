@@ -33,13 +33,11 @@ enum {
 /* The rule of a QLinear op, which has these inputs up to its first n_in, with w in the place of input 3. */
 grt_status infer_as_qlinear(infer *inf, const char *op, int32_t n_in, const ir_type *w);
 
-/* output_dtype: of results that are not quantised; float32 if it is not there. repeats: of QMatMul, 1 if the
- * residual of a sum is one row for all of y's. */
+/* output_dtype: of results that are not quantised; float32 if it is not there. */
 #define QPRODUCT_EPILOGUE                                                            \
     {"activation", GRT_ATTR_STRING, false}, {"alpha", GRT_ATTR_FLOAT, false},        \
         {"beta", GRT_ATTR_FLOAT, false}, {"sum_activation", GRT_ATTR_STRING, false}, \
         {"sum_alpha", GRT_ATTR_FLOAT, false}, {"output_dtype", GRT_ATTR_INT, false}, \
-        {"repeats", GRT_ATTR_INT, false},                                            \
     {                                                                                \
         "sum_beta", GRT_ATTR_FLOAT, false                                            \
     }

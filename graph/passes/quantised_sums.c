@@ -17,18 +17,6 @@ static ir_node *quantised_sums_product_of(const ir_value *value)
     return ir_in(node, QP_Y_SCALE) && !ir_in(node, QP_RESIDUAL) ? node : NULL;
 }
 
-/* True if the sum adds one constant row to all rows of a product of matrices. */
-static bool quantised_sums_repeats(const ir_node *product, const ir_value *y, const ir_value *row)
-{
-    int64_t columns;
-    const int32_t rank = y->type.rank;
-    return grt_op_is(&product->desc, "graphrt", "QMatMul") && row->type.data && rank >= 2 &&
-           row->type.rank >= 1 && row->type.rank <= rank &&
-           grt_dim_is_const(product->graph->module->dims, y->type.dims[rank - 1], &columns) &&
-           row->type.data->dims[row->type.rank - 1] == columns &&
-           grt_tensor_elements(row->type.data) == columns;
-}
-
 static void copy_activation(ir_node *to, const ir_node *sum)
 {
     const char *name = grt_attr_string(&sum->desc, "activation", "");
@@ -45,9 +33,7 @@ static bool take_sum(pass_context *context, ir_node *sum, int32_t at)
     const int32_t other = at == A ? B : A;
     ir_node *product = quantised_sums_product_of(ir_in(sum, at));
     ir_value *in[QP_INPUTS] = {NULL};
-    const bool repeats = product && quantised_sums_repeats(product, ir_in(sum, at), ir_in(sum, other));
-    if (!product || !rewrite_same_shape(&product->out[0]->type, &sum->out[0]->type) ||
-        (!repeats && !rewrite_same_shape(&ir_in(sum, A)->type, &ir_in(sum, B)->type)))
+    if (!product || !rewrite_same_shape(&ir_in(sum, A)->type, &ir_in(sum, B)->type))
         return false;
     for (int32_t i = 0; i <= QP_BIAS; i++)
         in[i] = ir_in(product, i);
@@ -61,8 +47,6 @@ static bool take_sum(pass_context *context, ir_node *sum, int32_t at)
         return false;
     ir_attrs_copy(made, product);
     copy_activation(made, sum);
-    if (repeats)
-        ir_attr_set_int(made, "repeats", 1);
     if (!quantised_offer(context, made, sum->out[0]))
         return false;
     if (!rewrite_take_over(sum->out[0], made->out[0])) {

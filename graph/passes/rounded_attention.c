@@ -31,7 +31,7 @@ static ir_node *rounded_maker_of(const ir_value *value, const char *op)
 static bool adds_mask(const ir_node *scores)
 {
     return ir_in(scores, QP_RESIDUAL) && ir_in(scores, QP_R_SCALE) && ir_in(scores, QP_SUM_SCALE) &&
-           ir_in(scores, QP_SUM_ZERO) && !grt_attr_int(&scores->desc, "repeats", 0);
+           ir_in(scores, QP_SUM_ZERO);
 }
 
 /* True for a product of two tensors that is rounded, and perhaps adds a mask, and nothing more. */

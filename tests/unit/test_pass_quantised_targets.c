@@ -5,7 +5,6 @@
 #include "tests/unit/quantised_text.h"
 #include "tests/unit/suite.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* A target with steps that the CPU has not: residuals, rounding behind any activation, quantised norms and
@@ -73,47 +72,6 @@ START_TEST(sums_join_products_of_matrices)
     ck_assert_ptr_null(strstr(ir_text_ops(module), "QAdd"));
     ck_assert(ir_const_float(ir_in(ir_text_node(module, "QMatMul", 0), QP_SUM_SCALE), &scale) &&
               scale == 0.5);
-    ir_module_release(module);
-}
-END_TEST
-
-/* A constant row that is added behind the product's own rounding, as exports of a MatMul and an Add are. */
-START_TEST(rows_that_repeat_join_products)
-{
-    static const char *const rows[] = {"const b u8 12 9 200 1\n", "const b u8 1,1,12 9 200 1\n"};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char text[1024];
-        snprintf(text, sizeof text,
-                 "in x f32 2,3,16\n" X_QUANTISED "const w i8 16,12" WEIGHTS "const u f32 - 0.25\n%s"
-                 "wd = DequantizeLinear w ws wz\np = MatMul xd wd\npq = QuantizeLinear p u z\n"
-                 "pd = DequantizeLinear pq u z\nbd = DequantizeLinear b s z\nr = Add bd pd\n" Y_QUANTISED,
-                 rows[i]);
-        ir_module *module = compile_for_other(text, GRT_PRECISION_MODEL);
-        const ir_node *product = ir_text_node(module, "QMatMul", 0);
-        ck_assert_str_eq(ir_text_ops(module), "QuantizeLinear graphrt::QMatMul DequantizeLinear");
-        ck_assert_int_eq(grt_attr_int(&product->desc, "repeats", 0), 1);
-        ck_assert(ir_in(product, QP_RESIDUAL)->type.data && ir_in(product, QP_SUM_SCALE));
-        ir_module_release(module);
-        /* The CPU's step does not. */
-        module = ir_text(text);
-        ir_text_pass(module, "");
-        ck_assert_ptr_nonnull(strstr(ir_text_ops(module), "QAdd"));
-        ir_module_release(module);
-    }
-}
-END_TEST
-
-/* One for each row is none that repeats. */
-START_TEST(columns_that_repeat_stay_sums)
-{
-    ir_module *module = compile_for_other(
-        "in x f32 2,12,16\n" X_QUANTISED "const w i8 16,12" WEIGHTS
-        "const u f32 - 0.25\nconst b u8 12,1 9 200 1\n"
-        "wd = DequantizeLinear w ws wz\np = MatMul xd wd\npq = QuantizeLinear p u z\n"
-        "pd = DequantizeLinear pq u z\nbd = DequantizeLinear b s z\nr = Add pd bd\n" Y_QUANTISED,
-        GRT_PRECISION_MODEL);
-    ck_assert_int_eq(grt_attr_int(&ir_text_node(module, "QMatMul", 0)->desc, "repeats", 0), 0);
-    ck_assert(!ir_in(ir_text_node(module, "QMatMul", 0), QP_RESIDUAL));
     ir_module_release(module);
 }
 END_TEST
@@ -276,6 +234,6 @@ START_TEST(windows_see_zeros_outside)
 END_TEST
 
 UNIT_SUITE(test_pass_quantised_targets, NULL, NULL, sums_join_products_that_are_rounded,
-           sums_join_products_of_matrices, rows_that_repeat_join_products, columns_that_repeat_stay_sums,
-           activations_join_what_is_rounded_behind_them, float_products_add_residuals_and_are_narrow,
-           norms_quantise_their_results, attention_quantises_its_result, windows_see_zeros_outside)
+           sums_join_products_of_matrices, activations_join_what_is_rounded_behind_them,
+           float_products_add_residuals_and_are_narrow, norms_quantise_their_results,
+           attention_quantises_its_result, windows_see_zeros_outside)

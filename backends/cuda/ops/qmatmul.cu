@@ -193,7 +193,6 @@ grt_status describe_qmatmul(grt_reshape *r, qmatmul_shape *s)
     g->y_size = (int32_t)grt_dtype_size(g->y);
     g->sum = grt_reshape_in(r, QP_SUM_SCALE) != NULL;
     g->residual = residual ? residual->dtype : GRT_DTYPE_NONE;
-    g->repeats = residual && grt_qproduct_repeats(r->desc);
     g->act = cuda_qproduct_activation(r->desc, g->y);
     g->in[0] = g->out[0] = 1;
     for (int i = 0; i < 2; i++)

@@ -70,7 +70,7 @@ bool fits_levels(const grt_kernel_node *node)
 bool fits_result(const grt_kernel_node *node, const grt_act *act)
 {
     const grt_dtype y = node->out[0].dtype;
-    if (grt_node_has(node, QP_SUM_SCALE) || grt_qproduct_repeats(node->desc) ||
+    if (grt_node_has(node, QP_SUM_SCALE) ||
         (grt_node_has(node, QP_BIAS) && node->in[QP_BIAS].dtype != GRT_DTYPE_FLOAT))
         return false;
     if (grt_node_has(node, QP_Y_SCALE))
