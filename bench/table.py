@@ -73,11 +73,17 @@ def gpus_of(result):
     return f"{len(gpus)} x {gpus[0]}" if len(gpus) > 1 else str(gpus[0])
 
 
+def rank(row):
+    return "libtorch_ms" in row, row["devices"]
+
+
 def init_scaling(rows):
-    """Each model on the most GPUs that it was started on."""
+    """Each model where a peer was beside it, else on the most GPUs that it was started on; the newest of equals, as rows are in order."""
+    best = {}
     for r in rows:
-        if r["devices"] != max(x["devices"] for x in rows if x["model"] == r["model"]):
-            continue
+        if r["model"] not in best or rank(r) >= rank(best[r["model"]]):
+            best[r["model"]] = r
+    for r in best.values():
         peer = f"; libtorch {r['libtorch_ms'] / 1e3:.1f} s" if "libtorch_ms" in r else ""
         size = f"{r['plan_bytes'] / 1e9:.1f} GB" if r["plan_bytes"] > 1e9 else f"{r['plan_bytes'] / 1e6:.0f} MB"
         yield (f"process start to {r['devices']} ready sessions, {r['model']}, {size}",
