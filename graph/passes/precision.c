@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEQUANTISED_INPUTS = 3 };
+enum { DEQUANTISED_INPUTS = 3, MOST_MOVES = 8 };
 
 /* What stands for a value in the other type; value->mark is an index into these, 0 for none. */
 typedef struct precision {
@@ -177,6 +177,35 @@ static ir_value *cast_of(precision *p, ir_value *value, grt_dtype to)
     return op_infer_node(cast) == GRT_OK ? cast->out[0] : NULL;
 }
 
+/* The value, moved from what a Cast of the model widened, without that cast: the numbers are the same. NULL
+ * if it is none. */
+static ir_value *unwidened_moves(precision *p, ir_value *value, int32_t depth)
+{
+    enum { MOST_INPUTS = 4 };
+    ir_value *in[MOST_INPUTS] = {NULL};
+    ir_node *node = value->producer;
+    if (!node || !ir_in(node, 0) || value->type.dtype != GRT_DTYPE_FLOAT)
+        return NULL;
+    if (rewrite_is(node, "Cast"))
+        return ir_in(node, 0)->type.dtype == p->narrow ? ir_in(node, 0) : NULL;
+    if (depth == 0 || node->n_out != 1 || node->n_in > MOST_INPUTS ||
+        !(rewrite_has(node, OP_VIEW) || rewrite_is(node, "Transpose")))
+        return NULL;
+    for (int32_t i = 1; i < node->n_in; i++)
+        in[i] = ir_in(node, i);
+    if (!(in[0] = unwidened_moves(p, ir_in(node, 0), depth - 1)))
+        return NULL;
+    ir_node *made = ir_node_create(p->graph, node->next, node->desc.domain, node->desc.op, node->desc.name,
+                                   node->n_in, in, 1);
+    if (!made)
+        return NULL;
+    ir_attrs_copy(made, node);
+    if (op_infer_node(made) == GRT_OK && rewrite_supported(p->context, made, NULL))
+        return made->out[0];
+    ir_node_remove(made);
+    return NULL;
+}
+
 static bool precision_is_constant(const ir_value *value)
 {
     return value->type.data && !value->producer && !value->is_input;
@@ -188,7 +217,9 @@ static ir_value *precision_twin_of(precision *p, ir_value *value)
     if (value->mark > 0)
         return p->twins[value->mark];
     const bool wide = value->type.dtype == GRT_DTYPE_FLOAT;
-    ir_value *twin = wide && precision_is_constant(value) ? narrow_constant(p, value) : NULL;
+    ir_value *twin = !wide                          ? NULL
+                     : precision_is_constant(value) ? narrow_constant(p, value)
+                                                    : unwidened_moves(p, value, MOST_MOVES);
     if (!twin) /* a constant over the budget is narrowed when the model runs */
         twin = cast_of(p, value, wide ? p->narrow : GRT_DTYPE_FLOAT);
     if (!twin) {
@@ -219,19 +250,21 @@ static bool vanishes(const precision *p, const ir_value *value)
            grt_float_to_half((float)fabs(x)) == 0;
 }
 
-/* A mask of an attention that hides by a number beyond float16: narrower, something of the scores would be
- * left in rows that are hidden altogether. Kernels read masks of any type. */
+/* A mask of an attention that hides by a number beyond float16, or is bounded by one: narrower, something of
+ * the scores would be left in rows that are hidden altogether, or nothing of these rows. Kernels read masks
+ * of any type. */
 static bool is_wide_mask(const ir_value *value)
 {
-    const ir_node *where = value ? rewrite_producer(value, "Where") : NULL;
+    const ir_node *node = value ? value->producer : NULL;
+    const bool where = node && rewrite_is(node, "Where"), bound = node && rewrite_is(node, "Max");
     double hidden;
-    if (!where)
+    if ((!where && !bound) || !precision_is_float(value))
         return false;
     for (const ir_use *use = value->uses; use; use = use->next)
         if (!use->node || strcmp(use->node->desc.op, "Attention") != 0 || use->index != 3)
             return false;
-    for (int32_t i = 1; i <= 2; i++)
-        if (ir_const_float(ir_in(where, i), &hidden) && isfinite(hidden) && hidden < -65504)
+    for (int32_t i = where ? 1 : 0; i < node->n_in; i++)
+        if (ir_const_float(ir_in(node, i), &hidden) && isfinite(hidden) && hidden < -65504)
             return true;
     return false;
 }

@@ -12,11 +12,15 @@ typedef struct recognise_product {
     double constant;
     int32_t n;
     ir_value *x[RECOGNISE_FACTORS];
+    grt_dtype narrow; /* of a constant in 16 bits; NONE without */
 } recognise_product;
 
 /* The factors of `value`; false if they are more than that. */
 bool recognise_factors_of(ir_value *value, recognise_product *p);
 bool recognise_is_near(double found, double expected);
+/* The product's constant is near, or it, or what divides, is the number of 16 bits next to the expected one:
+ * models in half hold sqrt(2) so. */
+bool recognise_has_constant(const recognise_product *p, double expected);
 /* x of Add(x, c) or Add(c, x); NULL otherwise. */
 ir_value *recognise_plus_constant(const ir_value *value, double expected);
 /* The input of `op` if that makes the value and only serves here. */

@@ -46,21 +46,21 @@ static bool is_erf_argument(ir_value *value, const ir_value *x)
 {
     recognise_product p;
     return recognise_factors_of(value, &p) && p.n == 1 && p.x[0] == x &&
-           recognise_is_near(p.constant, 0.70710678);
+           recognise_has_constant(&p, 0.70710678);
 }
 
 /* tanh's argument: sqrt(2 / pi) * (x + 0.044715 x^3), or with x taken out */
 static bool is_tanh_argument(ir_value *value, const ir_value *x)
 {
     recognise_product p, cube;
-    if (!recognise_factors_of(value, &p) || !recognise_is_near(p.constant, 0.79788456))
+    if (!recognise_factors_of(value, &p) || !recognise_has_constant(&p, 0.79788456))
         return false;
     if (p.n == 2) { /* x * (1 + 0.044715 x^2) */
         for (int32_t i = 0; i < 2; i++) {
             ir_value *square = recognise_plus_constant(p.x[1 - i], 1);
             if (p.x[i] == x && square && recognise_factors_of(square, &cube) && cube.n == 2 &&
                 cube.x[0] == x && cube.x[1] == x)
-                return recognise_is_near(cube.constant, 0.044715);
+                return recognise_has_constant(&cube, 0.044715);
         }
         return false;
     }
@@ -68,7 +68,7 @@ static bool is_tanh_argument(ir_value *value, const ir_value *x)
     for (int32_t i = 0; add && i < 2; i++)
         if (ir_in(add, i) == x && recognise_factors_of(ir_in(add, 1 - i), &cube) && cube.n == 3 &&
             cube.x[0] == x && cube.x[1] == x && cube.x[2] == x)
-            return recognise_is_near(cube.constant, 0.044715);
+            return recognise_has_constant(&cube, 0.044715);
     return false;
 }
 

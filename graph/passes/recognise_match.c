@@ -2,14 +2,23 @@
 #include "graph/passes/recognise.h"
 #include "graph/ir/constant.h"
 
+#include "src/base/float.h"
+
 #include <math.h>
+
+static void take_constant(recognise_product *p, const ir_value *value, double factor)
+{
+    if (grt_dtype_in(value->type.dtype, GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)))
+        p->narrow = value->type.dtype;
+    p->constant *= factor;
+}
 
 static bool collect_factors(ir_value *value, bool root, recognise_product *p)
 {
     double c;
     ir_node *node = value->producer;
     if (ir_const_float(value, &c)) {
-        p->constant *= c;
+        take_constant(p, value, c);
         return true;
     }
     if (node && (root || ir_is_inner(value)) && rewrite_is(node, "Mul") && ir_in(node, 0) != ir_in(node, 1))
@@ -22,7 +31,7 @@ static bool collect_factors(ir_value *value, bool root, recognise_product *p)
     }
     if (node && (root || ir_is_inner(value)) && rewrite_is(node, "Div") &&
         ir_const_float(ir_in(node, 1), &c)) {
-        p->constant /= c;
+        take_constant(p, ir_in(node, 1), 1 / c);
         return collect_factors(ir_in(node, 0), false, p);
     }
     if (p->n == RECOGNISE_FACTORS)
@@ -40,6 +49,20 @@ bool recognise_factors_of(ir_value *value, recognise_product *p)
 bool recognise_is_near(double found, double expected)
 {
     return fabs(found - expected) <= 1e-4 * fabs(expected);
+}
+
+static float narrowed(grt_dtype dtype, double x)
+{
+    return dtype == GRT_DTYPE_FLOAT16 ? grt_half_to_float(grt_float_to_half((float)x))
+                                      : grt_bfloat16_to_float(grt_float_to_bfloat16((float)x));
+}
+
+bool recognise_has_constant(const recognise_product *p, double expected)
+{
+    if (recognise_is_near(p->constant, expected))
+        return true;
+    return p->narrow && ((float)p->constant == narrowed(p->narrow, expected) ||
+                         (float)(1 / p->constant) == narrowed(p->narrow, 1 / expected));
 }
 
 ir_value *recognise_plus_constant(const ir_value *value, double expected)

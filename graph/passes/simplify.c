@@ -37,6 +37,7 @@ static const struct {
     {"Pow", simplify_pow},           {"Transpose", simplify_transpose},
     {"Conv", simplify_conv},         {"Concat", simplify_concat},
     {"Gather", simplify_gather},     {"GatherND", simplify_gather_nd},
+    {"IsInf", simplify_test},        {"IsNaN", simplify_test},
 };
 
 static void apply_rules(simplify_work *w, ir_node *node)

@@ -21,6 +21,7 @@ bool simplify_only_output(simplify_work *w, ir_node *node);
 bool simplify_same_shape(simplify_work *w, ir_node *node);
 bool simplify_dropout(simplify_work *w, ir_node *node);
 bool simplify_cast(simplify_work *w, ir_node *node);
+bool simplify_test(simplify_work *w, ir_node *node);
 bool simplify_pad(simplify_work *w, ir_node *node);
 bool simplify_conv(simplify_work *w, ir_node *node); /* Conv(Pad(x)) */
 bool simplify_tile(simplify_work *w, ir_node *node);

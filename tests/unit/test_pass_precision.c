@@ -153,8 +153,8 @@ START_TEST(nodes_are_excepted_by_name)
 }
 END_TEST
 
-/* A mask that hides by a number beyond float16 keeps it: rows that are hidden altogether have equal weights.
- * Others are narrowed. */
+/* A mask that hides by a number beyond float16, or is bounded by one, keeps it: rows that are hidden
+ * altogether have equal weights. Others are narrowed. */
 START_TEST(masks_that_hide_keep_their_type)
 {
     const char *start = "in q f32 2,2,3,4\n"
@@ -163,12 +163,33 @@ START_TEST(masks_that_hide_keep_their_type)
                         "const z f32 - 0\n"
                         "const low f32 - -3e38\n"
                         "const mild f32 - -10000\n";
-    const char *masks[] = {"w = Where m z low\n", "w = Where m z mild\n", "w = Relu a\n"};
+    const char *masks[] = {"w = Where m z low\n", "w = Where m z mild\n", "w = Relu a\n", "w = Max a low\n",
+                           "w = Max a mild\n"};
     const char *expected[] = {"Cast Where Attention Cast", "Cast Where Cast Attention Cast",
-                              "Cast Relu Cast Attention Cast"};
+                              "Cast Relu Cast Attention Cast", "Cast Max Attention Cast",
+                              "Cast Max Cast Attention Cast"};
     for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
         grt_text text = {0};
         grt_text_add(&text, "%s%sy = Attention q q q w\nout y\n", start, masks[i]);
+        check(grt_text_get(&text), GRT_PRECISION_FLOAT16, expected[i]);
+        grt_text_release(&text);
+    }
+}
+END_TEST
+
+/* What a model widened and moved is moved as it was; computed in float32, it is narrowed behind that. The
+ * nodes that others may read are left. */
+START_TEST(moves_of_what_was_widened)
+{
+    static const char *const between[] = {"u = Reshape t shape\n", "u = Exp t\n"};
+    static const char *const expected[] = {"Cast Transpose Transpose Reshape Reshape MatMul Cast",
+                                           "Cast Transpose Exp Cast MatMul Cast"};
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++) {
+        grt_text text = {0};
+        grt_text_add(&text,
+                     "in x f16 2,3,4\nconst w f32 3,5\nconst shape i64 3 2 4 3\nc = Cast x to=1\n"
+                     "t = Transpose c perm=0,2,1\n%sy = MatMul u w\nout y\n",
+                     between[i]);
         check(grt_text_get(&text), GRT_PRECISION_FLOAT16, expected[i]);
         grt_text_release(&text);
     }
@@ -334,7 +355,8 @@ END_TEST
 Suite *suite_test_pass_precision(void);
 UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, networks_follow_what_they_read,
            what_overflows_stays, short_sums_are_narrow, long_sums_read_narrow_numbers,
-           nodes_are_excepted_by_name, masks_that_hide_keep_their_type, one_cast_serves_all_users,
-           elementwise_work_on_inputs_stays, an_epsilon_does_not_vanish, limits_stay_finite,
-           tables_are_narrowed_where_they_are_read, tf32_marks_products, products_by_constants_are_bfloat16,
-           what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked, what_is_dequantised_is_narrow)
+           nodes_are_excepted_by_name, masks_that_hide_keep_their_type, moves_of_what_was_widened,
+           one_cast_serves_all_users, elementwise_work_on_inputs_stays, an_epsilon_does_not_vanish,
+           limits_stay_finite, tables_are_narrowed_where_they_are_read, tf32_marks_products,
+           products_by_constants_are_bfloat16, what_is_narrow_by_itself_is_left_alone,
+           nothing_is_done_unasked, what_is_dequantised_is_narrow)

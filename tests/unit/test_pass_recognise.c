@@ -93,6 +93,43 @@ START_TEST(gelu_by_tanh)
 }
 END_TEST
 
+static void check_ops(grt_text *text, const char *expected)
+{
+    ir_module *module = ir_text(grt_text_get(text));
+    (void)ir_text_pass(module, "recognise");
+    ck_assert_str_eq(ir_text_ops(module), expected);
+    ir_module_release(module);
+    grt_text_release(text);
+}
+
+static void check_half_gelus(const char *type, const char *root, const char *cubic, const char *expected[2])
+{
+    grt_text text = {0};
+    grt_text_add(&text,
+                 "in x %s 2,3\nconst r %s - %s\nconst one %s - 1\nconst half %s - 0.5\n"
+                 "a = Div x r\nb = Erf a\nc = Add b one\nd = Mul x c\ny = Mul d half\nout y\n",
+                 type, type, root, type, type);
+    check_ops(&text, expected[0]);
+    grt_text_add(&text,
+                 "in x %s 2,3\nconst k %s - %s\nconst r %s - 0.7978845608\nconst one %s - 1\n"
+                 "const half %s - 0.5\nq = Mul x x\nu = Mul q x\na = Mul u k\nb = Add x a\nc = Mul b r\n"
+                 "d = Tanh c\ne = Add d one\nf = Mul half x\ny = Mul f e\nout y\n",
+                 type, type, cubic, type, type, type);
+    check_ops(&text, expected[1]);
+}
+
+/* Models in half hold the constants as numbers of 16 bits. The numbers next to those are other functions. */
+START_TEST(gelu_of_halves)
+{
+    const char *gelus[2] = {"Div Erf Add Mul Gelu", "Mul Mul Mul Add Mul Tanh Add Mul Gelu"};
+    const char *others[2] = {"Div Erf Add Mul Mul", "Mul Mul Mul Add Mul Tanh Add Mul Mul"};
+    check_half_gelus("f16", "1.41421356", "0.044715", gelus);
+    check_half_gelus("f16", "1.4150390625", "0.04473876953125", others);
+    check_half_gelus("f16", "1.4130859375", "0.044677734375", others);
+    check_half_gelus("f32", "1.4140625", "0.04470825", others);
+}
+END_TEST
+
 START_TEST(rms_norm)
 {
     ir_text_check("in x f32 2,3\n"
@@ -446,6 +483,7 @@ Suite *suite_test_pass_recognise(void)
     tcase_add_test(tc, quick_gelu);
     tcase_add_test(tc, gelu_by_erf);
     tcase_add_test(tc, gelu_by_tanh);
+    tcase_add_test(tc, gelu_of_halves);
     tcase_add_test(tc, rms_norm);
     tcase_add_test(tc, layer_norm);
     tcase_add_test(tc, norm_of_heads);

@@ -196,6 +196,27 @@ START_TEST(a_cast_that_loses_stays)
 }
 END_TEST
 
+/* What is not finite is so in a wider type, too; in a narrower one other numbers are infinite. */
+START_TEST(tests_of_what_was_widened)
+{
+    static const struct {
+        const char *text;
+        grt_dtype tested;
+    } cases[] = {
+        {"in x f16 2,3\na = Cast x to=11\nb = IsInf a\nout b\n", GRT_DTYPE_FLOAT16},
+        {"in x f16 2,3\nw = Cast x to=1\na = Cast w to=11\nb = IsInf a\nout b\n", GRT_DTYPE_FLOAT16},
+        {"in x f32 2,3\na = Cast x to=10\nb = IsInf a\nout b\n", GRT_DTYPE_FLOAT16},
+        {"in x i32 2,3\na = Cast x to=11\nb = IsInf a\nout b\n", GRT_DTYPE_DOUBLE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ir_module *module = ir_text(cases[i].text);
+        (void)ir_text_pass(module, "simplify");
+        ck_assert_int_eq(ir_in(ir_text_node(module, "IsInf", 0), 0)->type.dtype, cases[i].tested);
+        ir_module_release(module);
+    }
+}
+END_TEST
+
 START_TEST(reshape_of_reshape)
 {
     ir_text_check("in x f32 2,3\n"
@@ -403,11 +424,12 @@ START_TEST(a_sum_of_two_is_an_add)
 }
 END_TEST
 
-UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, a_neutral_constant_that_broadcasts_stays,
-           what_broadcasts_anyway_is_not_expanded, an_expansion_that_gives_the_shape_stays,
-           an_output_that_is_an_input_keeps_its_node, two_outputs_of_one_value_keep_both_names, inverse_casts,
-           a_cast_that_loses_stays, reshape_of_reshape, reshape_to_the_same_shape, a_reshape_with_a_zero_dim,
-           transposes_join, transposes_cancel, a_transpose_of_ones_is_a_reshape, keys_of_attention,
+UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, tests_of_what_was_widened,
+           a_neutral_constant_that_broadcasts_stays, what_broadcasts_anyway_is_not_expanded,
+           an_expansion_that_gives_the_shape_stays, an_output_that_is_an_input_keeps_its_node,
+           two_outputs_of_one_value_keep_both_names, inverse_casts, a_cast_that_loses_stays,
+           reshape_of_reshape, reshape_to_the_same_shape, a_reshape_with_a_zero_dim, transposes_join,
+           transposes_cancel, a_transpose_of_ones_is_a_reshape, keys_of_attention,
            keys_of_attention_of_open_dims, reshapes_of_open_dims, slices_go_first, powers, one_divided_by,
            a_whole_slice, a_reversing_slice_stays, empty_parts_and_factors_of_one, gathers_by_constants,
            pad_before_a_convolution, pad_before_moves_and_a_convolution, repeated_inputs,
