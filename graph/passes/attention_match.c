@@ -231,6 +231,37 @@ static bool find_side(attention_side *side, ir_value *value, const ir_type *scor
     return index_map_expand(dims, &side->map, scores->rank, wide);
 }
 
+static ir_value *attention_match_scaled(ir_node *before, ir_value *x, ir_value *c)
+{
+    ir_node *mul =
+        ir_node_create(before->graph, before, "", "Mul", before->desc.name, 2, (ir_value *[]){x, c}, 1);
+    return mul && op_infer_node(mul) == GRT_OK ? mul->out[0] : NULL;
+}
+
+/* Queries times the factors of their heads where a Transpose has put heads in front: the factors are along
+ * another dim of what it moves, so that inputs in rows stay in rows. NULL where there is none. */
+static ir_value *scaled_before_transpose(ir_node *before, ir_value *q, ir_value *c)
+{
+    const ir_node *transpose = rewrite_producer(q, "Transpose");
+    const int32_t rank = q->type.rank;
+    size_t n;
+    const int64_t *perm = transpose ? grt_attr_ints(&transpose->desc, "perm", &n) : NULL;
+    if (!perm || rank < 3 || n != (size_t)rank)
+        return NULL;
+    grt_dim dims[GRT_MAX_RANK];
+    const int32_t more = rank - (int32_t)perm[rank - 3];
+    for (int32_t i = 0; i < more; i++)
+        dims[i] = i ? grt_dim_const(before->graph->module->dims, 1) : c->type.dims[c->type.rank - 3];
+    ir_value *along = rewrite_reshaped(before, c, more, dims);
+    ir_value *x = along ? attention_match_scaled(before, ir_in(transpose, 0), along) : NULL;
+    ir_node *moved =
+        x ? ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &x, 1) : NULL;
+    if (!moved)
+        return NULL;
+    ir_attrs_copy(moved, transpose);
+    return op_infer_node(moved) == GRT_OK ? moved->out[0] : NULL;
+}
+
 /* The queries of the product, times the factors of their heads. The scores have the product's heads where
  * they are multiplied: only dims in front of these are joined or split between. */
 static ir_value *queries_of(attention_match *m, ir_node *product)
@@ -244,9 +275,8 @@ static ir_value *queries_of(attention_match *m, ir_node *product)
         m->why = "a scale of each head does not go with the queries";
         return NULL;
     }
-    ir_node *mul =
-        ir_node_create(product->graph, product, "", "Mul", product->desc.name, 2, (ir_value *[]){q, c}, 1);
-    return mul && op_infer_node(mul) == GRT_OK ? mul->out[0] : NULL;
+    ir_value *scaled = scaled_before_transpose(product, q, c);
+    return scaled ? scaled : attention_match_scaled(product, q, c);
 }
 
 /* The type with its last two dims exchanged, if `exchange`. dims: room for them. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recognises exported decompositions of GELU, SiLU, HardSwish, RMS, layer and group normalisation, where the
- * target has a kernel for the fused op, products of rows that an optimiser has flattened, and norms of heads.
+ * target has a kernel for the fused op, products of rows that an optimiser has flattened, and steps of heads.
  * A pattern is matched from its last node; what it covers must not be used elsewhere. */
 #include "graph/passes/recognise.h"
-
-#include <string.h>
 
 /* Gemm that is no more than x W (+ b). */
 static bool recognise_is_plain_gemm(const ir_node *node)
@@ -37,44 +35,6 @@ static void find_product_of_rows(pass_context *context, ir_node *node)
         made = ir_node_create(node->graph, node, "", "Add", gemm->desc.name, 2,
                               (ir_value *[]){made->out[0], ir_in(gemm, 2)}, 1);
     recognise_put(context, node, made);
-}
-
-/* Scale and bias are the same for all rows, not by head or token. */
-static bool scales_columns(const ir_node *norm)
-{
-    for (int32_t i = 1; i < norm->n_in; i++)
-        if (ir_in(norm, i) && ir_in(norm, i)->type.rank != 1)
-            return false;
-    return true;
-}
-
-/* A norm of each head, behind the transpose that puts heads in front of tokens, goes in front of it: passes
- * look for heads in rows. */
-static void find_norm_of_heads(pass_context *context, ir_node *node)
-{
-    static const int64_t heads_first[] = {0, 2, 1, 3};
-    enum { RANK = 4, MOST_INPUTS = 3 };
-    const bool norm = rewrite_is(node, "RMSNormalization") || rewrite_is(node, "LayerNormalization");
-    ir_node *transpose =
-        norm && ir_is_inner(ir_in(node, 0)) ? rewrite_producer(ir_in(node, 0), "Transpose") : NULL;
-    ir_value *x = transpose ? ir_in(transpose, 0) : NULL, *in[MOST_INPUTS];
-    size_t n;
-    const int64_t *perm = transpose ? grt_attr_ints(&transpose->desc, "perm", &n) : NULL;
-    if (!perm || node->n_out != 1 || node->n_in > MOST_INPUTS || n != RANK ||
-        memcmp(perm, heads_first, sizeof heads_first) || x->type.rank != RANK || !x->producer ||
-        !rewrite_is_reshape(x->producer) ||
-        grt_axis(grt_attr_int(&node->desc, "axis", -1), RANK) != RANK - 1 || !scales_columns(node))
-        return;
-    for (int32_t i = 0; i < node->n_in; i++)
-        in[i] = i ? ir_in(node, i) : x;
-    ir_node *made = ir_node_create(node->graph, node, "", node->desc.op, node->desc.name, node->n_in, in, 1);
-    if (!made)
-        return;
-    ir_attrs_copy(made, node);
-    ir_node *moved = op_infer_node(made) == GRT_OK ? recognise_unary(node, "Transpose", made->out[0]) : NULL;
-    if (moved)
-        ir_attr_set_ints(moved, "perm", heads_first, RANK);
-    recognise_put(context, node, moved); /* what nobody reads is removed by `dce` */
 }
 
 static void recognise_look(pass_context *context, ir_node *node)
@@ -111,7 +71,7 @@ static grt_status recognise_visit(pass_context *context, ir_graph *graph)
             find_product_of_rows(context, node);
     IR_FOR_EACH_NODE (node, graph)
         if (is_live_float(node))
-            find_norm_of_heads(context, node);
+            recognise_row_of_head(context, node);
     return GRT_OK;
 }
 

@@ -221,6 +221,34 @@ START_TEST(scale_of_each_head)
 }
 END_TEST
 
+/* The same with heads in rows: the factors are along the heads there, and what is left in front is none. */
+START_TEST(scale_of_each_head_in_rows)
+{
+    static const char text[] = "in q f32 2,4,3,4\n"
+                               "in k f32 2,4,3,4\n"
+                               "in v f32 2,4,3,4\n"
+                               "const c f32 3,1,1 0.5 2 7\n"
+                               "h = Transpose q perm=0,2,1,3\n"
+                               "t = Transpose k perm=0,2,3,1\n"
+                               "w = Transpose v perm=0,2,1,3\n"
+                               "s = MatMul h t\n"
+                               "u = Mul s c\n"
+                               "p = Softmax u\n"
+                               "o = MatMul p w\n"
+                               "y = Transpose o perm=0,2,1,3\n"
+                               "out y\n";
+    ir_text_check(text, "attention", NULL);
+    ir_module *m = ir_text(text);
+    ir_text_pass(m, "attention");
+    const ir_node *made = ir_text_node(m, "Attention", 0);
+    ck_assert_int_eq(ir_in(made, 0)->type.rank, 3);
+    ir_text_pass(m, "moves");
+    ir_text_pass(m, "dce");
+    ck_assert_ptr_null(strstr(ir_text_ops(m), "Transpose"));
+    ir_module_release(m);
+}
+END_TEST
+
 /* The factors are of columns, not of heads. */
 START_TEST(scale_of_each_key_stops_it)
 {
@@ -398,6 +426,7 @@ Suite *suite_test_pass_attention(void)
     tcase_add_test(tc, scores_and_values_that_were_widened);
     tcase_add_test(tc, scales_on_both_sides);
     tcase_add_test(tc, scale_of_each_head);
+    tcase_add_test(tc, scale_of_each_head_in_rows);
     tcase_add_test(tc, scale_of_each_key_stops_it);
     tcase_add_test(tc, two_masks);
     tcase_add_test(tc, subtracted_mask);

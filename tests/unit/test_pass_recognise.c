@@ -196,6 +196,76 @@ START_TEST(norm_of_heads)
 }
 END_TEST
 
+/* The ops that are left, without what nobody reads; the outputs are the same. */
+static void check_in_rows(const char *text, const char *expected)
+{
+    ir_text_check(text, "recognise", NULL);
+    ir_module *m = ir_text(text);
+    ir_text_pass(m, "recognise");
+    ir_text_pass(m, "dce");
+    ck_assert_str_eq(ir_text_ops(m), expected);
+    ir_module_release(m);
+}
+
+/* So are a scale in front of a rotation, which cuts rows, and a division by the length of rows, whatever the
+ * Transpose of all three parts is. Where others read the transpose, or only a scale is there, nothing moves.
+ */
+START_TEST(rows_of_heads)
+{
+    static const char heads[] = "in x f32 2,3,8\n"
+                                "const f i64 4 2 3 2 4\n"
+                                "const c f32 - 0.5\n"
+                                "const e f32 - 0.001\n"
+                                "const l i64 1 -1\n"
+                                "const d i64 4 2 2 3 4\n"
+                                "r = Reshape x f\n"
+                                "t = Transpose r perm=0,2,1,3\n";
+    static const char length[] = "n = ReduceL2 t l keepdims=1\n"
+                                 "m = Clip n e\n"
+                                 "w = Expand m d\n"
+                                 "y = Div t w\n"
+                                 "out y\n";
+    static const char rotated[] = "s = Mul t c\n"
+                                  "a,b = Split s axis=-1 num_outputs=2\n"
+                                  "y = Concat b a axis=-1\n"
+                                  "out y\n";
+    static const char scaled[] = "y = Mul t c\n"
+                                 "out y\n";
+    static const char read_elsewhere[] = "z = Relu t\n"
+                                         "out z\n";
+    char text[640];
+    snprintf(text, sizeof text, "%s%s", heads, length);
+    check_in_rows(text, "Reshape ReduceL2 Clip Div Transpose");
+    snprintf(text, sizeof text, "%s%s", heads, rotated);
+    check_in_rows(text, "Reshape Mul Transpose Split Concat");
+    snprintf(text, sizeof text, "%s%s", heads, scaled);
+    check_in_rows(text, "Reshape Transpose Mul");
+    snprintf(text, sizeof text, "%s%s%s", heads, length, read_elsewhere);
+    check_in_rows(text, "Reshape Transpose ReduceL2 Clip Expand Div Relu");
+}
+END_TEST
+
+/* One of the parts that lie side by side is read where they are. */
+START_TEST(rows_of_a_part)
+{
+    static const char form[] = "in x f32 2,3,24\n"
+                               "const f i64 5 2 3 3 2 4\n"
+                               "const l i64 1 %d\n"
+                               "const i i64 - 1\n"
+                               "r = Reshape x f\n"
+                               "t = Transpose r perm=2,0,3,1,4\n"
+                               "g = Gather t i axis=0\n"
+                               "n = ReduceL2 g l keepdims=1\n"
+                               "y = Div g n\n"
+                               "out y\n";
+    char text[384];
+    snprintf(text, sizeof text, form, -1);
+    check_in_rows(text, "Reshape Gather ReduceL2 Div Transpose");
+    snprintf(text, sizeof text, form, 2); /* over tokens */
+    check_in_rows(text, "Reshape Transpose Gather ReduceL2 Div");
+}
+END_TEST
+
 /* As TensorFlow writes it, x times a scale that holds the deviation; whether the mean is read once more
  * decides. */
 START_TEST(layer_norm_with_a_shift)
@@ -487,6 +557,8 @@ Suite *suite_test_pass_recognise(void)
     tcase_add_test(tc, rms_norm);
     tcase_add_test(tc, layer_norm);
     tcase_add_test(tc, norm_of_heads);
+    tcase_add_test(tc, rows_of_heads);
+    tcase_add_test(tc, rows_of_a_part);
     tcase_add_test(tc, layer_norm_with_a_shift);
     tcase_add_test(tc, layer_norm_of_channels);
     tcase_add_test(tc, layer_norm_without_bias);
