@@ -252,7 +252,7 @@ EXTRA_DIST += tests/device/tests.def
 if CUDA
 check_PROGRAMS += tests/device/device
 tests_device_device_SOURCES = tests/device/main.c tests/device/async.c tests/device/copies.c tests/device/data.c tests/device/faults.c tests/device/order.c tests/device/device.h
-tests_device_device_SOURCES += tests/device/parts.c tests/device/exits.c
+tests_device_device_SOURCES += tests/device/parts.c tests/device/memory.c tests/device/exits.c
 tests_device_device_SOURCES += tests/device/workers.c tests/device/fragile.c tests/device/fragile.h
 tests_device_device_SOURCES += tests/differential/model.c tests/differential/model.h
 tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(CUDA_CPPFLAGS)
