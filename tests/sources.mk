@@ -375,7 +375,7 @@ mutation_SOURCES += tests/mutate/mutate_tensor.c
 mutation_SOURCES += tests/mutate/mutate_value.c
 batch_SOURCES = tests/mutate/batch.c tests/mutate/batch.h
 check_PROGRAMS += tests/mutate/mutate
-tests_mutate_mutate_SOURCES = tests/mutate/main.c $(batch_SOURCES) $(mutation_SOURCES) $(trial_SOURCES)
+tests_mutate_mutate_SOURCES = tests/mutate/main.c $(batch_SOURCES) $(mutation_SOURCES) $(trial_SOURCES) $(mirror_files)
 tests_mutate_mutate_LDADD = libgraphrt-all.la
 tests_mutate_mutate_LDFLAGS = $(trial_link)
 # Plans changed in what they say, checksums and all: fuzz.sh in make check; any number with tests/forge/forge --count N PLAN...
