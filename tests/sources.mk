@@ -252,7 +252,7 @@ EXTRA_DIST += tests/device/tests.def
 if CUDA
 check_PROGRAMS += tests/device/device
 tests_device_device_SOURCES = tests/device/main.c tests/device/async.c tests/device/copies.c tests/device/data.c tests/device/faults.c tests/device/order.c tests/device/device.h
-tests_device_device_SOURCES += tests/device/parts.c tests/device/exits.c
+tests_device_device_SOURCES += tests/device/parts.c tests/device/memory.c tests/device/exits.c
 tests_device_device_SOURCES += tests/device/workers.c tests/device/fragile.c tests/device/fragile.h
 tests_device_device_SOURCES += tests/differential/model.c tests/differential/model.h
 tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(CUDA_CPPFLAGS)
@@ -375,7 +375,7 @@ mutation_SOURCES += tests/mutate/mutate_tensor.c
 mutation_SOURCES += tests/mutate/mutate_value.c
 batch_SOURCES = tests/mutate/batch.c tests/mutate/batch.h
 check_PROGRAMS += tests/mutate/mutate
-tests_mutate_mutate_SOURCES = tests/mutate/main.c $(batch_SOURCES) $(mutation_SOURCES) $(trial_SOURCES)
+tests_mutate_mutate_SOURCES = tests/mutate/main.c $(batch_SOURCES) $(mutation_SOURCES) $(trial_SOURCES) $(mirror_files)
 tests_mutate_mutate_LDADD = libgraphrt-all.la
 tests_mutate_mutate_LDFLAGS = $(trial_link)
 # Plans changed in what they say, checksums and all: fuzz.sh in make check; any number with tests/forge/forge --count N PLAN...

@@ -28,6 +28,13 @@ static bool no_target(const targets *t, const char *option, const char *text)
     return false;
 }
 
+/* Of a module that is not listed, as devices of any name are found. */
+static bool is_modules_kind(const char *text)
+{
+    int32_t n;
+    return grt_device_count(text, &n) == GRT_OK;
+}
+
 bool targets_add(targets *t, const char *option, const char *text)
 {
     for (size_t i = 0; i < grt_device_kind_count(); i++) {
@@ -39,7 +46,7 @@ bool targets_add(targets *t, const char *option, const char *text)
         return false;
     const description *d = descriptions_find(&t->all, text);
     if (!d)
-        return no_target(t, option, text);
+        return is_modules_kind(text) ? set_kind(t, option, text) : no_target(t, option, text);
     grt_device_description *grown = realloc(t->devices, (t->n + 1) * sizeof *grown);
     if (!grown) {
         tool_error("out of memory");

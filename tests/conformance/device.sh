@@ -117,6 +117,7 @@ run_suite data/pytorch-converted "old suites: pytorch-converted"
 run_suite data/pytorch-operator "old suites: pytorch-operator"
 run_suite data/real "light models"
 run_suite given "exported models" --atol 1e-6 # see run.sh
+run_suite families "small exports of families" --atol 1e-5
 given() { [ ! -d "$data/given" ] || (cd "$data" && "$graphrun" check --device "$device" --atol 1e-6 --jobs "$jobs" "$@" given); }
 [ -d "$data/given" ] && totals_run "$work/given-cpu.log" given --plan cpu # no layouts or weights made for this kind of device
 # Plans made for this very GPU bring chosen algorithms and generated kernels. A precision's tolerance is its own.

@@ -319,38 +319,3 @@ bool replay_is_reported(const char *path)
     subject_release(&s);
     return true;
 }
-
-/* A second run of the same sizes takes nothing from the device. */
-bool dynamic_memory_is_kept(const char *path)
-{
-    enum { N = 8 << 20 };
-    subject s;
-    size_t first = 0, left, total;
-    grt_context_stats stats = {.struct_size = sizeof stats};
-    float *x = calloc(N, sizeof *x);
-    (void)path;
-    const grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {N}, .data = x};
-    for (int i = 0; i < N; i += 2)
-        x[i] = 1;
-    if (!subject_node(&s, "NonZero", GRT_DTYPE_INT64, &in, 1, 1))
-        return false;
-    DONE(grt_context_set_input(s.context, 0, &in));
-    for (int run = 0; run < 4; run++) {
-        grt_tensor result;
-        x[0] = run % 2 ? 0 : 1; /* one less: the same memory serves */
-        DONE(grt_context_run(s.context));
-        DONE(grt_context_get_output(s.context, 0, &result));
-        const int64_t n = N / 2 - run % 2;
-        EXPECT(result.dims[1] == n && ((const int64_t *)result.data)[n - 1] == N - 2, "run %d: %lld places",
-               run, (long long)result.dims[1]);
-        CUDA(cudaMemGetInfo(&left, &total));
-        first = run ? first : left;
-        EXPECT(left == first, "run %d left %zu bytes, the first %zu", run, left, first);
-        DONE(grt_context_get_stats(s.context, &stats));
-        EXPECT(stats.dynamic_bytes >= N / 2 * sizeof(int64_t), "%llu bytes",
-               (unsigned long long)stats.dynamic_bytes);
-    }
-    free(x);
-    subject_release(&s);
-    return true;
-}

@@ -29,7 +29,7 @@ void fuzz_try(const uint8_t *data, size_t size)
     const char *volatile stage = "";
     char why[1000];
     draw_from(XXH3_64bits(data, size));
-    if (try_model(fuzz_runtime(), data, size, TRIAL_WILD, &stage, why, sizeof why) == TRIAL_WRONG) {
+    if (try_model(fuzz_runtime(), data, size, NULL, TRIAL_WILD, &stage, why, sizeof why) == TRIAL_WRONG) {
         fprintf(stderr, "the library is at fault: %s\n", why);
         abort();
     }

@@ -22,6 +22,16 @@ names="add_bcast if if_seq if_opt loop11 loop13_seq scan9_sum sequence_insert_at
     cast_FLOAT_to_UINT4 string_concat tfidfvectorizer_tf_onlybigrams_levelempty constant nonzero_example softmax_axis_0
     gelu_default_1_expanded layer_normalization_2d_axis0_expanded quantizelinear_axis resize_upsample_scales_linear topk"
 
+# Ops that passes make for other devices than the CPU, one model for each: QRoundedAttention, QAttention and what the CPU has too, for
+# a device that takes all ops; then for one that is like a GPU, where its module is there: CacheUpdate, PointwiseParts, Rows,
+# RotaryEmbeddings, Networks, PointwiseConcat, float16, channels last, rows of weights.
+cases=$here/../data/cases
+for_null="$cases/rounded $cases/levels $cases/rolls $cases/pt2e $data/contrib/nbits_4_64 $data/contrib/qlinear_mul"
+for_mirror="$cases/weights $cases/decoder $data/families/densenet121.script"
+for name in mha_present gqa_cache_next_short gqa_first_rotary branch_norm cdist group_norm_silu skip_group_norm dynamic_pads qlinear_conv_last; do
+    for_mirror="$for_mirror $data/contrib/$name"
+done
+
 "$here/../conformance/unpack.sh" "$data" 2>/dev/null || exit 1
 cp -f "$here/../../models/digits/digits.onnx" "$out/import/digits.onnx"
 for name in $names; do
@@ -40,6 +50,23 @@ for model in "$out"/import/*.onnx; do
     plan=$out/plan/$(basename "$model" .onnx).grt
     [ -e "$plan" ] || "$build/graphc" optimize "$model" -o "$plan" >/dev/null 2>&1
 done
+# plan_for TARGET MODEL NAME OPTION...
+plan_for()
+{
+    local plan=$out/plan/$3.$1.grt
+    [ -e "$plan" ] || "$build/graphc" optimize "$2" --target "$1" -o "$plan" "${@:4}" >/dev/null
+}
+for case in $for_null; do
+    plan_for null "$case/model.onnx" "$(basename "$case")" || exit 1
+done
+if [ -e "$build/libgraphrt-mirror.so" ]; then
+    export GRAPHRT_BACKEND_PATH=$build
+    for case in $for_mirror; do
+        plan_for mirror "$case/model.onnx" "$(basename "$case")" --precision fp16 || exit 1
+    done
+    "$build/models/generate/grt-models" parallel_fcn --n 16 --inputs 3 --hidden 4 --batch 2 -o "$out/networks.onnx" >/dev/null &&
+        plan_for mirror "$out/networks.onnx" networks || exit 1
+fi
 # One with chosen algorithms: any device that is described will do.
 mkdir -p "$out/devices"
 echo '{"format": 1, "kind": "null", "name": "nothing", "sm": 1, "source": "seeds.sh", "properties": {}}' >"$out/devices/nothing.json"

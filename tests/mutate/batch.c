@@ -93,7 +93,7 @@ static void try_case(const batch *b, grt_runtime *runtime, uint64_t i, progress 
     if (b->save)
         save(b->save, bytes, size);
     alarm(b->limit);
-    const trial_end end = try_model(runtime, bytes, size, b->inputs, &at->stage, why, sizeof why);
+    const trial_end end = try_model(runtime, bytes, size, b->target, b->inputs, &at->stage, why, sizeof why);
     alarm(0);
     at->stage = "";
     free(bytes);
@@ -195,6 +195,8 @@ int batch_options(batch *b, int argc, char **argv)
             b->count = strtoull(argv[++i], NULL, 10);
         else if (!strcmp(argv[i], "--limit"))
             b->limit = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (!strcmp(argv[i], "--target"))
+            b->target = argv[++i];
         else if (!strcmp(argv[i], "--save"))
             b->save = argv[++i];
         else

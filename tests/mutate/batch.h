@@ -20,6 +20,7 @@ typedef struct batch {
     uint64_t seed, count; /* of the first case; of cases */
     unsigned limit;       /* seconds for one */
     const char *save;     /* file to which each is written before it is tried, or NULL */
+    const char *target;   /* kind of device that models are compiled for; NULL: the CPU */
     bool verbose;
     trial_inputs inputs;
     /* The next case, drawn from tests/differential/draw.h, in the arena. False ends the program. */
@@ -27,13 +28,14 @@ typedef struct batch {
     void *user;
 } batch;
 
-/* --seed, --count, --limit, --save, --verbose; other arguments, at least one, are moved to the front of argv.
- * Their number, or -1 for bad use. */
+/* --seed, --count, --limit, --target, --save, --verbose; other arguments, at least one, are moved to the
+ * front of argv. Their number, or -1 for bad use. */
 int batch_options(batch *b, int argc, char **argv);
 #define BATCH_USAGE                                                                              \
     "  --seed N         of the first one (1); what fails is repeated by --seed THAT --count 1\n" \
     "  --count N        of them (%llu)\n"                                                        \
     "  --limit SECONDS  for one of them (%u)\n"                                                  \
+    "  --target KIND    of device that models are compiled for; they run on the CPU (cpu)\n"     \
     "  --save FILE      write each there before it is tried\n"                                   \
     "  --verbose        a line for each\n"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Semantically wrong models: nodes of the conformance cases with one to three changes are opened, optimised
  * and run on the CPU. Each is refused, fails with a message, or runs. */
+#include "backends/registry.h"
+#include "tests/mirror/mirror.h"
 #include "tests/mutate/batch.h"
 #include "tests/mutate/mutation.h"
 
@@ -29,10 +31,11 @@ static bool make(void *user, grt_arena *arena, batch_case *out)
 
 static void usage(FILE *file, const batch *b)
 {
-    fprintf(file,
-            "usage: mutate [--seed N] [--count N] [--limit SECONDS] [--save FILE] [--verbose] "
-            "DIRECTORY\n" BATCH_USAGE "DIRECTORY holds the cases: <case>/model.onnx\n",
-            (unsigned long long)b->count, b->limit);
+    fprintf(
+        file,
+        "usage: mutate [--seed N] [--count N] [--limit SECONDS] [--target KIND] [--save FILE] [--verbose] "
+        "DIRECTORY\n" BATCH_USAGE "DIRECTORY holds the cases: <case>/model.onnx\n",
+        (unsigned long long)b->count, b->limit);
 }
 
 int main(int argc, char **argv)
@@ -45,6 +48,12 @@ int main(int argc, char **argv)
     }
     if (batch_options(&b, argc, argv) != 1) {
         usage(stderr, &b);
+        return 2;
+    }
+    int32_t n;
+    if (grt_backend_register(&grt_backend_mirror) != GRT_OK ||
+        grt_device_count(b.target ? b.target : "cpu", &n) != GRT_OK) {
+        fprintf(stderr, "mutate: %s\n", grt_last_error());
         return 2;
     }
     if (!pool_open(argv[0], &p))

@@ -221,12 +221,26 @@ static grt_status run_once(trial *t, bool again)
     return read_outputs(t);
 }
 
+/* Devices that take all ops check the steps that the CPU has no kernels for, too. */
+static grt_status check_steps(trial *t)
+{
+    grt_session *session = NULL;
+    *t->stage = "session on null";
+    const grt_status status = grt_session_create(t->model, "null", NULL, &session);
+    grt_session_release(session);
+    if (status == GRT_STATUS_INTERNAL)
+        return status;
+    grt_error_set("");
+    return GRT_OK;
+}
+
 /* A context goes on after a run that failed, if only with other inputs. */
 static grt_status run(trial *t)
 {
     grt_status status = GRT_OK;
     grt_session_options options = {.struct_size = sizeof options, .threads = 1};
     grt_model_info info = {.struct_size = sizeof info};
+    GRT_TRY(check_steps(t));
     *t->stage = "session";
     GRT_TRY(grt_model_get_info(t->model, &info));
     GRT_TRY(grt_session_create(t->model, "cpu", &options, &t->session));
@@ -236,15 +250,16 @@ static grt_status run(trial *t)
     return status;
 }
 
-trial_end try_model(grt_runtime *runtime, const void *bytes, size_t size, trial_inputs inputs,
-                    const char *volatile *stage, char *why, size_t why_size)
+trial_end try_model(grt_runtime *runtime, const void *bytes, size_t size, const char *target,
+                    trial_inputs inputs, const char *volatile *stage, char *why, size_t why_size)
 {
     trial t = {.runtime = runtime, .kind = inputs, .stage = stage};
+    const grt_compile_options options = {.struct_size = sizeof options, .target = target};
     trial_end end = TRIAL_REFUSED;
     frame_runs = 0;
     grt_error_set("");
     *stage = "open";
-    grt_status status = grt_model_open_memory(runtime, bytes, size, &t.model);
+    grt_status status = grt_model_open_memory_with(runtime, bytes, size, &options, &t.model);
     if (status == GRT_OK) {
         status = run(&t);
         end = status == GRT_OK ? TRIAL_RAN : TRIAL_FAILED;

@@ -20,8 +20,9 @@ typedef enum trial_inputs {
                    now and then dims or a dtype that the model does not allow */
 } trial_inputs;
 
-/* `stage` names the current stage, in case it never returns. `why` has the message of a failure. */
-trial_end try_model(grt_runtime *runtime, const void *bytes, size_t size, trial_inputs inputs,
-                    const char *volatile *stage, char *why, size_t why_size);
+/* Models are compiled for `target` (NULL: the CPU) all the same. `stage` names the current stage, in case it
+ * never returns. `why` has the message of a failure. */
+trial_end try_model(grt_runtime *runtime, const void *bytes, size_t size, const char *target,
+                    trial_inputs inputs, const char *volatile *stage, char *why, size_t why_size);
 
 #endif

@@ -8,4 +8,6 @@ data=${GRAPHRT_TEST_DATA:-data}
 unpack() { "$srcdir/tests/conformance/unpack.sh" "$data"; }
 check "cases" unpack
 check "1500 mutants" timeout 240 tests/mutate/mutate --count 1500 "$data/node"
+# With the passes of devices that are like a GPU, which make ops of their own.
+check "500 mutants for a device" timeout 240 tests/mutate/mutate --target mirror --count 500 "$data/node"
 finish

@@ -346,6 +346,9 @@ check "optimize --json counts them" fields optimize "./graphc optimize $model --
 check "a session asks nobody" says "algorithms: [1-9][0-9]* from the plan, 0 from the cache, 0 missed, 0 heuristic queries" ./graphrun \
     "$scratch/tuned.grt" --device null --explain-load
 check "cache why knows them" says "^plan  op=" ./graphc cache why "$scratch/tuned.grt" --device null
+check "optimize --target of a module" ./graphc optimize "$model" --target mirror -o "$scratch/mirror.grt"
+check "its plan says so" says "target mirror" ./graphc inspect "$scratch/mirror.grt"
+refuse 2 "optimize --target of no module" ./graphc optimize "$model" --target mirage -o "$scratch/mirage.grt"
 check "optimize --target --shape" ./graphc optimize "$model" --target nowhere --shape "$input=4x1x8x8" -o "$scratch/tuned.grt"
 check "a session with that shape asks nobody" says " 0 missed, 0 heuristic queries" ./graphrun "$scratch/tuned.grt" --device null \
     --shape "$input=4x1x8x8" --explain-load

@@ -89,7 +89,8 @@ CPU_DISPATCH(subtract_max, (const float *x, int64_t n, float max, float *y), (x,
 static void exponentials(float *v, int64_t n)
 {
     const void *const in[] = {v};
-    cpu_pw_f32()->typed[PW_Exp](n, v, in, (const uint8_t[]){0}, NULL);
+    const float none[2] = {0};
+    cpu_pw_f32()->typed[PW_Exp](n, v, in, (const uint8_t[]){0}, none);
 }
 
 /* The same, of classes that are neighbours. */
