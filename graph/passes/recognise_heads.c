@@ -38,15 +38,16 @@ static bool heads_last_axis(int64_t axis)
 
 static bool reduces_rows(const ir_node *node)
 {
-    static const char *const ops[] = {"ReduceL1",  "ReduceL2",  "ReduceMax",      "ReduceMean",
-                                      "ReduceMin", "ReduceSum", "ReduceSumSquare"};
     const int64_t *axes;
     int64_t n;
-    bool known = false;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops && !known; i++)
-        known = rewrite_is(node, ops[i]);
-    return known && grt_attr_int(&node->desc, "keepdims", 1) && ir_in(node, 1) &&
+    return rewrite_has(node, OP_REDUCES) && grt_attr_int(&node->desc, "keepdims", 1) && ir_in(node, 1) &&
            ir_const_ints(ir_in(node, 1), &axes, &n) && n == 1 && heads_last_axis(axes[0]);
+}
+
+/* A norm along the dims from attribute `axis` on, or along that one. */
+static bool normalises_along(const ir_node *node)
+{
+    return (node->row && node->row->batch == OP_BATCH_NORM) || rewrite_is(node, "LpNormalization");
 }
 
 /* A column that is repeated for one node, which would do that as well. */
@@ -64,8 +65,7 @@ static bool treats_rows_alike(const ir_node *node)
 {
     if (node->n_out != 1 || node->n_in < 1 || node->n_in > MOST_INPUTS)
         return false;
-    if (rewrite_is(node, "LayerNormalization") || rewrite_is(node, "RMSNormalization") ||
-        rewrite_is(node, "LpNormalization"))
+    if (normalises_along(node))
         return heads_last_axis(grt_attr_int(&node->desc, "axis", -1));
     return rewrite_has(node, OP_POINTWISE) || reduces_rows(node);
 }
@@ -207,8 +207,8 @@ static bool is_turned_by_position(const ir_value *value)
 {
     bool found = false;
     for (const ir_use *use = value->uses; use && !found; use = use->next)
-        found = use->node && (rewrite_is(use->node, "RotaryEmbedding") || rewrite_is(use->node, "Slice") ||
-                              rewrite_is(use->node, "Split"));
+        found = use->node && (rewrite_has(use->node, OP_PARTS) || rewrite_is(use->node, "RotaryEmbedding") ||
+                              rewrite_is(use->node, "Slice"));
     return found;
 }
 
