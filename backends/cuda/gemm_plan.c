@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which form of gemm_tile.cuh's kernel takes a product, and in how many parts its sum: the one that takes the
- * least time by a model of the multiprocessors, whose constants were measured on an H100. */
+ * least time by a model of the multiprocessors, whose constants were measured on an H100; but those of strict
+ * float32 are derived from TF32's, with three times the products. */
 #include "backends/cuda/gemm_plan.h"
 
 #include "backends/cuda/gemm_forms.h"
