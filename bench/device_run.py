@@ -5,7 +5,8 @@
     device_run.py LIBGRAPHRT.SO PLAN INPUTS.npz [--device N] [--seconds S] [--save OUTPUTS.npz [--keep N]] [--lock FILE]
     device_run.py LIBGRAPHRT.SO --serve [--device N] [--seconds S] [--keep N] [--lock FILE] [--cpus N,N/N,N]
 
-prints one JSON object; with --serve one for each request of bench/gpu_speed.py (serving.py), all in one process and one runtime. Inputs in0, in1, ... lie on the GPU, outputs stay there. device_ms: many runs enqueued on one stream between two events, so that what the
+prints one JSON object; with --serve one for each request of bench/gpu_speed.py (serving.py), all in one process and one runtime.
+Inputs in0, in1, ... lie on the GPU, outputs stay there. device_ms: many runs enqueued on one stream between two events, so that what the
 host does to launch a run is hidden behind the one before, as in a CUDA graph that is replayed. wall_ms: inputs from page-locked host memory, outputs back to it.
 --lock: everything on the GPU happens while FILE is locked, so that processes that share a GPU have it in turns. --save: outputs as out0, out1, ... in their order; --keep: of one
 with more than N elements the first rows.

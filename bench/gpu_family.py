@@ -45,12 +45,12 @@ TASKS = {"export": gpu_ours.export, "plan": gpu_ours.plan, "compare": gpu_ours.c
 
 def attempt(family, name, function, *given):
     """Runs a task, and tells the starter how it ended."""
-    begin, found = time.monotonic(), {}
+    begin, before, found = time.monotonic(), turns.spent(), {}
     try:
         found = {"well": True, **(function(family, *given) or {})}
     except Exception as error:
         found = {"well": False, "problem": reason(error)}
-    say(family.args, "ended", name, found | {"seconds": round(time.monotonic() - begin, 2), "turn_s": round(turns.spent(), 2)})
+    say(family.args, "ended", name, found | {"seconds": round(time.monotonic() - begin, 2)} | turns.since(before))
 
 
 def child(family, name):

@@ -15,13 +15,13 @@ from pathlib import Path
 from statistics import mean
 
 import gpu_schedule
-from gpu_run import COMPILERS
+from gpu_run import COMPILERS, stage_lines
 from gpu_words import Family
 from turns import LATE as PATIENCE
 
 # Of README's models: processor seconds of a forward pass of one row (bench/results/cpu-full-size-2026-11-27-xeon.json), MB of weights, seconds until PyTorch's graph is captured, its cuDNN having
 # tried engines (first_s of bench/results/gpu_exports-2026-11-24-h100.json, less what making the module takes in it), and of ONNX Runtime's first run in float16 (there).
-MODELS = {"bert": (0.25, 440, 0.3, 0.1), "convnext_tiny": (0.15, 114, 2, 4.2), "dlrm": (0, 50, 0.1, 0.1), "efficientnet_b0": (0.03, 21, 8, 5.8), "gpt2": (0.27, 500, 0.3, 0.1),
+MODELS = {"bert": (0.25, 440, 0.3, 0.1), "convnext_tiny": (0.15, 114, 2, 4.2), "dlrm": (0, 666, 0.1, 0.1), "efficientnet_b0": (0.03, 21, 8, 5.8), "gpt2": (0.27, 500, 0.3, 0.1),
           "lstm": (0.03, 20, 0.1, 0.1), "resnet50": (0.1, 102, 3, 0.4), "swin_t": (0.11, 113, 0.4, 0.2), "t5_encoder": (0.15, 140, 0.2, 0.1), "timm_vit_base_patch16_224": (0.4, 346, 0.3, 0.1),
           "unet": (0.12, 60, 1.4, 0.4), "vit_b_16": (0.4, 346, 0.3, 0.1), "wav2vec2": (0.8, 380, 0.6, 0.2), "whisper_encoder": (1.1, 80, 0.3, 0.2)}
 CONVOLUTIONS = {"convnext_tiny", "efficientnet_b0", "resnet50", "swin_t", "unet", "vit_b_16", "timm_vit_base_patch16_224"}  # both layouts are measured
@@ -55,8 +55,8 @@ def estimated(task):
 def like(path):
     """Task -> seconds, of an earlier result."""
     took, of_name = {}, {}
-    for name, _, seconds, turn in json.loads(path.read_text())["timeline"]:
-        took[name] = max(0, seconds - turn), [turn / (turns := math.ceil(turn / 5))] * turns if turn else []
+    for name, _, seconds, turn, waited in json.loads(path.read_text())["timeline"]:
+        took[name] = max(0, seconds - turn - waited), [turn / (turns := math.ceil(turn / 5))] * turns if turn else []
         of_name.setdefault(name.split()[0], []).append(took[name])
     means = {name: (mean(before for before, _ in all_of_it), [mean(sum(turns) for _, turns in all_of_it)]) for name, all_of_it in of_name.items()}
     return lambda task: took.get(" ".join(map(str, task.name))) or means.get(task.name[0]) or estimated(task)
@@ -136,9 +136,7 @@ def predicted(processors, minutes, seconds_of=estimated):
     clock = Clock(gpu_schedule.Schedule(gpu_schedule.tasks(families, ["fp16", "tf32"])), processors, seconds_of)
     clock.run(60 * minutes - min(6 * minutes, 50) - 3)  # what first results take
     rows = [(when, task) for when, task in clock.ended if task.name[0] == "ours"]
-    stages = {stage: (sum(t.stage == i for _, t in clock.ended), sum(t.stage == i for t in clock.plan.tasks.values()), max((when for when, t in clock.ended if t.stage == i), default=0))
-              for i, stage in enumerate(gpu_schedule.STAGES[:-1])}
-    return {"rows": len(rows), "first_row": rows[0][0], "last_row": rows[-1][0], "stages": stages, "turns": sum(sum(seconds_of(task)[1]) for _, task in clock.ended)}
+    return {"rows": len(rows), "first_row": rows[0][0], "last_row": rows[-1][0], "stages": clock.plan.progress(), "turns": sum(sum(seconds_of(task)[1]) for _, task in clock.ended)}
 
 
 def main():
@@ -149,8 +147,7 @@ def main():
     args = p.parse_args()
     found = predicted(args.processors, args.minutes, like(args.like) if args.like else estimated)
     print(f"{found['rows']} of 168 rows, the first at {found['first_row']:.0f} s, the last at {found['last_row']:.0f} s; {found['turns']:.0f} s of the GPU")
-    for stage, (done, of, when) in found["stages"].items():
-        print(f"{stage}: {done} of {of} tasks, the last at {when:.0f} s")
+    print("\n".join(stage_lines(found["stages"])))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from gpu_schedule import COMPILE_MAX, Schedule, Task
 
 FLOOR = 6 << 30  # bytes on the disk below which nothing is made until something was measured
 FAILURES = 3  # of a process that measures, before its first answer: then there is no other try
-COMPILERS = 8  # at a time, as each has a module on the GPU
+COMPILERS = 6  # at a time, as each has a module on the GPU
 
 
 def notes(args, text):
@@ -23,8 +23,8 @@ def notes(args, text):
 
 
 class Run:
-    """`families`: (Family, exporters). `keeper`: of a family and its exporters, the starter's end of its process (gpu_family.Keeper). `stations`: processes that measure. `requests`: kind -> function of
-    family, task and what the task that it needs has found."""
+    """`families`: (Family, exporters). `keeper`: of a family and its exporters, the starter's end of its process (gpu_family.Keeper). `stations`: processes that measure.
+    `requests`: kind -> function of family, task and what the task that it needs has found."""
 
     def __init__(self, args, families, keeper, stations, requests):
         self.args, self.keeper, self.stations, self.requests = args, keeper, stations, requests
@@ -143,8 +143,8 @@ class Run:
         began = self.began.get(task.name, time.monotonic())
         took = found.get("seconds", round(time.monotonic() - began, 2))
         self.schedule.end(task, found["well"], found)
-        self.timeline.append([" ".join(map(str, task.name)), round(began - self.args.begin, 1), took, found.get("turn_s", 0)])
-        turn = f", of them {found['turn_s']:.1f} s of the GPU" if found.get("turn_s") else ""
+        self.timeline.append([" ".join(map(str, task.name)), round(began - self.args.begin, 1), took, found.get("turn_s", 0), found.get("wait_s", 0)])
+        turn = f", of them {found['turn_s']:.1f} s of the GPU and {found['wait_s']:.1f} s waiting for it" if found.get("turn_s") else ""
         notes(self.args, f"{self.timeline[-1][0]}: {took:.1f} s{turn}{'' if found['well'] else '; failed: ' + found.get('problem', '')[-160:]}")
         if not found["well"] and task.problem:
             what, key, word = task.problem
@@ -212,7 +212,7 @@ class Run:
     def result(self):
         args, rows = self.args, self.rows.all()
         return {"benchmark": "gpu_exports", "date": datetime.date.today().isoformat(), "machine": args.machine, "target": args.target, "seconds": round(time.monotonic() - args.begin),
-                "versions": args.versions, "what": args.what, "compile_max": args.compile_max, "quantised": args.quantised, "summary": gpu_rows.summary(rows), "phases": phases(self.timeline),
+                "versions": args.versions, "what": args.what, "compile_max": args.compile_max, "quantised": args.quantised, "summary": gpu_rows.summary(rows), "phases": phases(self.timeline), "stages": self.schedule.progress(),
                 "timeline": self.timeline, "rows": rows, "not_reached": list(self.rows.missing())}
 
     def save(self):
@@ -224,16 +224,21 @@ class Run:
 
 
 def phases(timeline):
-    """What tasks of each name took: how many, seconds in all and of the longest, seconds of the GPU, when the first and the last ended."""
+    """What tasks of each name took: how many, seconds in all and of the longest, seconds of the GPU and waiting for it, when the first and the last ended."""
     found = {}
-    for name, began, took, turn in timeline:
-        row = found.setdefault(name.split()[0], {"tasks": 0, "seconds": 0, "longest": 0, "turn_s": 0, "first_end": began + took, "last_end": 0})
-        row |= {"tasks": row["tasks"] + 1, "seconds": round(row["seconds"] + took, 1), "longest": max(row["longest"], took), "turn_s": round(row["turn_s"] + turn, 1),
+    for name, began, took, turn, waited in timeline:
+        row = found.setdefault(name.split()[0], {"tasks": 0, "seconds": 0, "longest": 0, "turn_s": 0, "wait_s": 0, "first_end": began + took, "last_end": 0})
+        row |= {"tasks": row["tasks"] + 1, "seconds": round(row["seconds"] + took, 1), "longest": max(row["longest"], took), "turn_s": round(row["turn_s"] + turn, 1), "wait_s": round(row["wait_s"] + waited, 1),
                 "first_end": round(min(row["first_end"], began + took), 1), "last_end": round(max(row["last_end"], began + took), 1)}
     return found
 
 
+def stage_lines(found):
+    for stage, row in found.items():
+        yield f"{stage}: {row['done']} of {row['tasks']} tasks done" + (f", {row['failed']} failed" if row["failed"] else "")
+
+
 def phase_lines(found):
-    yield f"{'task':12} {'ended':>5} {'seconds':>8} {'longest':>8} {'GPU s':>7} {'first':>6} {'last':>6}"
+    yield f"{'task':12} {'ended':>5} {'seconds':>8} {'longest':>8} {'GPU s':>7} {'waited':>7} {'first':>6} {'last':>6}"
     for name, row in sorted(found.items(), key=lambda item: item[1]["first_end"]):
-        yield f"{name:12} {row['tasks']:5} {row['seconds']:8.1f} {row['longest']:8.1f} {row['turn_s']:7.1f} {row['first_end']:6.1f} {row['last_end']:6.1f}"
+        yield f"{name:12} {row['tasks']:5} {row['seconds']:8.1f} {row['longest']:8.1f} {row['turn_s']:7.1f} {row['wait_s']:7.1f} {row['first_end']:6.1f} {row['last_end']:6.1f}"

@@ -15,7 +15,8 @@ DEPTHS = {"compare": 0, "plan": 0, "narrow": 0, "export": 1, "make": 2}  # what 
 
 @dataclass
 class Task:
-    """`needs`: names of tasks that must be done; `behind`: that must be over, in whichever way. `uses`: files. `problem`: where its reason goes if it fails (Rows.take's what and key, and the word)."""
+    """`needs`: names of tasks that must be done; `behind`: that must be over, in whichever way. `uses`: files.
+    `problem`: where its reason goes if it fails (Rows.take's what and key, and the word)."""
     name: tuple
     kind: str
     stage: int
@@ -77,6 +78,16 @@ class Schedule:
         for task in self.tasks.values():
             if not half and task.state == "waiting" and task.name[1:3] == (model, batch) and task.stage == OTHER:
                 task.stage = failed.stage
+
+    def progress(self):
+        """Stage -> how many of its tasks are done, how many failed, and how many there are."""
+        found = {}
+        for task in sorted(self.tasks.values(), key=Task.rank):
+            row = found.setdefault(STAGES[task.stage], {"done": 0, "failed": 0, "tasks": 0})
+            row["tasks"] += 1
+            if task.over():
+                row[task.state] += 1
+        return found
 
     def unused(self, task):
         """Files of a task that is over, which no other will use."""

@@ -16,7 +16,7 @@ and the largest difference from PyTorch's float32 results on the GPU, relative t
 Who has the GPU has some processors for itself. Processes that measure open it once: two for ours and two for PyTorch (one reads files or makes modules while the other measures), one for ONNX Runtime,
 in turns (turns.py). The other processors make modules, exports, plans, conversions and compilations ahead of them, a task at a time each (gpu_family.py). What goes first is gpu_schedule.py's matter: for all models one
 exporter's float32 files at the smallest batch with both peers, the larger batches, the other exporter, exports in half, torch.compile, torch.compile with more trying. What fails is a row with its
-reason; what was not reached is said. Each task's seconds are printed as it ends, and in the result ("timeline", "phases"). --save is written as rows come. gpu_predict.py says beforehand what fits.
+reason; what was not reached is said, by rows and by stages. Each task's seconds are printed as it ends, and in the result ("timeline", "phases"). --save is written as rows come. gpu_predict.py says beforehand what fits.
 --without PASS also measures plans that graphc made with --disable-pass PASS, where these are others: with, without, with, without, the least of both.
 
 Needs no build tree: --bundle names what `make bundle` made. Needs nvidia-smi, PyTorch, and the packages of the models that are asked for.
@@ -24,6 +24,7 @@ Needs no build tree: --bundle names what `make bundle` made. Needs nvidia-smi, P
 import argparse
 import importlib.metadata
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,7 @@ import gpu_rows
 import gpu_words
 import table
 from common import gpu
-from gpu_run import Run, notes, phase_lines
+from gpu_run import Run, notes, phase_lines, stage_lines
 from gpu_stations import Station
 
 USUAL = ["bert", "convnext_tiny", "dlrm", "efficientnet_b0", "gpt2", "lstm", "resnet50", "swin_t", "t5_encoder", "timm_vit_base_patch16_224", "unet", "vit_b_16", "wav2vec2", "whisper_encoder"]
@@ -149,7 +150,6 @@ def started(args):
     measuring = [station(args, "ours", gpu_ours.station, number) for number in range(2)]
     if exported:
         measuring += [station(args, "torch", gpu_peers.torch_station, number) for number in range(2)]
-    if exported:
         import torch
         import onnxscript  # noqa: F401
         torch.set_num_threads(1)
@@ -167,6 +167,7 @@ def started(args):
 
 def main():
     args = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was begun is stopped, then
     with tempfile.TemporaryDirectory() as directory:
         prepared(args, directory)
         run = started(args)
@@ -177,7 +178,7 @@ def main():
     print("\n".join(gpu_rows.lines(result["rows"])))
     for line in result["not_reached"]:
         print(line)
-    print("\n".join(["", *phase_lines(result["phases"]), "", *table.exports(result)]))
+    print("\n".join(["", *phase_lines(result["phases"]), "", *stage_lines(result["stages"]), "", *table.exports(result)]))
     notes(args, "done")
 
 

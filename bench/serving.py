@@ -30,7 +30,8 @@ class Answers:
 
 
 def serve(handle, cpus=None):
-    """Calls handle(request, answer) for each request; answer(key, found) may be called many times. A request that fails is the last: an error of a device may last. `cpus`: as in turns.py. Returns the exit status."""
+    """Calls handle(request, answer) for each request; answer(key, found) may be called many times. A request that fails is the last: an error of a device may last.
+    `cpus`: as in turns.py. Returns the exit status."""
     answers = Answers()
     turns.cpus = cpus
     turns.keep_to(1)
@@ -41,7 +42,7 @@ def serve(handle, cpus=None):
             handle(request, lambda key, found: answers.say(key=key, found=found))
         except Exception as error:
             problem = reason(error)
-        answers.say(ended={"seconds": round(time.monotonic() - begin, 2), "turn_s": round(turns.spent() - before, 2), **({"problem": problem} if problem else {})})
+        answers.say(ended={"seconds": round(time.monotonic() - begin, 2), **turns.since(before), **({"problem": problem} if problem else {})})
         if problem:
             return 1
     return 0

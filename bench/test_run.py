@@ -173,6 +173,7 @@ class TestRun(unittest.TestCase):
         saved = json.loads((Path(self.directory.name) / "saved.json").read_text())
         self.assertEqual(saved["phases"]["ours"]["tasks"], 12)
         self.assertEqual(len(saved["timeline"]), len(run.schedule.tasks))
+        self.assertEqual([row["done"] for row in saved["stages"].values()], [row["tasks"] for row in saved["stages"].values()])
 
     def test_run_goes_on_behind_what_fails(self):
         models = [(name, [1], ["script"]) for name in ("broken", "gone", "refused", "crash", "net")]
@@ -202,8 +203,8 @@ class TestRun(unittest.TestCase):
         self.assertLess(time.monotonic(), args_end + 3)
 
     def test_run_counts_phases(self):
-        found = phases([["plan a 1", 1.0, 2.0, 0], ["plan b 1", 2.0, 4.0, 0.5]])
-        self.assertEqual(found["plan"], {"tasks": 2, "seconds": 6.0, "longest": 4.0, "turn_s": 0.5, "first_end": 3.0, "last_end": 6.0})
+        found = phases([["plan a 1", 1.0, 2.0, 0, 0], ["plan b 1", 2.0, 4.0, 0.5, 1.5]])
+        self.assertEqual(found["plan"], {"tasks": 2, "seconds": 6.0, "longest": 4.0, "turn_s": 0.5, "wait_s": 1.5, "first_end": 3.0, "last_end": 6.0})
 
 
 class TestPrediction(unittest.TestCase):
@@ -212,6 +213,16 @@ class TestPrediction(unittest.TestCase):
         self.assertEqual(reached["rows"], 168)
         self.assertLess(reached["first_row"], 20)
         self.assertLess(reached["last_row"], 540)
+
+    def test_prediction_like_an_earlier_run(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "result.json"
+            path.write_text(json.dumps({"timeline": [["ours bert 1 script False fp16", 20, 9.0, 6.0, 2.0], ["ours lstm 1 script False fp16", 20, 3.0, 2.0, 1.0]]}))
+            seconds_of = gpu_predict.like(path)
+        task = lambda *name: gpu_schedule.Task(name, "ours", 0, 0)  # noqa: E731
+        self.assertEqual(seconds_of(task("ours", "bert", 1, "script", False, "fp16")), (1.0, [3.0, 3.0]))
+        self.assertEqual(seconds_of(task("ours", "unet", 1, "script", False, "fp16")), (0.5, [4.0]))
+        self.assertEqual(seconds_of(task("make", "lstm", 1)), gpu_predict.estimated(task("make", "lstm", 1)))
 
     def test_prediction_of_less_time_has_the_named_models_first(self):
         reached = gpu_predict.predicted(processors=13, minutes=2.5)

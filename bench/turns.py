@@ -9,7 +9,7 @@ import time
 PATIENCE = 3  # seconds that those who share let others go first
 LATE = 6  # that those who are late do
 held = {}  # path -> this process is in its turn
-total = 0.0  # seconds that this process had turns
+total = waited = 0.0  # seconds that this process had turns, and waited for them
 cpus = None  # (processors for turns, processors otherwise), if they are apart
 
 
@@ -18,14 +18,16 @@ def turn(path, shared=False, late=False):
     """What `path` stands for, for oneself; within such a turn, again. Shared: with others that share it, such as copies that disturb measurements but not each other; these gather
     while somebody waits for a turn of his own, so that a turn does not wait for one copy after another. Late: of those who are, one at a time, and others go first for a while.
     Who has a turn must not fork: a child would have it, too."""
-    global total
+    global total, waited
     path = str(path or "")
     if not path or held.get(path):
         yield
         return
+    asked = time.monotonic()
     with open(path, "w") as file, open(f"{path}.late", "w") as others:
         share(file, path) if shared else have_late(file, others, path) if late else have(file, path)
         held[path], begin = True, time.monotonic()
+        waited += begin - asked
         keep_to(0)
         try:
             yield
@@ -36,8 +38,13 @@ def turn(path, shared=False, late=False):
 
 
 def spent():
-    """Seconds that this process had turns."""
-    return total
+    """Seconds that this process had turns, and that it waited for them."""
+    return total, waited
+
+
+def since(before):
+    """What was spent since then, for reports."""
+    return {"turn_s": round(total - before[0], 2), "wait_s": round(waited - before[1], 2)}
 
 
 def keep_to(which):

@@ -152,8 +152,11 @@ def measure(model, inputs, layouts, options):
 
 def answer(options, request, say):
     """A file of gpu_speed.py's; narrowed before, and its convolutions were looked for."""
-    inputs = {**np.load(request["inputs"]), **(np.load(request["expected"]) if Path(request["expected"]).exists() else {})}
+    known = Path(request["expected"]).exists()
+    inputs = {**np.load(request["inputs"]), **(np.load(request["expected"]) if known else {})}
     found = measure(Path(request["file"]), inputs, (False, True) if request["convolutions"] else (False,), options)
+    if not known:
+        found.pop("difference", None)
     say(request["key"], found | {"file": Path(request["file"]).name})
     if not any(mode in found for mode in ORT_MODES):
         raise RuntimeError(found["error"])
