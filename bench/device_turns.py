@@ -11,7 +11,9 @@ A row is printed as it is there; the last column is the least of the last build 
 Needs no build trees: --bundle names what `make bundle` made. Needs a GPU, CUDA's runtime library, numpy; for exports PyTorch and the models' packages.
 """
 import argparse
+import contextlib
 import datetime
+import functools
 import json
 import os
 import sys
@@ -24,6 +26,7 @@ import gpu_peers
 import gpu_words
 from common import gpu, run
 from gpu_stations import Station
+from serving import reason
 
 LIMIT = 300  # seconds for a measurement
 
@@ -35,19 +38,28 @@ def of_generator(text):
 
 
 def sources(args):
-    """(name, batch, exporter, file, inputs) of each model."""
+    """(name, batch, exporter, function that makes the file) of each model; its inputs lie beside it as .npz."""
     generated = args.generated + [(gpu_ours.GENERATED[name], batches or [1]) for name, batches, exporters in args.models if exporters == ["generated"]]
     for words, batches in generated:
         for batch in batches:
-            path = args.work / f"{words[0]}.b{batch}.generated.onnx"
-            gpu_ours.written(args.bundle[-1], words, batch, path, path.with_suffix(".npz"))
-            yield " ".join(words), batch, "generated", path, path.with_suffix(".npz")
+            yield " ".join(words), batch, "generated", functools.partial(written, args, words, batch)
     for name, batches, exporters in args.models:
         for batch in batches or [1]:
             for exporter in (e for e in exporters if e != "generated"):
-                path = exports.export_apart(args.work, name, "full", batch, exporter, False)
-                if path:
-                    yield name, batch, exporter, path, path.with_suffix(".npz")
+                yield name, batch, exporter, functools.partial(exported, args, name, batch, exporter)
+
+
+def written(args, words, batch):
+    path = args.work / f"{words[0]}.b{batch}.generated.onnx"
+    gpu_ours.written(args.bundle[-1], words, batch, path, path.with_suffix(".npz"))
+    return path
+
+
+def exported(args, name, batch, exporter):
+    path = exports.export_apart(args.work, name, "full", batch, exporter, False)
+    if not path:
+        raise RuntimeError("not exported, as said above")
+    return path
 
 
 class Side:
@@ -104,7 +116,9 @@ def torch_of(station, name, batch, precision):
 
 
 def head(sides):
-    columns = ["model", "batch", "exporter", "", *(side.args.bundle.name for side in sides), "PyTorch", "last / first", "bits"]
+    bundles = [side.args.bundle for side in sides]
+    names = [bundle.name for bundle in bundles]
+    columns = ["model", "batch", "exporter", "", *(names if len(set(names)) == len(names) else map(str, bundles)), "PyTorch", "last / first", "bits"]
     return ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
 
 
@@ -120,18 +134,28 @@ def line(row):
 
 
 def rows(args, sides, torch):
-    for name, batch, exporter, path, inputs in sources(args):
+    """What fails is a row with its reason."""
+    for name, batch, exporter, make in sources(args):
+        row = {"model": name, "batch": batch, "exporter": exporter}
+        try:
+            path = make()
+        except RuntimeError as error:
+            yield row | {"precision": "", "problem": reason(error)}
+            continue
         for precision in args.precisions:
-            row = {"model": name, "batch": batch, "exporter": exporter, "precision": precision}
-            try:
-                row |= measured(sides, args.rounds, path, inputs, precision)
-                if torch and exporter != "generated":
-                    row["torch"] = torch_of(torch, name, batch, precision)
-            except RuntimeError as error:
-                row["problem"] = " ".join(str(error).split())[-300:]
-            yield row
+            yield row | {"precision": precision} | row_of(args, sides, torch, name, batch, exporter, path, precision)
         path.unlink()
-        inputs.unlink()
+        path.with_suffix(".npz").unlink()
+
+
+def row_of(args, sides, torch, name, batch, exporter, path, precision):
+    try:
+        found = measured(sides, args.rounds, path, path.with_suffix(".npz"), precision)
+        if torch and exporter != "generated":
+            found["torch"] = torch_of(torch, name, batch, precision)
+        return found
+    except RuntimeError as error:
+        return {"problem": reason(error)}
 
 
 def arguments():
@@ -151,24 +175,28 @@ def arguments():
     return args
 
 
+def save(args, found):
+    result = {"benchmark": "device_turns", "date": datetime.date.today().isoformat(), "machine": gpu(), "target": args.target, "bundles": [str(bundle) for bundle in args.bundle],
+              "what": "milliseconds of device time of runs back to back, builds in turns", "rows": found}
+    args.save.write_text(json.dumps(result, indent=1) + "\n")
+
+
 def main():
     args, found = arguments(), []
     os.environ["TRANSFORMERS_VERBOSITY"] = "error"
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         args.work = Path(directory)
         sides = [Side(args, number, bundle) for number, bundle in enumerate(args.bundle)]
         peer_args = argparse.Namespace(seconds=args.seconds, lock=args.work / "turn", keep_to=[])
         torch = Station("torch", *gpu_peers.torch_station(peer_args), args.work / "torch.log") if args.torch else None
+        for station in [side.station for side in sides] + ([torch] if torch else []):
+            stack.callback(station.stop)
         print("\n".join(head(sides)))
         for row in rows(args, sides, torch):
             found.append(row)
             print(line(row), flush=True)
             if args.save:
-                result = {"benchmark": "device_turns", "date": datetime.date.today().isoformat(), "machine": gpu(), "target": args.target, "bundles": [str(bundle) for bundle in args.bundle],
-                          "what": "milliseconds of device time of runs back to back, builds in turns", "rows": found}
-                args.save.write_text(json.dumps(result, indent=1) + "\n")
-        for station in [side.station for side in sides] + ([torch] if torch else []):
-            station.stop()
+                save(args, found)
     return int(any("problem" in row for row in found))
 
 

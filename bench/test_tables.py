@@ -42,6 +42,19 @@ class TestTurns(unittest.TestCase):
         self.assertEqual(device_turns.line(row), "| net | 8 | dynamo | tf32 | 0.5, 0.51 | 0.4, 0.41 | 0.9 | 0.800 | same |")
         self.assertIn("no such op", device_turns.line({"model": "net", "batch": 8, "exporter": "dynamo", "precision": "tf32", "problem": "no such op"}))
 
+    def test_builds_of_one_name_are_told_apart(self):
+        sides = [argparse.Namespace(args=argparse.Namespace(bundle=Path(path))) for path in ("/a/bundle", "/b/bundle", "/b/new")]
+        self.assertIn("| /a/bundle | /b/bundle |", device_turns.head(sides[:2])[0])
+        self.assertIn("| bundle | new |", device_turns.head(sides[1:])[0])
+
+    def test_builds_that_fail_are_rows_with_their_reason(self):
+        def no_file():
+            raise RuntimeError("no such option")
+        args = argparse.Namespace(precisions=["fp16"], rounds=1)
+        with mock.patch.object(device_turns, "sources", lambda _: [("net", 1, "generated", no_file)]):
+            found = list(device_turns.rows(args, [], None))
+        self.assertEqual(found, [{"model": "net", "batch": 1, "exporter": "generated", "precision": "", "problem": "RuntimeError: no such option"}])
+
     def test_builds_models_are_named(self):
         self.assertEqual(device_turns.of_generator("llama_stack+--seq+1:1,8"), (["llama_stack", "--seq", "1"], [1, 8]))
         self.assertEqual(gpu_ours.parsed("resnet50:1,8:dynamo"), ("resnet50", [1, 8], ["dynamo"]))
