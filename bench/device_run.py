@@ -14,12 +14,12 @@ with more than N elements the first rows.
 import argparse
 import ctypes
 import json
-import statistics
 import sys
 import time
 
 import numpy as np
 
+import clock
 import serving
 from turns import leave, turn
 
@@ -109,9 +109,7 @@ class Cuda:
             self.call("cudaEventElapsedTime", ctypes.byref(elapsed), begin, end)
             return elapsed.value / n
 
-        one = measure(5)
-        n = max(5, min(2000, int(seconds * 200 / max(one, 1e-3))))
-        return statistics.median(measure(n) for _ in range(5))
+        return clock.back_to_back(measure, seconds)
 
 
 class Session:
@@ -214,13 +212,9 @@ def bind_outputs(session, tensors):
 def wall_milliseconds(session, seconds):
     """Of a run from page-locked inputs to page-locked outputs."""
     bind_outputs(session, [page_locked(session, t, copied=False) for t in session.tensors()])
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 4 or (time.perf_counter() < end and len(times) < 1000):
-        begin = time.perf_counter()
-        session.run()
-        times.append(1e3 * (time.perf_counter() - begin))
+    found = clock.host_to_host(session.run, seconds)
     bind_outputs(session, [None] * len(session.outputs))
-    return statistics.median(times[1:])
+    return found
 
 
 def measured(session, arrays, cuda, args, save):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks: run by bench/run.sh, never by make.
-EXTRA_DIST += bench/README.md bench/run.sh bench/common.py bench/table.py bench/turns.py bench/serving.py bench/exports.py
+EXTRA_DIST += bench/README.md bench/run.sh bench/common.py bench/table.py bench/turns.py bench/clock.py bench/serving.py bench/exports.py
 EXTRA_DIST += bench/peers/ort_bench.py bench/peers/ort_turns.py bench/peers/older_cpu.py bench/peers/older_cpu.c
 EXTRA_DIST += bench/catalogue.py bench/catalogue_drawn.py bench/catalogue_families.py bench/catalogue_forms.py bench/catalogue_further.py
 EXTRA_DIST += bench/catalogue_language.py bench/catalogue_layers.py bench/catalogue_more.py bench/catalogue_multimodal.py

@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import clock  # noqa: E402
 import common  # noqa: E402
 import cpu_speed  # noqa: E402
 import device_turns  # noqa: E402
@@ -73,6 +74,20 @@ class TestTurns(unittest.TestCase):
                 self.assertEqual(station.answer({"plan": "good", "ms": 0.5}, 30), {"device_ms": 0.5})  # by a fresh process
             finally:
                 station.stop()
+
+
+class TestClock(unittest.TestCase):
+    def test_clock_measures_as_many_as_the_time_has_room_for(self):
+        for ms, seconds, most in ((2.0, 0.1, 10), (0.0001, 0.1, 2000), (500.0, 0.1, 5)):
+            asked = []
+            self.assertEqual(clock.back_to_back(lambda n: asked.append(n) or ms, seconds), ms)
+            self.assertEqual(asked, [5] + [most] * 5)
+
+    def test_clock_leaves_out_the_first_run(self):
+        runs = []
+        found = clock.host_to_host(lambda: time.sleep(0.1 if not runs else 0.001) or runs.append(0), 0)
+        self.assertEqual(len(runs), 4)
+        self.assertLess(found, 50)
 
 
 class TestSideBySide(unittest.TestCase):

@@ -13,7 +13,6 @@ the last one only. Channels last are asked for where there are convolutions. --l
 import argparse
 import functools
 import json
-import statistics
 import sys
 import time
 from pathlib import Path
@@ -22,8 +21,10 @@ import numpy as np
 import onnxruntime as ort
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import clock  # noqa: E402
 import serving  # noqa: E402
 from gpu_rows import ORT_MODES, larger  # noqa: E402
+from gpu_words import difference, named  # noqa: E402
 from turns import leave, turn  # noqa: E402
 
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
@@ -81,33 +82,20 @@ def milliseconds(session, binding, seconds):
         return (time.perf_counter() - begin) * 1e3 / n
 
     measure(3)
-    n = max(5, min(2000, int(seconds * 200 / max(measure(5), 1e-3))))
-    return statistics.median(measure(n) for _ in range(5))
+    return clock.back_to_back(measure, seconds)
 
 
 def wall_milliseconds(session, binding, kept, inputs, seconds):
     """Host to host."""
     given = [(value, np.ascontiguousarray(inputs[info.name].astype(TYPES[info.type]))) for info, value in zip(session.get_inputs(), kept)]
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 4 or (time.perf_counter() < end and len(times) < 1000):
-        begin = time.perf_counter()
+
+    def run():
         for value, array in given:
             value.update_inplace(array)
         session.run_with_iobinding(binding)
         binding.copy_outputs_to_cpu()
-        times.append(1e3 * (time.perf_counter() - begin))
-    return statistics.median(times[1:])
 
-
-def difference(results, expected):
-    """Outputs by their order; of large ones the first rows are expected."""
-    worst = 0.0
-    for k, result in enumerate(results):
-        if f"out{k}" in expected and expected[f"out{k}"].size:
-            a = expected[f"out{k}"].astype(np.float64)
-            b = (result[:len(a)] if a.ndim else result).astype(np.float64)
-            worst = larger(worst, float(np.abs(a - b).max() / (np.abs(a).max() + 1e-30)))
-    return worst
+    return clock.host_to_host(run, seconds)
 
 
 def try_mode(path, inputs, nhwc, graph, options):
@@ -123,7 +111,7 @@ def try_mode(path, inputs, nhwc, graph, options):
         found["wall_ms"] = wall_milliseconds(session, binding, kept, inputs, options.seconds)
         results = binding.copy_outputs_to_cpu()
         del binding, kept, session
-    found["difference"] = difference(results, inputs)
+    found["difference"] = difference(inputs, named(results))
     return found
 
 
@@ -145,18 +133,16 @@ def measure(model, inputs, layouts, options):
                 errors.append(f"{mode}: {type(error).__name__}: {' '.join(str(error).split())[:160]}")
                 continue
             row |= {mode: found["ms"], "wall_ms": min(found["wall_ms"], row.get("wall_ms", found["wall_ms"]))} | {k: row.get(k, found[k]) for k in ("load_s", "first_s")}
-            row["difference"] = larger(row.get("difference", 0.0), found["difference"])
+            if found["difference"] is not None:
+                row["difference"] = larger(row.get("difference", 0.0), found["difference"])
             break
     return row | ({"error": "; ".join(errors)} if errors else {})
 
 
 def answer(options, request, say):
     """A file of gpu_speed.py's; narrowed before, and its convolutions were looked for."""
-    known = Path(request["expected"]).exists()
-    inputs = {**np.load(request["inputs"]), **(np.load(request["expected"]) if known else {})}
+    inputs = {**np.load(request["inputs"]), **(np.load(request["expected"]) if Path(request["expected"]).exists() else {})}
     found = measure(Path(request["file"]), inputs, (False, True) if request["convolutions"] else (False,), options)
-    if not known:
-        found.pop("difference", None)
     say(request["key"], found | {"file": Path(request["file"]).name})
     if not any(mode in found for mode in ORT_MODES):
         raise RuntimeError(found["error"])

@@ -15,7 +15,6 @@ import gc
 import importlib
 import os
 import signal
-import statistics
 import sys
 import time
 import warnings
@@ -25,6 +24,7 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import clock  # noqa: E402
 import exports  # noqa: E402
 import serving  # noqa: E402
 import turns  # noqa: E402
@@ -52,8 +52,7 @@ def milliseconds(run, seconds):
         return begin.elapsed_time(end) / n
 
     measure(3)
-    n = max(5, min(2000, int(seconds * 200 / max(measure(5), 1e-3))))
-    return statistics.median(measure(n) for _ in range(5))
+    return clock.back_to_back(measure, seconds)
 
 
 def captured(module, inputs):
@@ -72,17 +71,16 @@ def captured(module, inputs):
 def wall_milliseconds(replay, inputs, results, seconds):
     """Host to host."""
     given, got = [x.cpu().pin_memory() for x in inputs], [torch.empty(x.shape, dtype=x.dtype, pin_memory=True) for x in results]
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 4 or (time.perf_counter() < end and len(times) < 1000):
-        begin = time.perf_counter()
+
+    def run():
         for x, host in zip(inputs, given):
             x.copy_(host, non_blocking=True)
         replay()
         for x, host in zip(results, got):
             host.copy_(x, non_blocking=True)
         torch.cuda.synchronize()
-        times.append(1e3 * (time.perf_counter() - begin))
-    return statistics.median(times[1:])
+
+    return clock.host_to_host(run, seconds)
 
 
 def placed(made, precision, channels_last):
