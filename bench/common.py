@@ -13,6 +13,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -123,6 +124,16 @@ def add_isa(p):
                    help="both sides as on a processor that has no more (GRAPHRT_CPU_ISA; bench/peers/older_cpu.py); default: all that this one has")
 
 
+def add_turns(p, rounds=3, seconds=1.0, limit=15.0):
+    """Options of what measures both sides in turns."""
+    p.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)")
+    p.add_argument("--rounds", type=int, default=rounds, help=f"turns of each side (default {rounds})")
+    p.add_argument("--seconds", type=float, default=seconds, help=f"measured time of a turn (default {seconds:g})")
+    if limit:
+        p.add_argument("--limit", type=float, default=limit, help=f"seconds for a model with one number of threads, after which no further round begins (default {limit:g})")
+    add_isa(p)
+
+
 def environments(options):
     """Of processes of ours and of ONNX Runtime's, as --isa says."""
     if not options.isa:
@@ -130,21 +141,48 @@ def environments(options):
     return {**os.environ, "GRAPHRT_CPU_ISA": options.isa}, older_cpu.environment(options.build / "bench", options.isa)
 
 
-def ort_bench(paths, inputs, *options, env=None):
+def on(processors):
+    """What begins a command that is to have these processors only; nothing if it may have all."""
+    return ["taskset", "-c", ",".join(map(str, processors))] if processors else []
+
+
+def ort_bench(paths, inputs, *options, env=None, processors=None):
     """Peer figures of ONNX models; random inputs are left in `inputs` as MODEL.INPUT.npy."""
-    return json.loads(run([sys.executable, TOP / "bench/peers/ort_bench.py", "--inputs-dir", inputs, *options, *paths], env=env))
+    return json.loads(run([*on(processors), sys.executable, TOP / "bench/peers/ort_bench.py", "--inputs-dir", inputs, *options, *paths], env=env))
 
 
-def grt_bench(build, path, inputs, *options, env=None):
+def grt_bench(build, path, inputs, *options, env=None, processors=None):
     """Our figures of one plan or model, with the inputs that the peer used."""
     given = []
     for file in sorted(inputs.glob("*.npy")):
         given += ["--input", f"{file.name.split('.')[-2]}={file}"]
-    return json.loads(run([build / "graphrun", "bench", path, "--json", *given, *options], env=env))[0]
+    return json.loads(run([*on(processors), build / "graphrun", "bench", path, "--json", *given, *options], env=env))[0]
+
+
+def generated_beside(options, name, theirs, ours):
+    """A generated model's plan, and the peer's and our figures of it; `theirs` and `ours`: options of the two."""
+    path = generated(options.build, name)
+    made = plan(options.build, path)
+    note(name)
+    with tempfile.TemporaryDirectory() as inputs:
+        peer = ort_bench([path], inputs, *theirs)[0]
+        return made, peer, grt_bench(options.build, made, Path(inputs), *ours)
 
 
 def geomean(values):
     return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def summary_of_ratios(rows, thread_counts):
+    """Of rows with model, threads and ratio."""
+    summary = {"text": []}
+    for threads in thread_counts:
+        ratios = {r["model"]: r["ratio"] for r in rows if r["threads"] == threads}
+        if ratios:
+            worst, mean = max(ratios, key=ratios.get), geomean(ratios.values())
+            summary[f"threads_{threads}"] = {"geomean": mean, "worst": ratios[worst], "worst_model": worst, "models": len(ratios)}
+            summary["text"].append(f"{threads} threads: geometric mean of {len(ratios)} ratios {mean:.3f}, worst {ratios[worst]:.3f} ({worst})")
+    return summary
 
 
 class Rows:

@@ -7,6 +7,9 @@ grt-models; with --exports, models that are exported on the spot by both of PyTo
 as long again to export them the first time. Rows are printed as they are measured; --resume goes on where a run was cut off. A ratio is our median latency over the peer's in the same round; with --processor-time, for a busy machine and one thread, our smallest processor time of a
 run over the peer's, over all rounds; else a model's ratio is the median over the rounds. Claim: the geometric mean of the ratios is at most 1.0, and none is above 1.5.
 """
+import concurrent.futures
+import os
+import queue
 import statistics
 import tempfile
 from pathlib import Path
@@ -34,6 +37,15 @@ def exported_now(options):
                 yield path
 
 
+def paths_of(options):
+    if options.exports is not None:
+        return exported_now(options)
+    if options.files:
+        return options.files
+    names = options.models
+    return [p for p in common.exported(options.build) if not names or common.title(p) in names] + [common.generated(options.build, n) for n in LARGE if not names or n in names]
+
+
 def time_of(options, result):
     return result["processor_ms"] if options.processor_time else result["latency_ms"]["p50"]
 
@@ -46,15 +58,16 @@ def summarised(options, pairs):
     return statistics.median(ours), statistics.median(theirs), statistics.median(a / b for a, b in pairs)
 
 
-def measure(options, path, threads):
+def measure(options, path, threads, processors=None):
     plan = common.plan(options.build, path)
     pairs = []
     ours_env, peer_env = common.environments(options)
+    turn = ["--threads", threads, "--seconds", options.seconds]
     with tempfile.TemporaryDirectory() as inputs:
-        for turn in common.rounds_within(options):
-            common.note(f"{common.title(path)}, {threads} threads, round {turn + 1} of {options.rounds}")
-            theirs = common.ort_bench([path], inputs, "--threads", threads, "--seconds", options.seconds, env=peer_env)[0]
-            ours = common.grt_bench(options.build, plan, Path(inputs), "--threads", threads, "--seconds", options.seconds, env=ours_env)
+        for number in common.rounds_within(options):
+            common.note(f"{common.title(path)}, {threads} threads, round {number + 1} of {options.rounds}")
+            theirs = common.ort_bench([path], inputs, *turn, env=peer_env, processors=processors)[0]
+            ours = common.grt_bench(options.build, plan, Path(inputs), *turn, env=ours_env, processors=processors)
             pairs.append((time_of(options, ours), time_of(options, theirs)))
     ours_ms, theirs_ms, ratio = summarised(options, pairs)
     return {
@@ -63,50 +76,73 @@ def measure(options, path, threads):
     }
 
 
+def groups(processors, size, count):
+    """So many groups of so many processors each."""
+    if size * count > len(processors):
+        raise SystemExit(f"{count} models side by side, {size} threads each, need {size * count} processors; there are {len(processors)}")
+    return [processors[i * size:(i + 1) * size] for i in range(count)]
+
+
+def side_by_side(options, jobs):
+    """(Job, its row or its error) of each (path, threads), as they end; each job has a group of processors for itself."""
+    free = queue.Queue()
+    for group in groups(sorted(os.sched_getaffinity(0)), max(options.threads), options.side_by_side):
+        free.put(group)
+
+    def work(job):
+        group = free.get()
+        try:
+            return measure(options, *job, group[:job[1]])
+        finally:
+            free.put(group)
+
+    with concurrent.futures.ThreadPoolExecutor(options.side_by_side) as workers:
+        of = {workers.submit(work, job): job for job in jobs}
+        for done in concurrent.futures.as_completed(of):
+            yield of[done], done.exception() or done.result()
+
+
+def one_by_one(options, jobs):
+    for job in jobs:
+        try:
+            yield job, measure(options, *job)
+        except RuntimeError as error:
+            yield job, error
+
+
 def main():
     parser = common.parser(__doc__)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="measured time of a turn (default 1)")
-    parser.add_argument("--limit", type=float, default=15.0, help="seconds for a model with one number of threads, after which no further round begins (default 15)")
+    common.add_turns(parser)
     parser.add_argument("--processor-time", action="store_true", help="compare the smallest processor time of a run, not latency; the result is one of its own")
-    common.add_isa(parser)
     parser.add_argument("--resume", action="store_true", help="go on where a run with the same settings and versions was cut off")
     parser.add_argument("--models", nargs="+", help="only these: resnet50, exported-bert, ...")
+    parser.add_argument("--files", nargs="+", type=Path, metavar="MODEL.onnx", help="only these files")
+    parser.add_argument("--side-by-side", type=int, metavar="N", help="so many models at a time, each with processors of its own: for a large machine, where a row is to cost little; neighbours "
+                        "share caches and memory")
     parser.add_argument("--exports", nargs="*", metavar="NAME", choices=exports.names(),
                         help="measure models exported on the spot instead: these, or the usual ones; needs PyTorch and their packages")
     parser.add_argument("--batch", type=int, default=1, help="of models exported on the spot (default 1)")
     options = parser.parse_args()
-    names, what = options.models, "cpu_speed" if options.exports is None else "cpu_exports"
+    what = "cpu_speed" if options.exports is None else "cpu_exports"
     what += "_processor" if options.processor_time else ""
     what += f"_{options.isa}" if options.isa else ""
-    if options.exports is not None:
-        paths = exported_now(options)
-    else:
-        paths = [p for p in common.exported(options.build) if not names or common.title(p) in names]
-        paths += [common.generated(options.build, n) for n in LARGE if not names or n in names]
-
-    kept = common.Rows(options, what, COLUMNS, rounds=options.rounds, seconds=options.seconds, limit=options.limit, batch=options.batch, isa=options.isa, processor_time=options.processor_time)
+    kept = common.Rows(options, what, COLUMNS, rounds=options.rounds, seconds=options.seconds, limit=options.limit, batch=options.batch, isa=options.isa, processor_time=options.processor_time,
+                       side_by_side=options.side_by_side)
     failures = []
-    for path in paths:
-        for threads in options.threads:
-            try:
-                if not kept.has(model=common.title(path), threads=threads):
-                    kept.add(measure(options, path, threads))
-            except RuntimeError as error:
-                failures.append({"model": common.title(path), "threads": threads, "error": str(error)})
-                print(f"{common.title(path)}, {threads} threads: {error}", flush=True)
+    jobs = ((path, threads) for path in paths_of(options) for threads in options.threads if not kept.has(model=common.title(path), threads=threads))
+    for (path, threads), found in side_by_side(options, jobs) if options.side_by_side else one_by_one(options, jobs):
+        if isinstance(found, dict):
+            kept.add(found)
+        elif isinstance(found, RuntimeError):
+            failures.append({"model": common.title(path), "threads": threads, "error": str(found)})
+            print(f"{common.title(path)}, {threads} threads: {found}", flush=True)
+        else:
+            raise found
     rows = kept.rows
-    summary = {"text": [f"{f['model']}, {f['threads']} threads: {f['error']}" for f in failures]}
-    for threads in options.threads:
-        ratios = {r["model"]: r["ratio"] for r in rows if r["threads"] == threads}
-        if ratios:
-            worst = max(ratios, key=ratios.get)
-            summary[f"threads_{threads}"] = {"geomean": common.geomean(ratios.values()), "worst": ratios[worst], "worst_model": worst,
-                                             "models": len(ratios)}
-            summary["text"].append(f"{threads} threads: geometric mean of {len(ratios)} ratios {common.geomean(ratios.values()):.3f}, "
-                                   f"worst {ratios[worst]:.3f} ({worst})")
-    common.report(options, what, summary, rows, COLUMNS, failures=failures)
+    summary = common.summary_of_ratios(rows, options.threads)
+    summary["text"] = [f"{f['model']}, {f['threads']} threads: {f['error']}" for f in failures] + summary["text"]
+    beside = {"side_by_side": options.side_by_side} if options.side_by_side else {}
+    common.report(options, what, summary, rows, COLUMNS, failures=failures, **beside)
 
 
 if __name__ == "__main__":

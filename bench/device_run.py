@@ -3,20 +3,24 @@
 """A plan on one GPU, by the C interface: device time of runs back to back, wall time host to host, time to the first result.
 
     device_run.py LIBGRAPHRT.SO PLAN INPUTS.npz [--device N] [--seconds S] [--save OUTPUTS.npz [--keep N]] [--lock FILE]
+    device_run.py LIBGRAPHRT.SO --serve [--device N] [--seconds S] [--keep N] [--lock FILE] [--cpus N,N/N,N]
 
-prints one JSON object. Inputs in0, in1, ... lie on the GPU, outputs stay there. device_ms: many runs enqueued on one stream between two events, so that what the
+prints one JSON object; with --serve one for each request of bench/gpu_speed.py (serving.py), all in one process and one runtime.
+Inputs in0, in1, ... lie on the GPU, outputs stay there. device_ms: many runs enqueued on one stream between two events, so that what the
 host does to launch a run is hidden behind the one before, as in a CUDA graph that is replayed. wall_ms: inputs from page-locked host memory, outputs back to it.
---lock: everything behind the load happens while FILE is locked, so that processes that share a GPU have it in turns; loads share the lock with each other. --save: outputs as out0, out1, ... in their order; --keep: of one
+--lock: everything on the GPU happens while FILE is locked, so that processes that share a GPU have it in turns. --save: outputs as out0, out1, ... in their order; --keep: of one
 with more than N elements the first rows.
 """
 import argparse
 import ctypes
 import json
-import statistics
+import sys
 import time
 
 import numpy as np
 
+import clock
+import serving
 from turns import leave, turn
 
 MAX_RANK = 16
@@ -29,9 +33,12 @@ class Tensor(ctypes.Structure):
     _fields_ = [("dtype", ctypes.c_int), ("rank", ctypes.c_int32), ("dims", ctypes.c_int64 * MAX_RANK), ("data", ctypes.c_void_p), ("memory", ctypes.c_int),
                 ("device", ctypes.c_int32), ("reserved", ctypes.c_uint64 * 5)]
 
-    def array(self):
-        """Of a tensor in host memory."""
+    def array(self, most=None):
+        """Of a tensor in host memory; of one with more elements than `most`, as many rows as that are."""
         shape = tuple(self.dims[:self.rank])
+        count = int(np.prod(shape, dtype=np.int64))
+        if most and shape and count > most:
+            shape = (max(1, most * shape[0] // count), *shape[1:])
         n = int(np.prod(shape, dtype=np.int64)) * np.dtype(DTYPES[self.dtype]).itemsize
         return np.frombuffer(ctypes.string_at(self.data, n), DTYPES[self.dtype]).reshape(shape) if n else np.zeros(shape, DTYPES[self.dtype])
 
@@ -83,6 +90,9 @@ class Cuda:
         self.call("cudaMemcpy", address, ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes), 1)
         return address.value
 
+    def free(self, address):
+        self.call("cudaFree", ctypes.c_void_p(address))
+
     def wait(self):
         self.call("cudaStreamSynchronize", self.stream)
 
@@ -99,9 +109,7 @@ class Cuda:
             self.call("cudaEventElapsedTime", ctypes.byref(elapsed), begin, end)
             return elapsed.value / n
 
-        one = measure(5)
-        n = max(5, min(2000, int(seconds * 200 / max(one, 1e-3))))
-        return statistics.median(measure(n) for _ in range(5))
+        return clock.back_to_back(measure, seconds)
 
 
 class Session:
@@ -112,6 +120,7 @@ class Session:
         self.lib.grt_last_error.restype = ctypes.c_char_p
         self.lib.grt_model_input_count.restype = self.lib.grt_model_output_count.restype = ctypes.c_size_t
         self.runtime, self.model, self.session, self.context = (ctypes.c_void_p() for _ in range(4))
+        self.pinned = []
         if self.shared:
             self.runtime = runtime
         else:
@@ -148,7 +157,10 @@ class Session:
             self.call("grt_context_set_output_allocator", self.context, ctypes.c_size_t(i), self.allocator, None, DEVICE)
 
     def release(self):
-        for name in ("context", "session", "model", *(() if self.shared else ("runtime",))):
+        self.lib.grt_context_release(self.context)
+        for data in self.pinned:
+            self.lib.grt_session_free_host(self.session, data)
+        for name in ("session", "model", *(() if self.shared else ("runtime",))):
             getattr(self.lib, f"grt_{name}_release")(getattr(self, name))
 
     def device_milliseconds(self, cuda, arrays, seconds):
@@ -162,7 +174,11 @@ class Session:
         for _ in range(5):
             self.enqueue(cuda.stream)
         cuda.wait()
-        return cuda.milliseconds(lambda: self.enqueue(cuda.stream), seconds)
+        found = cuda.milliseconds(lambda: self.enqueue(cuda.stream), seconds)
+        cuda.wait()
+        for tensor in tensors.values():
+            cuda.free(tensor.data)
+        return found
 
     def tensors(self):
         """Of the last run's outputs, in order."""
@@ -175,18 +191,14 @@ class Session:
         return {name: t.array() for name, t in zip(self.outputs, self.tensors())}
 
 
-def first_rows(array, most):
-    """Of an array with more elements than `most`, as many rows as that are."""
-    return array[:max(1, most * len(array) // array.size)] if array.ndim and array.size > most else array
-
-
-def page_locked(session, tensor):
-    """A tensor like this one of the host, in memory that the device copies directly."""
+def page_locked(session, tensor, copied=True):
+    """A tensor like this one of the host, in memory that the device copies directly, and its values if they are wanted."""
     data, found = ctypes.c_void_p(), Tensor(dtype=tensor.dtype, rank=tensor.rank, dims=tensor.dims, memory=PINNED)
     n = int(np.prod(tensor.dims[:tensor.rank], dtype=np.int64)) * np.dtype(DTYPES[tensor.dtype]).itemsize
     session.call("grt_session_alloc_host", session.session, ctypes.c_size_t(max(n, 1)), ctypes.byref(data))
     found.data = data.value
-    if n:
+    session.pinned.append(data)
+    if n and copied:
         ctypes.memmove(found.data, tensor.data, n)
     return found
 
@@ -199,53 +211,76 @@ def bind_outputs(session, tensors):
 
 def wall_milliseconds(session, seconds):
     """Of a run from page-locked inputs to page-locked outputs."""
-    bind_outputs(session, [page_locked(session, t) for t in session.tensors()])
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 4 or (time.perf_counter() < end and len(times) < 1000):
-        begin = time.perf_counter()
-        session.run()
-        times.append(1e3 * (time.perf_counter() - begin))
+    bind_outputs(session, [page_locked(session, t, copied=False) for t in session.tensors()])
+    found = clock.host_to_host(session.run, seconds)
     bind_outputs(session, [None] * len(session.outputs))
-    return statistics.median(times[1:])
+    return found
 
 
-def measured(session, arrays, args):
+def measured(session, arrays, cuda, args, save):
     """Times, and the results if they are to be saved."""
     session.bind({name: page_locked(session, host_tensor(a)) for name, a in arrays.items()})
     begin = time.perf_counter()
     session.run()
     results = session.tensors()
     first = 1e3 * (time.perf_counter() - begin)
-    kept = {f"out{k}": first_rows(t.array(), args.keep) for k, t in enumerate(results)} if args.save else {}
+    kept = {f"out{k}": t.array(args.keep) for k, t in enumerate(results)} if save else {}
     wall = wall_milliseconds(session, args.seconds)
-    return {"device_ms": session.device_milliseconds(Cuda(args.device), arrays, args.seconds), "wall_ms": wall, "first_run_ms": first}, kept
+    return {"device_ms": session.device_milliseconds(cuda, arrays, args.seconds), "wall_ms": wall, "first_run_ms": first}, kept
+
+
+class Plans:
+    """Plans one after another in one runtime. All that is done on the device is done in turns."""
+
+    def __init__(self, args):
+        self.args, self.runtime = args, ctypes.c_void_p()
+        with turn(args.lock):
+            self.cuda = Cuda(args.device)
+
+    def measure(self, plan, inputs, save=None):
+        given = np.load(inputs)
+        arrays = {name: np.ascontiguousarray(given[name]) for name in given.files}
+        with turn(self.args.lock):
+            begin = time.perf_counter()
+            session = Session(self.args.library, plan, self.args.device, self.runtime if self.runtime.value else None)
+            load = time.perf_counter() - begin
+            self.runtime, session.shared = session.runtime, True  # it lasts as long as the process
+            report, kept = measured(session, {name: arrays[name] for name in session.inputs}, self.cuda, self.args, save)
+            session.release()
+        if save:
+            np.savez(save, **kept)
+        return report | {"load_ms": 1e3 * load}
+
+    def answer(self, request, say):
+        """A plan of gpu_speed.py's. `beside`: pass -> the plan without it, measured in turns with the first: with, without, with, without."""
+        row = self.measure(request["plan"], request["inputs"], request.get("save"))
+        for name, other in request.get("beside", {}).items():
+            turns = [self.measure(path, request["inputs"])["device_ms"] for path in (request["plan"], other, request["plan"], other)]
+            row.setdefault("without", {})[name] = [min(turns[::2]), min(turns[1::2])]
+        say(request["key"], row)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("library")
-    p.add_argument("plan")
-    p.add_argument("inputs")
+    p.add_argument("plan", nargs="?")
+    p.add_argument("inputs", nargs="?")
+    p.add_argument("--serve", action="store_true")
     p.add_argument("--device", type=int, default=0)
     p.add_argument("--seconds", type=float, default=0.5)
     p.add_argument("--save")
     p.add_argument("--keep", type=int, default=1 << 40)
     p.add_argument("--lock")
+    p.add_argument("--cpus", type=serving.cpus)
     args = p.parse_args()
-    given = np.load(args.inputs)
-    with turn(args.lock, shared=True):
-        begin = time.perf_counter()
-        session = Session(args.library, args.plan, args.device)
-        load = time.perf_counter() - begin
-    arrays = {name: np.ascontiguousarray(given[name]) for name in session.inputs}
-    with turn(args.lock):
-        report, kept = measured(session, arrays, args)
-    report["load_ms"] = 1e3 * load
-    if args.save:
-        np.savez(args.save, **kept)
-    print(json.dumps(report), flush=True)
+    if args.serve:
+        return serving.serve(Plans(args).answer, args.cpus)
+    if not args.inputs:
+        p.error("a plan and its inputs are needed, or --serve")
+    print(json.dumps(Plans(args).measure(args.plan, args.inputs, args.save)), flush=True)
     leave(args.lock)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

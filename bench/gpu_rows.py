@@ -5,7 +5,7 @@ from pathlib import Path
 
 TORCH_MODES = ("graph", "graph_channels_first", "compile", "compile_max")
 ORT_MODES = ("graph", "graph_nhwc", "run", "run_nhwc")
-PEER_PROBLEMS = (("PyTorch", "peer_problem"), ("ONNX Runtime", "ort_problem"))  # of all of a model's rows
+PEER_PROBLEMS = (("PyTorch", "peer_problem"), ("torch.compile", "compile_problem"), ("ONNX Runtime", "ort_problem"))  # of all of a model's rows
 KEY = ("model", "batch", "exporter", "half", "precision")
 
 
@@ -27,12 +27,6 @@ def wanted(models, precisions, half):
                     yield name, batch, exporter, True, "fp16"
 
 
-def families(models):
-    """(name, batch, exporters) in the order in which they are begun: large batches take longest to make, so they are first; among these the order given."""
-    found = [(name, batch, exporters) for name, batches, exporters in models for batch in batches]
-    return sorted(found, key=lambda family: -family[1])
-
-
 def larger(a, b):
     """The larger of two differences; NaN if one is, as max() would leave it out."""
     return b if b > a or b != b else a
@@ -51,7 +45,13 @@ class Rows:
                     row |= found
             return
         of = {"peer": self.peers, "ort": self.ort}[what]
-        of.setdefault(key, dict(zip(("name", "batch", "precision"), key))).update(found)
+        row = of.setdefault(key, dict(zip(("name", "batch", "precision"), key)))
+        if what == "ort" and best_of(row, ORT_MODES):
+            if (best_of(found, ORT_MODES) or math.inf) >= best_of(row, ORT_MODES):
+                return  # it ran the other exporter's file, and faster
+            row.clear()
+            row |= dict(zip(("name", "batch", "precision"), key))
+        row |= found if what == "ort" else of_faster_layout(row, found)
 
     def all(self):
         """All rows, with the peers' and the ratio to the better one."""
@@ -99,6 +99,12 @@ class Rows:
         for row in self.rows.values():
             if (row["model"], row["batch"]) == (name, batch) and row.get("plan") and row["plan"] not in kept:
                 Path(row["plan"]).unlink(missing_ok=True)
+
+
+def of_faster_layout(row, found):
+    """What PyTorch's other layout adds: its time host to host only if it is the faster one."""
+    other = found.get("graph_channels_first")
+    return {k: v for k, v in found.items() if k != "wall_ms"} if other and row.get("graph") and other > row["graph"] else found
 
 
 def row_name(row):

@@ -13,20 +13,17 @@ nearest), and where onnxruntime-gpu is installed ONNX Runtime's CUDA provider on
 back to back between two events. Beside it wall time host to host of all sides; at the end, when nothing else works, the time until a new process of ours is ready and its first result;
 and the largest difference from PyTorch's float32 results on the GPU, relative to the largest of these.
 
-Processes make modules, exports, plans and compilations side by side; one at a time measures on the GPU, at a higher priority than those (gpu_family.py). Loads and copies of weights share the GPU with each other, not with a
-measurement. What fails is a row with its reason; what was not reached is said. --save is written as rows come.
+Who has the GPU has some processors for itself. Processes that measure open it once: two for ours and two for PyTorch (one reads files or makes modules while the other measures), one for ONNX Runtime,
+in turns (turns.py). The other processors make modules, exports, plans, conversions and compilations ahead of them, a task at a time each (gpu_family.py). What goes first is gpu_schedule.py's matter: for all models one
+exporter's float32 files at the smallest batch with both peers, the larger batches, the other exporter, exports in half, torch.compile, torch.compile with more trying. What fails is a row with its
+reason; what was not reached is said, by rows and by stages. Each task's seconds are printed as it ends, and in the result ("timeline", "phases"). --save is written as rows come. gpu_predict.py says beforehand what fits.
 --without PASS also measures plans that graphc made with --disable-pass PASS, where these are others: with, without, with, without, the least of both.
 
 Needs no build tree: --bundle names what `make bundle` made. Needs nvidia-smi, PyTorch, and the packages of the models that are asked for.
 """
 import argparse
-import datetime
-import importlib
 import importlib.metadata
-import json
-import multiprocessing
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -39,18 +36,18 @@ import exports
 import first_result
 import gpu_family
 import gpu_ours
+import gpu_peers
 import gpu_rows
 import gpu_words
 import table
 from common import gpu
+from gpu_run import Run, notes, phase_lines, stage_lines
+from gpu_stations import Station
 
 USUAL = ["bert", "convnext_tiny", "dlrm", "efficientnet_b0", "gpt2", "lstm", "resnet50", "swin_t", "t5_encoder", "timm_vit_base_patch16_224", "unet", "vit_b_16", "wav2vec2", "whisper_encoder"]
 WHAT = ("device time of runs back to back, inputs and outputs on the GPU, beside PyTorch's CUDA graph, torch.compile's module in a CUDA graph and ONNX Runtime's CUDA provider, in one run; "
-        "ratio: to the best of them; processes made models meanwhile")
-
-
-def notes(args, text):
-    print(f"{time.monotonic() - args.begin:5.0f} s  {text}", file=sys.stderr, flush=True)
+        "ratio: to the best of them; processes made models meanwhile, on other processors; timeline: task, its begin, its seconds, and how many of these it had the GPU")
+MEASURING = 3  # processors at most that are kept for who has the GPU
 
 
 def version_of(package):
@@ -60,112 +57,19 @@ def version_of(package):
         return "-"
 
 
-def has_ort():
-    """Is ONNX Runtime here, with its CUDA provider?"""
+def looks_for_ort():
+    """A process that finds out whether ONNX Runtime is here, with its CUDA provider: its exit status is 0."""
     ask = "import onnxruntime, sys; sys.exit('CUDAExecutionProvider' not in onnxruntime.get_available_providers())"
-    return subprocess.run([sys.executable, "-c", ask], capture_output=True).returncode == 0
+    return subprocess.Popen([sys.executable, "-c", ask], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-class Worker:
-    """A model's process, and how far it is: "first", "compiling", "idle" (it may be asked to tune), "tuning"."""
-
-    def __init__(self, args, name, batch, exporters):
-        self.name, self.batch, self.state, self.begin = name, batch, "first", time.monotonic()
-        asked, self.ask = os.pipe()
-        self.process = multiprocessing.get_context("fork").Process(target=gpu_family.family, args=(args, name, batch, exporters, asked))
-        self.process.start()
-        os.close(asked)
-
-    def tune(self, precision):
-        self.state = "tuning"
-        os.write(self.ask, f"{precision}\n".encode())
-
-    def stop(self):
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            self.process.kill()  # it has no group of its own yet
-        self.process.join()
-
-
-class Run:
-    """The workers, and the rows that they have told of."""
-
-    def __init__(self, args):
-        self.args, self.rows, self.workers, self.left = args, gpu_rows.Rows(args.models, args.precisions, args.half), {}, gpu_rows.families(args.models)
-        self.tuned, self.saved, self.rest = set(), 0, b""
-        self.heard, args.words = os.pipe()
-        os.set_blocking(self.heard, False)
-
-    def listen(self):
-        """What workers have said within a moment."""
-        if not select.select([self.heard], [], [], 0.1)[0]:
-            return
-        *lines, self.rest = (self.rest + os.read(self.heard, 1 << 16)).split(b"\n")
-        for line in lines:
-            what, key, found = json.loads(line)
-            worker = self.workers.get((key[0], key[1]))
-            if what in ("measured", "compiled", "tuned"):
-                worker.state = "compiling" if what == "measured" else "idle"
-                if what == "measured" and not self.args.keep:
-                    self.rows.drop_plans(*key)
-                notes(self.args, f"{key[0]} b{key[1]}: {what}")
-            else:
-                self.rows.take(what, tuple(key), found)
-        if time.monotonic() > self.saved + 2:
-            self.save()
-
-    def begin(self):
-        """Workers, as many as may be in their first stage."""
-        while self.left and sum(worker.state == "first" for worker in self.workers.values()) < self.args.jobs:
-            name, batch, exporters = self.left.pop(0)
-            self.workers[name, batch] = Worker(self.args, name, batch, exporters)
-
-    def end_late(self):
-        for key, worker in list(self.workers.items()):
-            if worker.state == "first" and time.monotonic() > worker.begin + 2 * self.args.limit:
-                worker.stop()
-                notes(self.args, f"{key[0]} b{key[1]}: stopped")
-            if not worker.process.is_alive():
-                worker.state = "gone"
-
-    def tune(self):
-        """Asks for torch.compile with more trying, where PyTorch is nearest."""
-        if self.left or not self.args.compile or any(worker.state == "first" for worker in self.workers.values()):
-            return
-        for key in self.rows.closest(self.args.near):
-            worker = self.workers[key[0], key[1]]
-            if sum(w.state == "tuning" for w in self.workers.values()) < max(1, self.args.jobs // 2) and worker.state == "idle" and key not in self.tuned:
-                self.tuned.add(key)
-                worker.tune(key[2])
-
-    def busy(self):
-        return self.left or any(worker.state in ("first", "compiling", "tuning") for worker in self.workers.values())
-
-    def until(self, end):
-        while self.busy() and time.monotonic() < end(self):
-            self.begin()
-            self.listen()
-            self.end_late()
-            self.tune()
-        for worker in self.workers.values():
-            worker.stop()
-        self.listen()
-        for name, batch, _ in self.left:
-            notes(self.args, f"{name} b{batch}: not begun")
-
-    def result(self):
-        args, rows = self.args, self.rows.all()
-        return {"benchmark": "gpu_exports", "date": datetime.date.today().isoformat(), "machine": args.machine, "target": args.target, "seconds": round(time.monotonic() - args.begin),
-                "versions": {"pytorch": version_of("torch"), "onnxruntime": version_of("onnxruntime-gpu") if args.ort else "-"}, "what": WHAT, "compile_max": args.compile_max,
-                "quantised": args.quantised, "summary": gpu_rows.summary(rows), "rows": rows, "not_reached": list(self.rows.missing())}
-
-    def save(self):
-        self.saved = time.monotonic()
-        if self.args.save:
-            before = self.args.save.with_suffix(".part")
-            before.write_text(json.dumps(self.result(), indent=1) + "\n")
-            before.replace(self.args.save)
+def processors(args):
+    """Some for who has the GPU, the others for all else; on a small machine all for all."""
+    all_of_them = sorted(os.sched_getaffinity(0))
+    kept = min(MEASURING, len(all_of_them) // 4)
+    args.cpus = (set(all_of_them[:kept]), set(all_of_them[kept:])) if kept else None
+    args.keep_to = ["--cpus", "/".join(",".join(map(str, sorted(part))) for part in args.cpus)] if kept else []
+    args.jobs = args.jobs or len(all_of_them) - kept
 
 
 def first_results(run):
@@ -190,21 +94,10 @@ def reserve(args):
     return lambda run: args.deadline - 3 - min(0.1 * 60 * args.minutes, 0.6 * len(run.rows.shown()))
 
 
-def parsed(text):
-    parts = text.split(":")
-    name, batches, exporter = [*parts, *("", "", "both")[len(parts):]]
-    if name not in exports.CATALOGUE and name not in gpu_ours.GENERATED:
-        raise argparse.ArgumentTypeError(f"no model {name}")
-    if exporter not in (*exports.EXPORTERS, "both"):
-        raise argparse.ArgumentTypeError(f"no exporter {exporter}")
-    exporters = ["generated"] if name in gpu_ours.GENERATED else list(exports.EXPORTERS) if exporter == "both" else [exporter]
-    return name, [int(b) for b in batches.split(",") if b], exporters
-
-
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bundle", type=Path, required=True, help="what make bundle made")
-    p.add_argument("--models", nargs="+", type=parsed, default=[parsed(name) for name in USUAL], metavar="NAME[:BATCHES[:EXPORTER]]")
+    p.add_argument("--models", nargs="+", type=gpu_ours.parsed, default=[gpu_ours.parsed(name) for name in USUAL], metavar="NAME[:BATCHES[:EXPORTER]]")
     p.add_argument("--batches", nargs="+", type=int, default=[1, 32], help="of models that name none (default: 1 32)")
     p.add_argument("--precisions", nargs="+", default=["fp16", "tf32"], choices=["fp16", "tf32"])
     p.add_argument("--no-half", dest="half", action="store_false", help="leave out exports in half precision")
@@ -220,8 +113,9 @@ def arguments():
     p.add_argument("--near", type=float, default=0.4, help="ratio to the better peer from which --compile-max is worth a try (default: 0.4)")
     p.add_argument("--work", type=Path, help="where exports, plans and logs lie")
     p.add_argument("--keep", action="store_true", help="do not remove exports and plans when they are measured: some 50 GB for README's models")
-    p.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="processes that make models at a time (default: one a processor)")
-    p.add_argument("--limit", type=int, default=240, help="seconds that a model may take to be exported (default: 240)")
+    p.add_argument("--jobs", type=int, help="tasks at a time that make models (default: one a processor that is not kept for who measures)")
+    p.add_argument("--limit", type=int, default=240, metavar="S", help="seconds that a task may take (default: 240)")
+    p.add_argument("--turn-limit", type=int, default=150, metavar="S", help="seconds that a measurement may take, with its waiting for the GPU (default: 150)")
     p.add_argument("--seconds", type=float, default=0.1, help="to measure each for")
     p.add_argument("--minutes", type=float, default=10, help="for all (default: 10)")
     p.add_argument("--save", type=Path, help="where the JSON goes; bench/table.py writes README's table from the newest bench/results/gpu_exports-*.json")
@@ -234,29 +128,49 @@ def arguments():
 
 
 def prepared(args, directory):
-    """Packages are imported once, before processes are forked."""
+    """Folders and what processes inherit."""
     args.work = (args.work or Path(directory)).resolve()
     args.work.mkdir(parents=True, exist_ok=True)
     args.lock = args.work / "turn"
-    for stale in args.work.glob("*.failed"):
-        stale.unlink()
+    processors(args)
     warnings.filterwarnings("ignore")
-    os.environ |= {"TRANSFORMERS_VERBOSITY": "error", "TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "XDG_CACHE_HOME": str(args.work / "cache")}
-    args.machine = gpu()
-    args.ort = args.peers and has_ort()
-    import torch
-    import onnxscript  # noqa: F401
-    for package in sorted({exports.CATALOGUE[name][0] for name, _, exporters in args.models if exporters != ["generated"]}):
-        importlib.import_module(package)
-    torch.set_num_threads(1)
-    notes(args, f"packages imported{'' if args.ort else '; no ONNX Runtime with a CUDA provider'}")
+    os.environ |= {"TRANSFORMERS_VERBOSITY": "error", "TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": str(args.work / "inductor"), "OMP_WAIT_POLICY": "PASSIVE",
+                   "XDG_CACHE_HOME": str(args.work / "cache")}
+    args.machine, args.what = gpu(), WHAT
+
+
+def station(args, kind, of, number=0):
+    return Station(kind, *of(args), args.work / f"{kind}{number}.log")
+
+
+def started(args):
+    """The run, with the processes that measure begun; what is imported here is inherited by the families' processes."""
+    exported = any(exporters != ["generated"] for _, _, exporters in args.models)
+    looks = looks_for_ort() if args.peers and exported else None
+    measuring = [station(args, "ours", gpu_ours.station, number) for number in range(2)]
+    if exported:
+        measuring += [station(args, "torch", gpu_peers.torch_station, number) for number in range(2)]
+        import torch
+        import onnxscript  # noqa: F401
+        torch.set_num_threads(1)
+    args.ort = bool(looks) and looks.wait() == 0
+    if args.ort:
+        measuring.append(station(args, "ort", gpu_peers.ort_station))
+    args.versions = {"pytorch": version_of("torch"), "onnxruntime": version_of("onnxruntime-gpu") if args.ort else "-"}
+    families = [(gpu_words.Family(args, name, batch), exporters) for name, batches, exporters in args.models for batch in batches]
+    for family, _ in families:
+        family.channels_last = family.name in exports.CATALOGUE and exports.CATALOGUE[family.name][1]
+    notes(args, f"{args.jobs} tasks at a time make models{'' if args.ort else '; no ONNX Runtime with a CUDA provider'}")
+    requests = {"ours": gpu_ours.request, "torch": gpu_peers.torch_request, "ort": gpu_peers.ort_request}
+    return Run(args, families, lambda family, exporters: gpu_family.Keeper(args, family.name, family.batch, exporters), measuring, requests)
 
 
 def main():
     args = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was begun is stopped, then
     with tempfile.TemporaryDirectory() as directory:
         prepared(args, directory)
-        run = Run(args)
+        run = started(args)
         run.until(reserve(args))
         first_results(run)
     run.save()
@@ -264,7 +178,7 @@ def main():
     print("\n".join(gpu_rows.lines(result["rows"])))
     for line in result["not_reached"]:
         print(line)
-    print("\n".join(["", *table.exports(result)]))
+    print("\n".join(["", *phase_lines(result["phases"]), "", *stage_lines(result["stages"]), "", *table.exports(result)]))
     notes(args, "done")
 
 

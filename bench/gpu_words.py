@@ -1,17 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the processes of a model at a batch share (bench/gpu_family.py): their words to the starter, their files, how far results are from PyTorch's."""
-import functools
+"""What the processes of bench/gpu_speed.py share: their words to the starter, the files of a model at a batch, how far results are from PyTorch's. Plain Python but for what compares arrays."""
 import json
-import multiprocessing
 import os
-import time
-from pathlib import Path
 
-import numpy as np
-
-import exports
 from gpu_rows import larger
-from turns import leave
 
 KEPT = 1 << 24  # elements of a result that are compared; of larger ones the first rows
 LINE = 4000  # what a pipe takes whole
@@ -25,29 +17,9 @@ def say(args, what, key, found):
     os.write(args.words, f"{line}\n".encode())
 
 
-def reason(error):
-    return f"{type(error).__name__}: {' '.join(str(error).split())[-280:]}"
-
-
-def guarded(args, what, key, word, function, *given):
-    """A process: what goes wrong in it is the reason of its rows."""
-    try:
-        function(*given)
-    except Exception as error:
-        say(args, what, key, {word: reason(error)})
-    import torch
-    if torch.cuda.is_initialized():
-        leave(args.lock)
-
-
-def begun(args, what, key, word, function, *given):
-    process = multiprocessing.get_context("fork").Process(target=guarded, args=(args, what, key, word, function, *given))
-    process.start()
-    return process
-
-
 def difference(expected, results):
     """The largest from PyTorch's float32 results, relative to the largest of these; None where there are none."""
+    import numpy as np
     worst = None
     for name in (n for n in expected if n.startswith("out") and n in results):
         a, b = np.asarray(expected[name]), np.asarray(results[name])
@@ -63,37 +35,33 @@ def named(results):
 
 
 class Family:
+    """A model at a batch: its name, and where its files lie."""
+
     def __init__(self, args, name, batch):
         self.args, self.name, self.batch = args, name, batch
-        self.stem = args.work / f"{name}.full.b{batch}"
-        self.inputs, self.expected = Path(f"{self.stem}.in.npz"), Path(f"{self.stem}.expected.npz")
+        self.stem = f"{name}.full.b{batch}"
+        self.inputs, self.expected = args.work / f"{self.stem}.in.npz", args.work / f"{self.stem}.expected.npz"
         self.made = self.channels_last = None
 
+    def inputs_of(self, half):
+        return self.inputs.with_suffix(".half.npz") if half else self.inputs
+
     def path(self, exporter, half):
+        import exports
         return self.args.work / exports.file_name(self.name, "full", self.batch, exporter, half)
 
+    def plan(self, exporter, half, precision, without=None):
+        return self.path(exporter, half).with_suffix(f".{precision}{f'.{without}' if without else ''}.grt")
 
-def awaited(path):
-    """Is the file there? It is awaited until it is, or known not to come."""
-    while not path.exists():
-        if path.with_suffix(".failed").exists():
-            return False
-        time.sleep(0.05)
-    return True
+    def results(self, exporter, half, precision):
+        return self.plan(exporter, half, precision).with_suffix(".out.npz")
 
-
-def or_failed(function):
-    """Marks the file that a function was to make, its first argument behind the family, as not to come."""
-    @functools.wraps(function)
-    def call(family, path, *given):
-        try:
-            function(family, path, *given)
-        except BaseException:
-            path.with_suffix(".failed").touch()
-            raise
-    return call
+    def narrowed(self, path):
+        """ONNX Runtime's float16 conversion."""
+        return path.with_suffix(".ort16.onnx")
 
 
 def environment(args):
+    """Of a process that loads the bundle's library."""
     return {**os.environ, "GRAPHRT_BACKEND_PATH": str(args.bundle / "lib/graphrt"),
             "LD_LIBRARY_PATH": f"{args.bundle / 'lib'}:{args.cuda}:{os.environ.get('LD_LIBRARY_PATH', '')}"}

@@ -6,8 +6,6 @@ host_us is `graphrun bench`'s: host time of a run outside kernels. The chain's 1
 is nearly all overhead on both sides.
 """
 import json
-import tempfile
-from pathlib import Path
 
 import common
 
@@ -18,12 +16,7 @@ def main():
     options = common.parser(__doc__).parse_args()
     rows = []
     for name in MODELS:
-        path = common.generated(options.build, name)
-        plan = common.plan(options.build, path)
-        common.note(name)
-        with tempfile.TemporaryDirectory() as inputs:
-            peer = common.ort_bench([path], inputs, "--threads", 1, "--seconds", 1)[0]
-            ours = common.grt_bench(options.build, plan, Path(inputs), "--threads", 1, "--seconds", 1)
+        plan, peer, ours = common.generated_beside(options, name, ["--threads", 1, "--seconds", 1], ["--threads", 1, "--seconds", 1])
         steps = json.loads(common.run([options.build / "graphc", "inspect", plan, "--json"]))["steps"]
         steps = steps if isinstance(steps, int) else len(steps)
         rows.append({"model": name, "steps": steps, "host_us": ours["host_us"], "ns_per_step": 1e3 * ours["host_us"] / max(steps, 1),

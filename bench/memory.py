@@ -6,8 +6,6 @@ Peak resident memory of a process that loads the plan and runs it a few times, a
 count once they are touched. ONNX Runtime's peak for the same model stands beside (its process holds Python and NumPy as well).
 """
 import json
-import tempfile
-from pathlib import Path
 
 import common
 
@@ -21,12 +19,7 @@ def main():
     options = parser.parse_args()
     rows = []
     for name in MODELS:
-        path = common.generated(options.build, name)
-        plan = common.plan(options.build, path)
-        common.note(name)
-        with tempfile.TemporaryDirectory() as inputs:
-            peer = common.ort_bench([path], inputs, "--threads", options.threads, "--seconds", 0.1)[0]
-            ours = common.grt_bench(options.build, plan, Path(inputs), "--threads", options.threads, "--repeat", 5)
+        plan, peer, ours = common.generated_beside(options, name, ["--threads", options.threads, "--seconds", 0.1], ["--threads", options.threads, "--repeat", 5])
         needs = json.loads(common.run([options.build / "graphc", "inspect", plan, "--json"]))
         bound = needs["weights_bytes"] + needs["arena_bytes"] + 40 * MB
         rows.append({"model": name, "weights_mb": needs["weights_bytes"] / MB, "arena_mb": needs["arena_bytes"] / MB,

@@ -98,12 +98,9 @@ def measure(options, directory, theirs, env, name, model, inputs, threads):
 
 def main():
     parser = common.parser(__doc__)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)")
-    parser.add_argument("--rounds", type=int, default=2, help="turns of each side (default 2)")
-    parser.add_argument("--seconds", type=float, default=0.1, help="measured time of a turn (default 0.1)")
+    common.add_turns(parser, rounds=2, seconds=0.1, limit=None)
     parser.add_argument("--above", type=float, default=1.0, help="print operators whose ratio is above this (default 1.0; 0: all)")
     parser.add_argument("--only", action="append", default=[], metavar="WORD", help="only operators whose name or family has this word; may be repeated")
-    common.add_isa(parser)
     options = parser.parse_args()
     ours_env, peer_env = common.environments(options)
     theirs, rows, failures = Peer(peer_env), [], []

@@ -115,12 +115,8 @@ def measure(options, path, wide, threads):
 def main():
     parser = common.parser(__doc__)
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx", help="quantised models (default: those of the claim)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="measured time of a turn (default 1)")
     parser.add_argument("--processor-time", action="store_true", help="compare processor time, not latency")
-    parser.add_argument("--limit", type=float, default=30.0, help="seconds for a model with one number of threads, after which no further round begins (default 30)")
-    common.add_isa(parser)
+    common.add_turns(parser, limit=30.0)
     parser.add_argument("--resume", action="store_true", help="go on where a run with the same settings and versions was cut off")
     options = parser.parse_intermixed_args()
     names = [name for name in STATIC + DYNAMIC if name != "lstm" or exports.installed("torch")]
@@ -134,13 +130,7 @@ def main():
             if not kept.has(model=common.title(path), threads=threads):
                 kept.add(measure(options, path, wide, threads))
     rows = kept.rows
-    summary = {"text": []}
-    for threads in options.threads:
-        ratios = {r["model"]: r["ratio"] for r in rows if r["threads"] == threads}
-        worst = max(ratios, key=ratios.get)
-        summary[f"threads_{threads}"] = {"geomean": common.geomean(ratios.values()), "worst": ratios[worst], "worst_model": worst}
-        summary["text"].append(f"{threads} threads: geometric mean of {len(ratios)} ratios {common.geomean(ratios.values()):.3f}, worst {ratios[worst]:.3f} ({worst})")
-    common.report(options, what, summary, rows, COLUMNS, settings=settings)
+    common.report(options, what, common.summary_of_ratios(rows, options.threads), rows, COLUMNS, settings=settings)
 
 
 if __name__ == "__main__":

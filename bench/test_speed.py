@@ -7,6 +7,7 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import gpu_rows  # noqa: E402
@@ -35,9 +36,6 @@ class TestRows(unittest.TestCase):
         self.assertEqual([k[3] for k in keys if k[0] == "many"], [False, False])
         self.assertEqual(len(keys), len(set(keys)))
         self.assertFalse(any(k[3] for k in gpu_rows.wanted([("net", [1], BOTH)], ["fp16", "tf32"], False)))
-
-    def test_rows_of_large_batches_first(self):
-        self.assertEqual([f[:2] for f in gpu_rows.families([("a", [1, 32], BOTH), ("b", [1, 8, 32], BOTH)])], [("a", 32), ("b", 32), ("b", 8), ("a", 1), ("b", 1)])
 
     def test_rows_beside_the_better_peer(self):
         rows = filled()
@@ -68,6 +66,22 @@ class TestRows(unittest.TestCase):
         for a, b in ((0.0, nan), (nan, 0.5), (nan, nan)):
             self.assertNotEqual(gpu_rows.larger(a, b), gpu_rows.larger(a, b))
         self.assertEqual([gpu_rows.larger(0.1, 0.2), gpu_rows.larger(0.2, 0.1), gpu_rows.larger(0.1, float("inf"))], [0.2, 0.1 + 0.1, float("inf")])
+
+    def test_rows_keep_the_file_that_onnxruntime_runs_fastest(self):
+        rows, key = gpu_rows.Rows([("net", [1], BOTH)], ["fp16"], False), ("net", 1, "fp16")
+        rows.take("ort", key, {"graph": 0.8, "error": "graph_nhwc: no", "file": "script"})
+        rows.take("ort", key, {"graph": 0.9, "file": "dynamo"})
+        rows.take("ort", key, {"error": "no such op"})
+        self.assertEqual(rows.ort[key]["file"], "script")
+        rows.take("ort", key, {"run": 0.7, "file": "dynamo"})
+        self.assertEqual(rows.ort[key], {"name": "net", "batch": 1, "precision": "fp16", "run": 0.7, "file": "dynamo"})
+
+    def test_rows_take_pytorchs_other_layout_host_to_host_if_it_is_faster(self):
+        for other, wall in ((0.4, 0.6), (0.6, 0.7)):
+            rows, key = gpu_rows.Rows([("net", [1], BOTH)], ["fp16"], False), ("net", 1, "fp16")
+            rows.take("peer", key, {"graph": 0.5, "wall_ms": 0.7})
+            rows.take("peer", key, {"graph_channels_first": other, "wall_ms": 0.6})
+            self.assertEqual((rows.peers[key]["graph_channels_first"], rows.peers[key]["wall_ms"]), (other, wall))
 
     def test_rows_shown_are_the_slower_exporters(self):
         shown = filled().shown()
@@ -122,6 +136,11 @@ def take_part(path, shared, order):
         time.sleep(0.2)
 
 
+def come_late(path, order):
+    with turns.turn(path, late=True):
+        order.put("late")
+
+
 def leave(path, seconds, began):
     turns.leave(path)
     began.set()
@@ -169,6 +188,41 @@ class TestTurns(unittest.TestCase):
         for other in others:
             other.join()
 
+    def test_turns_of_the_late_come_behind_others_but_come(self):
+        order, began = multiprocessing.Queue(), multiprocessing.Event()
+        first = multiprocessing.Process(target=hold, args=(self.path, False, 0.5, began))
+        late, usual = multiprocessing.Process(target=come_late, args=(self.path, order)), multiprocessing.Process(target=take_part, args=(self.path, False, order))
+        first.start()
+        began.wait(10)
+        late.start()
+        time.sleep(0.1)  # it asks first
+        usual.start()
+        self.assertEqual([order.get(timeout=10) for _ in range(2)], [False, "late"])
+        for process in (first, late, usual):
+            process.join()
+
+    def test_turns_of_the_late_come_while_others_always_ask(self):
+        order = multiprocessing.Queue()
+        with mock.patch.object(turns, "LATE", 0.2), open(f"{self.path}.wanted", "w") as wanted:
+            turns.fcntl.flock(wanted, turns.fcntl.LOCK_SH)
+            late = multiprocessing.Process(target=come_late, args=(self.path, order))
+            late.start()
+            self.assertEqual(order.get(timeout=10), "late")
+            late.join()
+
+    def test_turns_count_their_seconds_and_keep_to_their_processors(self):
+        before, all_of_them = turns.spent(), os.sched_getaffinity(0)
+        one = {min(all_of_them)}
+        try:
+            with mock.patch.object(turns, "cpus", (one, all_of_them)), turns.turn(self.path):
+                self.assertEqual(os.sched_getaffinity(0), one)
+                time.sleep(0.05)
+            self.assertEqual(os.sched_getaffinity(0), all_of_them)
+        finally:
+            os.sched_setaffinity(0, all_of_them)
+        self.assertGreaterEqual(turns.since(before)["turn_s"], 0.05)
+        self.assertLess(turns.since(before)["wait_s"], 0.05)
+
     def test_turns_left_last_until_the_process_ends(self):
         began = multiprocessing.Event()
         other = multiprocessing.Process(target=leave, args=(self.path, 0.4, began))
@@ -191,14 +245,6 @@ class TestTurns(unittest.TestCase):
     def test_turns_without_a_path_are_free(self):
         with turns.turn(None), turns.turn(None):
             pass
-
-    def test_turns_places_are_as_many(self):
-        with turns.place(self.directory.name, "make", 2), turns.place(self.directory.name, "make", 2):
-            files = [open(os.path.join(self.directory.name, f"make{k}.place"), "w") for k in range(2)]
-            self.assertFalse(any(turns.locked(file) for file in files))
-        self.assertTrue(all(turns.locked(file) for file in files))
-        for file in files:
-            file.close()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that share a machine: a thing for one of them at a time, or for so many. Locks of files, so that a process that is stopped gives back what it held."""
+"""Processes that share a device: for one of them at a time. Locks of files, so that a process that is stopped gives back what it held."""
 import contextlib
 import fcntl
 import os
@@ -7,30 +7,66 @@ import resource
 import time
 
 PATIENCE = 3  # seconds that those who share let others go first
-held = {}  # path -> how deep this process is in its turn
+LATE = 6  # that those who are late do
+held = {}  # path -> this process is in its turn
+total = waited = 0.0  # seconds that this process had turns, and waited for them
+cpus = None  # (processors for turns, processors otherwise), if they are apart
 
 
 @contextlib.contextmanager
-def turn(path, shared=False):
+def turn(path, shared=False, late=False):
     """What `path` stands for, for oneself; within such a turn, again. Shared: with others that share it, such as copies that disturb measurements but not each other; these gather
-    while somebody waits for a turn of his own, so that a turn does not wait for one copy after another. Who has a turn must not fork: a child would have it, too."""
+    while somebody waits for a turn of his own, so that a turn does not wait for one copy after another. Late: of those who are, one at a time, and others go first for a while.
+    Who has a turn must not fork: a child would have it, too."""
+    global total, waited
     path = str(path or "")
     if not path or held.get(path):
         yield
         return
-    with open(path, "w") as file:
-        share(file, path) if shared else have(file, path)
-        held[path] = True
+    asked = time.monotonic()
+    with open(path, "w") as file, open(f"{path}.late", "w") as others:
+        share(file, path) if shared else have_late(file, others, path) if late else have(file, path)
+        held[path], begin = True, time.monotonic()
+        waited += begin - asked
+        keep_to(0)
         try:
             yield
         finally:
+            keep_to(1)
+            total += time.monotonic() - begin
             del held[path]
+
+
+def spent():
+    """Seconds that this process had turns, and that it waited for them."""
+    return total, waited
+
+
+def since(before):
+    """What was spent since then, for reports."""
+    return {"turn_s": round(total - before[0], 2), "wait_s": round(waited - before[1], 2)}
+
+
+def keep_to(which):
+    """Who has a turn is not to wait for a processor."""
+    if cpus:
+        os.sched_setaffinity(0, cpus[which])
 
 
 def have(file, path):
     with open(f"{path}.wanted", "w") as wanted:
         fcntl.flock(wanted, fcntl.LOCK_SH)
         fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def have_late(file, others, path):
+    fcntl.flock(others, fcntl.LOCK_EX)  # for as long as the turn lasts, so that others have theirs between two of these
+    end = time.monotonic() + LATE
+    while time.monotonic() < end:
+        if not is_wanted(path) and locked(file):
+            return
+        time.sleep(0.02)
+    fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def share(file, path):
@@ -52,17 +88,6 @@ def leave(path):
             share(file, str(path))
             most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
             fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, min(900, most - 1) if most > 0 else 900)  # closed behind the device's files
-
-
-@contextlib.contextmanager
-def place(directory, name, count, nice=0):
-    """One of `count` places; the process is as nice from then on. Who holds one must not fork: a child would hold it, too."""
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(open(os.path.join(directory, f"{name}{k}.place"), "w")) for k in range(count)]
-        while not any(locked(file) for file in files):
-            time.sleep(0.02)
-        os.nice(nice)
-        yield
 
 
 def locked(file):

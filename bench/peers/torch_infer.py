@@ -16,6 +16,8 @@ import time
 
 import torch
 
+from torch_exports import captured
+
 LLAMA = {"layers": 4, "hidden": 4096, "heads": 32, "kv_heads": 8, "inner": 14336}
 NETWORKS, FEATURES, HIDDEN = 1000, 20, 10  # of parallel_fcn
 LENGTH = 2048  # tokens of the prompt; of the past when decoding
@@ -145,18 +147,6 @@ def milliseconds(f, runs=100):
     return statistics.median(times)
 
 
-def captured(model, inputs):
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            model(*inputs)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        model(*inputs)
-    return graph.replay
-
-
 def compiled(model, inputs, mode):
     torch._dynamo.reset()
     f = torch.compile(model, mode=mode)
@@ -170,7 +160,7 @@ def measure(model, inputs, modes):
     row = {}
     for mode in modes:
         begin = time.perf_counter()
-        f = (lambda: model(*inputs)) if mode == "eager" else captured(model, inputs) if mode == "graph" else compiled(
+        f = (lambda: model(*inputs)) if mode == "eager" else captured(model, inputs)[0] if mode == "graph" else compiled(
             model, inputs, "max-autotune" if mode == "compile" else "reduce-overhead")
         if mode in ("compile", "reduce"):
             row[mode + "_s"] = time.perf_counter() - begin
