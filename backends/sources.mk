@@ -72,6 +72,7 @@ backends_SOURCES += backends/cpu/dnnl_conv.h
 backends_SOURCES += backends/cpu/dnnl_engine.h backends/cpu/dnnl_engine.c
 backends_SOURCES += backends/cpu/dnnl_filter.h
 backends_SOURCES += backends/cpu/dnnl_isa.h backends/cpu/dnnl_isa.c
+backends_SOURCES += backends/cpu/dnnl_layout.h backends/cpu/dnnl_layout.c
 backends_SOURCES += backends/cpu/dnnl_weights.h backends/cpu/dnnl_weights.c
 backends_SOURCES += backends/cpu/packing.h backends/cpu/packing.c
 backends_SOURCES += backends/cpu/dnnl_compat.h

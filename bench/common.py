@@ -50,6 +50,14 @@ def tool(build, name):
     raise SystemExit(f"{name} is not in {build}: build it first (make, or make bundle)")
 
 
+def program(build, name):
+    """(path, environment) of a program itself: in a build directory its name is a script of libtool's, which takes milliseconds to start it."""
+    path = build / ".libs" / name
+    if not path.is_file():
+        return tool(build, name), None
+    return path, {**os.environ, "LD_LIBRARY_PATH": str(path.parent.resolve())}
+
+
 def note(text):
     """Progress, on a terminal only."""
     if sys.stderr.isatty():
@@ -78,10 +86,10 @@ def gpu():
     return {"gpu": name, "driver": driver}
 
 
-def seconds(command):
+def seconds(command, env=None):
     """Wall time of a command, from before it is started until it has ended."""
     start = time.perf_counter()
-    run(command)
+    run(command, env=env)
     return time.perf_counter() - start
 
 

@@ -13,7 +13,7 @@ import sys
 
 import common
 
-MODELS = ["resnet50", "mobilenet_v2", "bert"]
+MODELS = ["resnet50", "mobilenet_v2", "bert", "vit_b16"]
 
 PEER = """
 import sys, time, json, numpy as np, onnxruntime as ort
@@ -34,12 +34,13 @@ print(json.dumps({"load_ms": 1e3 * (loaded - start), "first_run_ms": 1e3 * (end 
 def first_output(options, path):
     """Medians over interleaved rounds, milliseconds."""
     plan = common.plan(options.build, path)
+    graphrun, env = common.program(options.build, "graphrun")
     common.warm(path)
     common.warm(plan)
     ours, inside, outside = [], [], []
     for turn in range(options.rounds):
         common.note(f"{path.stem}, round {turn + 1} of {options.rounds}")
-        ours.append(1e3 * common.seconds([options.build / "graphrun", plan] + (["--threads", options.threads] if options.threads else [])))
+        ours.append(1e3 * common.seconds([graphrun, plan] + (["--threads", options.threads] if options.threads else []), env))
         start = common.time.perf_counter()
         peer = json.loads(common.run([sys.executable, "-c", PEER, path, options.threads]))
         outside.append(1e3 * (common.time.perf_counter() - start))

@@ -143,6 +143,7 @@ unit_SOURCES += tests/unit/test_sequence.c
 unit_SOURCES += tests/unit/test_signal.c
 unit_SOURCES += tests/unit/test_string.c
 unit_SOURCES += tests/unit/test_integer.c
+unit_SOURCES += tests/unit/test_dnnl_layout.c
 unit_SOURCES += tests/unit/test_dnnl_isa.c
 unit_SOURCES += tests/unit/test_isa.c
 unit_SOURCES += tests/unit/test_ml.c

@@ -521,6 +521,12 @@ const char *grt_dnnl_op_weights_format(const grt_dnnl_op *op)
     return op->weights.rank ? dnnl_weights_format(&op->weights, weights_md(op)) : NULL;
 }
 
+bool grt_dnnl_op_reads_format(const grt_dnnl_op *op, const char *format, size_t bytes)
+{
+    return op->weights.rank && bytes == grt_dnnl_op_weights_bytes(op) &&
+           dnnl_weights_have_format(&op->weights, format, weights_md(op));
+}
+
 /* On one thread: oneDNN's reorders allocate within their parallel regions, where an exception cannot be
  * caught. Sessions create their kernels side by side anyhow. */
 static grt_status reorder(const dnnl_weights *weights, const char *format, const void *from, size_t bytes,

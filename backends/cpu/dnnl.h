@@ -37,6 +37,8 @@ bool grt_dnnl_op_same_weights(const grt_dnnl_op *a, const grt_dnnl_op *b);
 /* A word for the layout that the operation wants its weights in, valid for this version of the library and
  * others; NULL: there is none. */
 const char *grt_dnnl_op_weights_format(const grt_dnnl_op *op);
+/* `bytes` of weights in that format are what the operation reads. */
+bool grt_dnnl_op_reads_format(const grt_dnnl_op *op, const char *format, size_t bytes);
 /* Weights to `packed` (64-byte aligned, weights_bytes long), from ONNX's order if format is NULL, else from
  * that format. Allocates; not for the run path. */
 grt_status grt_dnnl_op_prepack(const grt_dnnl_op *op, const char *format, const void *weights, size_t bytes,

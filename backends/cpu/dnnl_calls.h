@@ -59,7 +59,9 @@
     X(convolution_forward_primitive_desc_create)   \
     X(deconvolution_forward_primitive_desc_create) \
     X(primitive_desc_next_impl)
-#define DNNL_PLAIN_CALLS_OF_VERSION(X) X(memory_desc_destroy)
+#define DNNL_PLAIN_CALLS_OF_VERSION(X) \
+    X(memory_desc_destroy)             \
+    X(memory_desc_query)
 #else /* descriptors of memory and of operations are structs of the caller's */
 #define DNNL_MAKE_CALLS_OF_VERSION(X) \
     X(primitive_desc_create)          \

@@ -32,6 +32,30 @@ static inline dnnl_status_t md_copy(md *out, md_view from)
     return onednn->memory_desc_clone(out, from);
 }
 
+/* The parts of a blocked layout; other layouts have none. */
+typedef struct md_blocking {
+    int blocks;
+    const dnnl_dim_t *strides, *block, *block_dim;
+} md_blocking;
+
+static inline bool md_get_blocking(md_view m, md_blocking *out)
+{
+    dnnl_format_kind_t kind = dnnl_format_kind_undef;
+    const dnnl_dims_t *strides = NULL, *block = NULL, *block_dim = NULL;
+    const bool found =
+        onednn->memory_desc_query(m, dnnl_query_format_kind, &kind) == dnnl_success && kind == dnnl_blocked &&
+        onednn->memory_desc_query(m, dnnl_query_strides, &strides) == dnnl_success &&
+        onednn->memory_desc_query(m, dnnl_query_inner_nblks_s32, &out->blocks) == dnnl_success &&
+        onednn->memory_desc_query(m, dnnl_query_inner_blks, &block) == dnnl_success &&
+        onednn->memory_desc_query(m, dnnl_query_inner_idxs, &block_dim) == dnnl_success;
+    if (!found)
+        return false;
+    out->strides = *strides;
+    out->block = *block;
+    out->block_dim = *block_dim;
+    return true;
+}
+
 static inline void md_free(md *m)
 {
     if (*m)
@@ -74,6 +98,19 @@ static inline dnnl_status_t md_copy(md *out, md_view from)
 {
     *out = *from;
     return dnnl_success;
+}
+
+/* The parts of a blocked layout; other layouts have none. */
+typedef struct md_blocking {
+    int blocks;
+    const dnnl_dim_t *strides, *block, *block_dim;
+} md_blocking;
+
+static inline bool md_get_blocking(md_view m, md_blocking *out)
+{
+    const dnnl_blocking_desc_t *b = &m->format_desc.blocking;
+    *out = (md_blocking){b->inner_nblks, b->strides, b->inner_blks, b->inner_idxs};
+    return m->format_kind == dnnl_blocked;
 }
 
 static inline void md_free(md *m)

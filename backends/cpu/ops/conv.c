@@ -140,8 +140,7 @@ static grt_status repack(const grt_op_desc *desc, const grt_dnnl_op *op, source 
 /* True if the weights already have the layout of the operation. */
 static bool fits_already(const grt_dnnl_op *op, source from)
 {
-    const char *wanted = from.format ? grt_dnnl_op_weights_format(op) : NULL;
-    return wanted && !strcmp(wanted, from.format) && from.bytes == grt_dnnl_op_weights_bytes(op);
+    return from.format && grt_dnnl_op_reads_format(op, from.format, from.bytes);
 }
 
 static void read_attributes(const grt_kernel_node *node, conv_state *state)
