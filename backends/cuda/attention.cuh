@@ -117,8 +117,12 @@ cudaError_t attention_float_prepare(const attention_shape *s);
 void attention_float(const attention_shape *s, const attention_data *d, int multiprocessors,
                      cudaStream_t stream);
 
-/* attention_split.cu: which kernel, how many splits and what they want; and their results as one. */
+/* attention_choice.cu */
 void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const struct cudaDeviceProp *device);
+
+/* attention_split.cu: how many splits and what they want; and their results as one. */
+/* Sets splits, for a kernel with few rows, where that pays. */
+void attention_split_keys(attention_shape *s, int multiprocessors);
 size_t attention_partial_bytes(const attention_shape *s);
 cudaError_t attention_merge(const attention_shape *s, const attention_data *d, grt_dtype dtype, bool overlaps,
                             cudaStream_t stream);
