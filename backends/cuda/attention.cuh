@@ -15,7 +15,7 @@ typedef struct attention_view {
 } attention_view;
 
 typedef enum attention_kernel {
-    ATTENTION_PLAIN,     /* attention.cu: everything */
+    ATTENTION_PLAIN,     /* attention_plain.cuh: everything */
     ATTENTION_FLASH,     /* attention_flash.cu: 16-bit floats, and float32 as TF32, on tensor cores */
     ATTENTION_FLOAT,     /* attention_float.cu: float32 as it is */
     ATTENTION_WARPGROUP, /* attention_warpgroup.cu: 16-bit floats on Hopper, many rows */
