@@ -15,7 +15,7 @@ if (($# == 0)); then
     mapfile -t documents < <(find . -name '*.md' -not -path './build*' -not -path './.*' | sort)
 else
     mapfile -t documents < <(printf '%s\n' "$@" | grep '\.md$')
-    mapfile -t files < <(printf '%s\n' "$@" | grep -v '\.md$')
+    mapfile -t files < <(printf '%s\n' "$@" | grep -E '\.(c|h|cc|cu|cuh|inc)$')
 fi
 status=0
 ((${#documents[@]} == 0)) || perl scripts/wrap.pl ${check:+--check} "${documents[@]}" || status=1

@@ -13,5 +13,7 @@ void cpu_norm_rows(const cpu_norm *norm, const float *x, float *y, int64_t rows,
 void cpu_norm_stats(const float *x, int64_t n, bool rms, float *out_mean, float *out_variance);
 /* y = (x - mean) * a + b: the difference first, which loses nothing. y may be x. */
 void cpu_norm_affine(const float *x, float *y, int64_t n, float mean, float a, float b);
+/* y = (x - mean) * factor, the mean in two parts: one float alone would move results near 0. y may be x. */
+void cpu_norm_shift(const float *x, float *y, int64_t n, double mean, float factor);
 
 #endif

@@ -66,7 +66,7 @@
     } while (0)
 
 /* m columns of n rows into `part`. */
-CPU_BODY fold_columns_body(cpu_reduce_fold how, float *restrict part, const float *restrict x, int64_t row,
+CPU_BODY fold_columns_body(grt_fold how, float *restrict part, const float *restrict x, int64_t row,
                            int64_t n, int64_t m)
 {
     switch (how) {
@@ -93,13 +93,12 @@ CPU_BODY fold_columns_body(cpu_reduce_fold how, float *restrict part, const floa
     }
 }
 CPU_DISPATCH(fold_columns,
-             (cpu_reduce_fold how, float *restrict part, const float *restrict x, int64_t row, int64_t n,
-              int64_t m),
+             (grt_fold how, float *restrict part, const float *restrict x, int64_t row, int64_t n, int64_t m),
              (how, part, x, row, n, m))
 
 /* Rows [begin, end) are folded in float32 for a while, which is twice as fast, and then into float64. */
-static void rows_narrow(const cpu_reduce *j, cpu_reduce_fold how, cpu_reduce_strip *acc, int64_t base,
-                        int64_t m, int64_t begin, int64_t end)
+static void rows_narrow(const cpu_reduce *j, grt_fold how, cpu_reduce_strip *acc, int64_t base, int64_t m,
+                        int64_t begin, int64_t end)
 {
     enum { ROWS = 32 };
     float part[REDUCE_STRIP], room[REDUCE_STRIP];
@@ -121,8 +120,8 @@ static void rows_narrow(const cpu_reduce *j, cpu_reduce_fold how, cpu_reduce_str
     }
 }
 
-static void rows_real(const cpu_reduce *j, cpu_reduce_fold how, cpu_reduce_strip *acc, int64_t base,
-                      int64_t m, const double *shift)
+static void rows_real(const cpu_reduce *j, grt_fold how, cpu_reduce_strip *acc, int64_t base, int64_t m,
+                      const double *shift)
 {
     cpu_reduce_strip strip;
     for (int64_t i = 0; i < m; i++)

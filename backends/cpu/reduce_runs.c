@@ -36,7 +36,7 @@
 #include "backends/cpu/reduce_run.inc"
 
 /* True if rows of float32 are folded by rows.h, and how. */
-static bool has_rows(const cpu_reduce *j, cpu_reduce_fold how, cpu_fold *out)
+static bool has_rows(const cpu_reduce *j, grt_fold how, cpu_fold *out)
 {
     static const cpu_fold of[] = {
         [FOLD_SUM] = CPU_FOLD_SUM,     [FOLD_ABS] = CPU_FOLD_ABS,   [FOLD_SQUARE] = CPU_FOLD_SQUARE,
@@ -45,7 +45,7 @@ static bool has_rows(const cpu_reduce *j, cpu_reduce_fold how, cpu_fold *out)
     return j->dtype == GRT_DTYPE_FLOAT && how != FOLD_PROD && how != FOLD_EXP && j->inner > 0;
 }
 
-static double run_floats(cpu_reduce_fold how, double acc, const float *x, int64_t n, double shift)
+static double run_floats(grt_fold how, double acc, const float *x, int64_t n, double shift)
 {
     if (how != FOLD_EXP)
         return fold_run_float(how, acc, x, n, shift);
@@ -60,8 +60,7 @@ static double run_floats(cpu_reduce_fold how, double acc, const float *x, int64_
     return acc;
 }
 
-static double run_real(const cpu_reduce *j, cpu_reduce_fold how, double acc, int64_t offset, int64_t n,
-                       double shift)
+static double run_real(const cpu_reduce *j, grt_fold how, double acc, int64_t offset, int64_t n, double shift)
 {
     const void *from = cpu_at_const(j->in, offset, j->size);
     cpu_fold row;
@@ -101,7 +100,7 @@ static uint64_t run_int(const cpu_reduce *j, uint64_t acc, int64_t offset, int64
     return acc;
 }
 
-static double reals_of(const cpu_reduce *j, cpu_reduce_fold how, int64_t base, double shift)
+static double reals_of(const cpu_reduce *j, grt_fold how, int64_t base, double shift)
 {
     double acc = cpu_reduce_start(how);
     for (int64_t r = 0; r < j->n_reduced; r++)

@@ -7,20 +7,9 @@
 
 #include "backends/cpu/convert.h"
 #include "backends/cpu/move.h"
+#include "backends/shared/reduce.h"
 
 #include <math.h>
-
-/* The fold over the elements, and the function applied to its result. */
-typedef enum cpu_reduce_fold {
-    FOLD_SUM,
-    FOLD_ABS,
-    FOLD_SQUARE,
-    FOLD_PROD,
-    FOLD_MAX,
-    FOLD_MIN,
-    FOLD_EXP
-} cpu_reduce_fold;
-typedef enum cpu_reduce_finish { FINISH_NONE, FINISH_MEAN, FINISH_SQRT, FINISH_LOG } cpu_reduce_finish;
 
 typedef struct cpu_reduce_axes {
     int32_t n;
@@ -28,8 +17,8 @@ typedef struct cpu_reduce_axes {
 } cpu_reduce_axes;
 
 typedef struct cpu_reduce {
-    cpu_reduce_fold how;
-    cpu_reduce_finish finish;
+    grt_fold how;
+    grt_finish finish;
     bool ints;   /* accumulate integers */
     bool by_row; /* the innermost axis is kept */
     grt_dtype dtype;
@@ -75,7 +64,7 @@ static inline int64_t cpu_reduce_offset(const cpu_reduce_axes *axes, int64_t fla
 }
 
 /* Result of an empty set. */
-static inline double cpu_reduce_start(cpu_reduce_fold how)
+static inline double cpu_reduce_start(grt_fold how)
 {
     return how == FOLD_PROD ? 1 : how == FOLD_MAX ? -INFINITY : how == FOLD_MIN ? INFINITY : 0;
 }
@@ -96,7 +85,7 @@ static inline const float *cpu_reduce_floats(const cpu_reduce *j, const void *fr
 }
 
 /* Parts of sums are summed, of products multiplied, of maxima compared. */
-static inline cpu_reduce_fold cpu_reduce_join(cpu_reduce_fold how)
+static inline grt_fold cpu_reduce_join(grt_fold how)
 {
     return how == FOLD_ABS || how == FOLD_SQUARE ? FOLD_SUM : how;
 }

@@ -15,7 +15,7 @@ typedef struct attention_view {
 } attention_view;
 
 typedef enum attention_kernel {
-    ATTENTION_PLAIN,     /* attention.cu: everything */
+    ATTENTION_PLAIN,     /* attention_plain.cuh: everything */
     ATTENTION_FLASH,     /* attention_flash.cu: 16-bit floats, and float32 as TF32, on tensor cores */
     ATTENTION_FLOAT,     /* attention_float.cu: float32 as it is */
     ATTENTION_WARPGROUP, /* attention_warpgroup.cu: 16-bit floats on Hopper, many rows */
@@ -117,8 +117,12 @@ cudaError_t attention_float_prepare(const attention_shape *s);
 void attention_float(const attention_shape *s, const attention_data *d, int multiprocessors,
                      cudaStream_t stream);
 
-/* attention_split.cu: which kernel, how many splits and what they want; and their results as one. */
+/* attention_choice.cu */
 void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const struct cudaDeviceProp *device);
+
+/* attention_split.cu: how many splits and what they want; and their results as one. */
+/* Sets splits, for a kernel with few rows, where that pays. */
+void attention_split_keys(attention_shape *s, int multiprocessors);
 size_t attention_partial_bytes(const attention_shape *s);
 cudaError_t attention_merge(const attention_shape *s, const attention_data *d, grt_dtype dtype, bool overlaps,
                             cudaStream_t stream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel an attention gets, and splits: where there are few rows and many keys, as when a language
- * model adds one token to a long past, blocks share the keys of a row. Each writes its part to the workspace:
+/* Splits: where there are few rows and many keys, as when a language model adds one token to a long past,
+ * blocks share the keys of a row. Each writes its part to the workspace:
  *
  *   [batch, query head, query, split]: the weighted values before division, the largest score (times
  * log2(e)), the sum of the weights
@@ -9,104 +9,13 @@
 #include "backends/cuda/attention_tile.cuh"
 #include "backends/cuda/overlap.cuh"
 
-#include "src/base/checked.h"
+/* SPLIT_KEYS: minimum keys per split, for the second kernel to pay. */
+enum { SPLIT_KEYS = 128, LEAST_SPLITS = 4, MOST_SPLITS = 128 };
 
-/* Minimum keys per split, for the second kernel to pay. With few rows and many keys, warps share the keys
- * instead of a warpgroup. */
-enum { SPLIT_KEYS = 128, LEAST_SPLITS = 4, MOST_SPLITS = 128, FOLD_QUERIES = 16, WARPGROUP_KEYS = 512 };
-
-static bool divides(const attention_view &view, int64_t by)
+void attention_split_keys(attention_shape *s, int multiprocessors)
 {
-    return view.batch % by == 0 && view.head % by == 0 && view.row % by == 0;
-}
-
-/* The columns of tiles that hold a head's queries and values; 0: there are no such tiles. */
-static int columns_for(const attention_shape *s)
-{
-    static const int sizes[] = {32, 64, 96, 128, 256};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (s->size <= sizes[i] && s->v_size <= sizes[i])
-            return sizes[i];
-    return 0;
-}
-
-static bool fits_tiles(const attention_shape *s, grt_dtype dtype)
-{
-    const int64_t vector = 16 / (int64_t)grt_dtype_size(dtype);
-    return dtype != GRT_DTYPE_DOUBLE && s->size > 0 && s->v_size > 0 && s->columns > 0 &&
-           s->size % vector == 0 && s->v_size % vector == 0 && divides(s->q, vector) &&
-           divides(s->k, vector) && divides(s->v, vector) && divides(s->y, vector);
-}
-
-/* attention_float.cu has whole tiles alone, and a row of results in registers. */
-static bool fits_float(const attention_shape *s)
-{
-    return attention_is_whole(s) && s->columns <= 128;
-}
-
-bool attention_tiles_aligned(const attention_data *d)
-{
-    const uintptr_t all = (uintptr_t)d->q | (uintptr_t)d->k | (uintptr_t)d->v | (uintptr_t)d->past_key |
-                          (uintptr_t)d->past_value | (uintptr_t)d->y;
-    return !d->qk && all % 16 == 0;
-}
-
-/* What attention_warpgroup.cu takes, it computes sooner, but for more than some keys with a mask of bool. */
-static bool attention_by_keys_is_sooner(const attention_shape *s, grt_dtype dtype,
-                                        const struct cudaDeviceProp *device)
-{
-    enum { MASKED_KEYS = 128 };
-    return attention_keys_takes_many(s, dtype, device) &&
-           (!attention_warpgroup_takes(s, dtype, device) ||
-            (s->mask_dtype == GRT_DTYPE_BOOL && s->total > MASKED_KEYS));
-}
-
-void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const struct cudaDeviceProp *device)
-{
-    s->kernel = ATTENTION_PLAIN;
-    s->splits = 1;
-    s->fold = 1;
-    s->columns = columns_for(s);
-    if (!fits_tiles(s, dtype) || s->q_heads == 0 || s->q_len == 0 || s->batch == 0)
-        return;
-    int64_t rows;
-    if (!grt_mul_i64(s->batch, s->q_heads, &rows) || !grt_mul_i64(rows, s->q_len, &rows) ||
-        rows > INT32_MAX || s->total > INT32_MAX)
-        return;
-    s->limited = s->causal || s->left >= 0 || s->right >= 0 || s->mask_len < s->total;
-    s->group = s->q_heads / s->kv_heads;
-    if (s->q_len <= FOLD_QUERIES)
-        s->fold = s->group;
-    s->heads = s->q_heads / s->fold;
-    if (attention_keys_takes(s, dtype) || attention_by_keys_is_sooner(s, dtype, device)) {
-        s->kernel = ATTENTION_KEYS;
-        s->fold = s->group;
-        s->heads = s->kv_heads;
-        attention_keys_spread(s, device);
-        return;
-    }
-    if (!attention_is_whole(s) && s->columns <= 128 && s->q_len <= FOLD_QUERIES && s->total <= WARPGROUP_KEYS)
-        return; /* tiles would be mostly empty, and the plain kernel rounds less, but does not share keys */
-    const bool strict = dtype == GRT_DTYPE_FLOAT && !tf32;
-    if (strict && !fits_float(s))
-        return;
-    s->kernel = strict ? ATTENTION_FLOAT : ATTENTION_FLASH;
-    const int64_t enough = 2 * (int64_t)device->multiProcessorCount;
-    s->few = s->kernel == ATTENTION_FLASH && attention_flash_few(s, dtype, device);
-    if (s->kernel == ATTENTION_FLASH && (!s->few || s->total <= WARPGROUP_KEYS)) {
-        if (attention_warpgroup_takes(s, dtype, device) && (s->encode = cuda_tensor_map_find())) {
-            s->kernel = ATTENTION_WARPGROUP;
-            attention_warpgroup_choose(s, device->multiProcessorCount);
-        } else if (attention_tf32_takes(s, dtype, device)) {
-            s->kernel = ATTENTION_TF32;
-        }
-        if (s->kernel != ATTENTION_FLASH)
-            return;
-    }
-    if (s->kernel == ATTENTION_FLASH && !s->few)
-        return;
-    const int64_t tasks = attention_tasks(s, 16); /* rows per block of either kernel with few rows */
-    const int64_t wanted = enough / tasks < MOST_SPLITS ? enough / tasks : MOST_SPLITS;
+    const int64_t tasks = attention_tasks(s, 16), /* rows per block of either kernel with few rows */
+        enough = 2 * (int64_t)multiprocessors / tasks, wanted = enough < MOST_SPLITS ? enough : MOST_SPLITS;
     if (wanted < LEAST_SPLITS)
         return;
     int64_t share = (s->total + wanted - 1) / wanted;

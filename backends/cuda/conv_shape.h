@@ -17,9 +17,10 @@
 #include "backends/cuda/grouped_taps.h"
 #include "backends/cuda/grouped_windows.h"
 #include "backends/cuda/pixel_product.h"
+#include "backends/shared/conv.h"
 
 /* Inputs, and spatial dims. */
-enum { BIAS = 2, RESIDUAL = 3, SPATIAL = CUDA_DNN_SPATIAL };
+enum { BIAS = GRT_CONV_BIAS, RESIDUAL = GRT_CONV_RESIDUAL, SPATIAL = CUDA_DNN_SPATIAL };
 
 typedef struct cuda_conv_state {
     bool last, transposed;

@@ -54,53 +54,34 @@ __global__ void __launch_bounds__(TILE *TILE_ROWS)
     }
 }
 
-/* B planes: a thread reads 16 bytes of each and writes contiguously. */
-template <typename T, int B>
+/* B planes, `plane` elements from each other: a thread moves 16 bytes of each. The source's become neighbours
+ * in the destination, or, APART, neighbours become the destination's planes. */
+template <typename T, int B, bool APART>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    weave_kernel(const __grid_constant__ cuda_move walk, int64_t from_plane, T *dst, const T *src)
+    weave_kernel(const __grid_constant__ cuda_move walk, int64_t plane, T *dst, const T *src)
 {
     enum { N = 16 / sizeof(T) };
     struct alignas(16) vector {
         T v[N];
     };
+    const int64_t from = APART ? N : plane, to = APART ? plane : N;
     CUDA_ITEMS (i, walk.total) {
         int64_t at[2];
         vector in[B], out[B];
         cuda_walk_at(walk, i, at);
 #pragma unroll
         for (int b = 0; b < B; b++)
-            in[b] = *(const vector *)(src + at[1] + b * from_plane);
+            in[b] = *(const vector *)(src + at[1] + b * from);
 #pragma unroll
-        for (int k = 0; k < N * B; k++)
-            out[k / N].v[k % N] = in[k % B].v[k / B];
-#pragma unroll
-        for (int b = 0; b < B; b++)
-            *(vector *)(dst + at[0] + b * N) = out[b];
-    }
-}
-
-/* B planes of the destination: a thread reads contiguously and writes 16 bytes to each. */
-template <typename T, int B>
-__global__ void __launch_bounds__(CUDA_BLOCK)
-    unweave_kernel(const __grid_constant__ cuda_move walk, int64_t to_plane, T *dst, const T *src)
-{
-    enum { N = 16 / sizeof(T) };
-    struct alignas(16) vector {
-        T v[N];
-    };
-    CUDA_ITEMS (i, walk.total) {
-        int64_t at[2];
-        vector in[B], out[B];
-        cuda_walk_at(walk, i, at);
+        for (int k = 0; k < N * B; k++) {
+            if (APART)
+                out[k % B].v[k / B] = in[k / N].v[k % N];
+            else
+                out[k / N].v[k % N] = in[k % B].v[k / B];
+        }
 #pragma unroll
         for (int b = 0; b < B; b++)
-            in[b] = *(const vector *)(src + at[1] + b * N);
-#pragma unroll
-        for (int k = 0; k < N * B; k++)
-            out[k % B].v[k / B] = in[k / N].v[k % N];
-#pragma unroll
-        for (int b = 0; b < B; b++)
-            *(vector *)(dst + at[0] + b * to_plane) = out[b];
+            *(vector *)(dst + at[0] + b * to) = out[b];
     }
 }
 
@@ -148,42 +129,29 @@ grt_status run_tiled(const cuda_copy *copy, void *dst, const void *src, cudaStre
     return GRT_OK;
 }
 
-template <typename T>
-grt_status run_woven(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
+template <typename T, bool APART>
+void launch_woven(const cuda_copy *copy, T *to, const T *from, cudaStream_t stream)
 {
     const unsigned blocks = cuda_grid(copy->grouped.total);
-    T *to = (T *)dst;
-    const T *from = (const T *)src;
-    switch (copy->weave) {
+    switch (copy->planes) {
     case 2:
-        weave_kernel<T, 2><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
+        weave_kernel<T, 2, APART><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
         break;
     case 3:
-        weave_kernel<T, 3><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
+        weave_kernel<T, 3, APART><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
         break;
     default:
-        weave_kernel<T, 4><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
+        weave_kernel<T, 4, APART><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
     }
-    CUDA_LAUNCHED();
-    return GRT_OK;
 }
 
 template <typename T>
-grt_status run_unwoven(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
+grt_status run_woven(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
 {
-    const unsigned blocks = cuda_grid(copy->grouped.total);
-    T *to = (T *)dst;
-    const T *from = (const T *)src;
-    switch (copy->unweave) {
-    case 2:
-        unweave_kernel<T, 2><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
-        break;
-    case 3:
-        unweave_kernel<T, 3><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
-        break;
-    default:
-        unweave_kernel<T, 4><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->plane, to, from);
-    }
+    if (copy->apart)
+        launch_woven<T, true>(copy, (T *)dst, (const T *)src, stream);
+    else
+        launch_woven<T, false>(copy, (T *)dst, (const T *)src, stream);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -221,7 +189,8 @@ void plan_unweave(cuda_copy *copy)
     const int64_t strides[2] = {n, n * walk->dims[planes]};
     cuda_walk_axis(&copy->grouped, walk->dims[last] / n, strides);
     cuda_walk_end(&copy->grouped);
-    copy->unweave = (int32_t)walk->dims[planes];
+    copy->planes = (int32_t)walk->dims[planes];
+    copy->apart = true;
     copy->plane = walk->strides[0][planes];
 }
 
@@ -246,7 +215,7 @@ void plan_weave(cuda_copy *copy)
     const int64_t strides[2] = {walk->strides[0][along] * n, n};
     cuda_walk_axis(&copy->grouped, walk->dims[along] / n, strides);
     cuda_walk_end(&copy->grouped);
-    copy->weave = (int32_t)walk->dims[last];
+    copy->planes = (int32_t)walk->dims[last];
     copy->plane = walk->strides[1][last];
 }
 
@@ -296,7 +265,7 @@ void cuda_copy_end(cuda_copy *copy)
         return;
     }
     plan_weave(copy);
-    if (!copy->weave)
+    if (!copy->planes)
         plan_unweave(copy);
     if (walk->strides[0][last] != 1 || walk->strides[1][last] == 0 || walk->dims[last] < TILE_WORTH)
         return;
@@ -313,14 +282,10 @@ grt_status cuda_copy_run(const cuda_copy *copy, void *dst, const void *src, cuda
     src = (const char *)src + copy->from_offset * copy->size;
     if (copy->tile_axis >= 0)
         return CUDA_BY_SIZE(copy->size, run_tiled, copy, dst, src, stream);
-    if (copy->weave && cuda_aligned(dst, 16) && cuda_aligned(src, 16))
+    if (copy->planes && cuda_aligned(dst, 16) && cuda_aligned(src, 16))
         return copy->size == 1   ? run_woven<uint8_t>(copy, dst, src, stream)
                : copy->size == 2 ? run_woven<uint16_t>(copy, dst, src, stream)
                                  : run_woven<uint32_t>(copy, dst, src, stream);
-    if (copy->unweave && cuda_aligned(dst, 16) && cuda_aligned(src, 16))
-        return copy->size == 1   ? run_unwoven<uint8_t>(copy, dst, src, stream)
-               : copy->size == 2 ? run_unwoven<uint16_t>(copy, dst, src, stream)
-                                 : run_unwoven<uint32_t>(copy, dst, src, stream);
     int32_t bytes = copy->size * copy->vector;
     if (copy->vector > 1 && cuda_aligned(dst, (size_t)bytes) && cuda_aligned(src, (size_t)bytes))
         return CUDA_BY_SIZE(bytes, run_plain, &copy->grouped, copy->size, dst, src, stream);

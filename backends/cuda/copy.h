@@ -14,10 +14,10 @@ struct cuda_copy {
     int64_t to_offset, from_offset; /* in elements */
     int32_t size, vector;
     int32_t tile_axis; /* the axis along which the source is contiguous, if tiles pay; else -1 */
-    int32_t weave;   /* so many planes of the source become neighbours, as when an image's channels come last;
-                        else 0 */
-    int32_t unweave; /* the other way: so many neighbours become planes of the destination */
-    int64_t plane;   /* elements from plane to plane, for either */
+    int32_t planes; /* so many planes of the source become neighbours, as when an image's channels come last;
+                     or, apart, neighbours become planes of the destination; 0: neither */
+    bool apart;
+    int64_t plane; /* elements from plane to plane */
 };
 
 void cuda_copy_begin(cuda_copy *copy, grt_dtype dtype);

@@ -19,6 +19,10 @@ typedef struct gemm_costs {
     double latency, begun, narrow, curved, most;
 } gemm_costs;
 
+/* Of TF32, and of strict float32, which differs in what depends on products. */
+#define GEMM_COSTS_OF_FLOAT                                                                               \
+    .launch = 0.067, .join = 1.07, .result = 8.8e-7, .part = 9.57e-5, .column = 1.59e-2, .byte = 9.35e-8, \
+    .memory = 3.63e-7, .latency = 0.801, .narrow = 15.6, .curved = 2.36, .most = 16.0
 static const gemm_costs costs_of_half = {.launch = 0.0015,
                                          .stage = 0.169,
                                          .tile = 1.59,
@@ -34,36 +38,10 @@ static const gemm_costs costs_of_half = {.launch = 0.0015,
                                          .narrow = 9.18,
                                          .curved = 1.00,
                                          .most = 8.0},
-                        costs_of_tf32 = {.launch = 0.067,
-                                         .stage = 0.106,
-                                         .tile = 1.14,
-                                         .join = 1.07,
-                                         .product = 2.71e-5,
-                                         .result = 8.8e-7,
-                                         .part = 9.57e-5,
-                                         .column = 1.59e-2,
-                                         .byte = 9.35e-8,
-                                         .memory = 3.63e-7,
-                                         .latency = 0.801,
-                                         .begun = 0.125,
-                                         .narrow = 15.6,
-                                         .curved = 2.36,
-                                         .most = 16.0},
-                        costs_of_strict = {.launch = 0.067,
-                                           .stage = 0.25,
-                                           .tile = 1.3,
-                                           .join = 1.07,
-                                           .product = 8.9e-5,
-                                           .result = 8.8e-7,
-                                           .part = 9.57e-5,
-                                           .column = 1.59e-2,
-                                           .byte = 9.35e-8,
-                                           .memory = 3.63e-7,
-                                           .latency = 0.801,
-                                           .begun = 0.5,
-                                           .narrow = 15.6,
-                                           .curved = 2.36,
-                                           .most = 16.0};
+                        costs_of_tf32 = {GEMM_COSTS_OF_FLOAT, .stage = 0.106, .tile = 1.14,
+                                         .product = 2.71e-5, .begun = 0.125},
+                        costs_of_strict = {GEMM_COSTS_OF_FLOAT, .stage = 0.25, .tile = 1.3, .product = 8.9e-5,
+                                           .begun = 0.5};
 
 enum { GROUP_ROWS = 64, LINE = 128 /* bytes of a stage's rows */, VECTOR = 16 /* bytes */ };
 

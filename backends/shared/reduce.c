@@ -4,7 +4,35 @@
 #include "src/base/checked.h"
 #include "src/base/tensor.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+static const struct {
+    const char *op;
+    grt_fold fold;
+    grt_finish finish;
+} kinds[] = {
+    {"ReduceSum", FOLD_SUM, FINISH_NONE},   {"ReduceMean", FOLD_SUM, FINISH_MEAN},
+    {"ReduceProd", FOLD_PROD, FINISH_NONE}, {"ReduceMax", FOLD_MAX, FINISH_NONE},
+    {"ReduceMin", FOLD_MIN, FINISH_NONE},   {"ReduceL1", FOLD_ABS, FINISH_NONE},
+    {"ReduceL2", FOLD_SQUARE, FINISH_SQRT}, {"ReduceSumSquare", FOLD_SQUARE, FINISH_NONE},
+    {"ReduceLogSum", FOLD_SUM, FINISH_LOG}, {"ReduceLogSumExp", FOLD_EXP, FINISH_LOG},
+};
+
+grt_status grt_reduce_create(const grt_kernel_node *node, void **out_state)
+{
+    grt_reduce *state = calloc(1, sizeof *state);
+    if (!state)
+        return grt_fail_memory(sizeof *state);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (!strcmp(node->desc->op, kinds[k].op)) {
+            state->fold = kinds[k].fold;
+            state->finish = kinds[k].finish;
+        }
+    state->empty_is_none = grt_attr_int(node->desc, "noop_with_empty_axes", 0) != 0;
+    *out_state = state;
+    return GRT_OK;
+}
 
 static grt_status reduce_check_kept(const grt_op_desc *desc, const grt_tensor *data, const grt_tensor *out,
                                     const bool *reduced)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions: which ones backends have, and which axes they reduce. */
+/* Reductions: which ones backends have, what each folds, and which axes it reduces. */
 #ifndef GRT_BACKENDS_SHARED_REDUCE_H
 #define GRT_BACKENDS_SHARED_REDUCE_H
 
@@ -23,6 +23,19 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The fold over the elements, and the function applied to its result. */
+typedef enum grt_fold { FOLD_SUM, FOLD_ABS, FOLD_SQUARE, FOLD_PROD, FOLD_MAX, FOLD_MIN, FOLD_EXP } grt_fold;
+typedef enum grt_finish { FINISH_NONE, FINISH_MEAN, FINISH_SQRT, FINISH_LOG } grt_finish;
+
+typedef struct grt_reduce {
+    grt_fold fold;
+    grt_finish finish;
+    bool empty_is_none; /* without axes nothing is reduced */
+} grt_reduce;
+
+/* For kernel rows: the state is a grt_reduce, released with free. */
+grt_status grt_reduce_create(const grt_kernel_node *node, void **out_state);
 
 /* reduced[GRT_MAX_RANK]: as the input `axes` (may be NULL; host memory) says, all where it is empty and
  * `empty_is_none` is false. `out` was sized before the axes were read, by the shape rule or by what the model

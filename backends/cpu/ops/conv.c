@@ -12,6 +12,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dnnl.h"
 #include "backends/cpu/packing.h"
+#include "backends/shared/conv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ typedef struct conv_shape {
     const void *plain; /* for kernels that read ONNX's order: own, or NULL: the input as it is */
 } conv_shape;
 
-enum { BIAS = 2, RESIDUAL = 3, ERROR_SIZE = 256 };
+enum { BIAS = GRT_CONV_BIAS, RESIDUAL = GRT_CONV_RESIDUAL, ERROR_SIZE = 256 };
 
 /* ---- operations ---- */
 
@@ -453,23 +454,6 @@ static grt_status need_plain(const grt_reshape *r, conv_shape *s)
     return cpu_packing_unpack(r->in[1], state->packing, s->own);
 }
 
-static grt_status conv_check_inputs(const grt_reshape *r)
-{
-    const conv_state *state = r->state;
-    const grt_tensor *y = r->out[0], *bias = r->n_in > BIAS ? r->in[BIAS] : NULL;
-    const grt_tensor *residual = r->n_in > RESIDUAL ? r->in[RESIDUAL] : NULL;
-    const int64_t channels = y->dims[state->a.last ? y->rank - 1 : 1];
-    char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
-    if (bias && grt_tensor_elements(bias) != channels)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias is %s; expected %lld elements",
-                           grt_tensor_text(bias, found), (long long)channels);
-    if (residual && !grt_dims_equal(residual->dims, residual->rank, y->dims, y->rank))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the residual is %s; expected the result's dims, %s",
-                           grt_tensor_text(residual, found), grt_tensor_text(y, wanted));
-    return GRT_OK;
-}
-
 /* For kernels that have packed the weights for all shapes. */
 static grt_status size_own_kernel(grt_reshape *r, const cpu_conv *c)
 {
@@ -498,7 +482,7 @@ static void use_own_kernel(const conv_state *state, conv_shape *s)
 static grt_status cpu_conv_reshape(grt_reshape *r)
 {
     const conv_state *state = r->state;
-    GRT_TRY(conv_check_inputs(r));
+    GRT_TRY(grt_conv_check_addends(r, state->a.last));
     conv_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);

@@ -225,31 +225,18 @@ static grt_status pointwise_group_run(const grt_run *r)
 }
 
 #define TYPES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(BOOL))
+#define GROUP(name, overwritten)                                                                      \
+    {                                                                                                 \
+        .domain = "graphrt", .op = name, .types = {TYPES, TYPES, TYPES, TYPES}, .flags = overwritten, \
+        .create = pointwise_group_create, .destroy = pointwise_group_destroy,                         \
+        .reshape = pointwise_group_reshape, .release_shape = pointwise_group_release,                 \
+        .run = pointwise_group_run                                                                    \
+    }
 static const grt_kernel_row rows[] = {
-    {.domain = "graphrt",
-     .op = "Pointwise",
-     .types = {TYPES, TYPES, TYPES, TYPES},
-     .flags = 0xff, /* any input that dies here: a block is read before it is written */
-     .create = pointwise_group_create,
-     .destroy = pointwise_group_destroy,
-     .reshape = pointwise_group_reshape,
-     .release_shape = pointwise_group_release,
-     .run = pointwise_group_run},
-    {.domain = "graphrt",
-     .op = "PointwiseParts", /* parts may have as many elements as the result in all: none is overwritten */
-     .types = {TYPES, TYPES, TYPES, TYPES},
-     .create = pointwise_group_create,
-     .destroy = pointwise_group_destroy,
-     .reshape = pointwise_group_reshape,
-     .release_shape = pointwise_group_release,
-     .run = pointwise_group_run},
-    {.domain = "graphrt",
-     .op = "PointwiseConcat",
-     .types = {TYPES, TYPES, TYPES, TYPES},
-     .create = pointwise_group_create,
-     .destroy = pointwise_group_destroy,
-     .reshape = pointwise_group_reshape,
-     .release_shape = pointwise_group_release,
-     .run = pointwise_group_run},
+    /* Any input that dies here: a block is read before it is written. */
+    GROUP("Pointwise", 0xff),
+    /* Parts may have as many elements as the result in all: none is overwritten. */
+    GROUP("PointwiseParts", 0),
+    GROUP("PointwiseConcat", 0),
 };
 CPU_KERNELS(pointwise_group, rows);

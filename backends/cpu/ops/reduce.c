@@ -3,40 +3,6 @@
 #include "backends/cpu/reduction.h"
 
 #include "backends/cpu/threads.h"
-#include "backends/shared/reduce.h"
-
-#include <string.h>
-
-static const struct {
-    const char *op;
-    cpu_reduce_fold fold;
-    cpu_reduce_finish finish;
-} kinds[] = {
-    {"ReduceSum", FOLD_SUM, FINISH_NONE},   {"ReduceMean", FOLD_SUM, FINISH_MEAN},
-    {"ReduceProd", FOLD_PROD, FINISH_NONE}, {"ReduceMax", FOLD_MAX, FINISH_NONE},
-    {"ReduceMin", FOLD_MIN, FINISH_NONE},   {"ReduceL1", FOLD_ABS, FINISH_NONE},
-    {"ReduceL2", FOLD_SQUARE, FINISH_SQRT}, {"ReduceSumSquare", FOLD_SQUARE, FINISH_NONE},
-    {"ReduceLogSum", FOLD_SUM, FINISH_LOG}, {"ReduceLogSumExp", FOLD_EXP, FINISH_LOG},
-};
-
-typedef struct reduce_state {
-    cpu_reduce_fold fold;
-    cpu_reduce_finish finish;
-    bool empty_is_none; /* without axes nothing is reduced */
-} reduce_state;
-
-static grt_status create_reduce(const grt_kernel_node *node, void **out_state)
-{
-    GRT_TRY(cpu_state(sizeof(reduce_state), out_state));
-    reduce_state *state = *out_state;
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (!strcmp(node->desc->op, kinds[k].op)) {
-            state->fold = kinds[k].fold;
-            state->finish = kinds[k].finish;
-        }
-    state->empty_is_none = grt_attr_int(node->desc, "noop_with_empty_axes", 0) != 0;
-    return GRT_OK;
-}
 
 /* Joins neighbouring axes that are both reduced or both kept; the innermost goes to `inner`. */
 static void collapse(cpu_reduce *j, const grt_tensor *data, const bool *reduced)
@@ -70,7 +36,7 @@ static void collapse(cpu_reduce *j, const grt_tensor *data, const bool *reduced)
 
 static cpu_reduce reduction_of(const grt_run *run, const bool *reduced)
 {
-    const reduce_state *state = run->state;
+    const grt_reduce *state = run->state;
     const grt_tensor *data = run->in[0];
     const bool is_signed = grt_dtype_in(data->dtype, GRT_SET_SIGNED);
     cpu_reduce j = {.how = state->fold,
@@ -89,7 +55,7 @@ static cpu_reduce reduction_of(const grt_run *run, const bool *reduced)
 
 static grt_status run_reduce(const grt_run *run)
 {
-    const reduce_state *state = run->state;
+    const grt_reduce *state = run->state;
     bool reduced[GRT_MAX_RANK];
     GRT_TRY(grt_reduce_axes(run->desc, run->in[0], run->n_in > 1 ? run->in[1] : NULL, run->out[0],
                             state->empty_is_none, reduced));
@@ -113,10 +79,10 @@ static grt_status run_reduce(const grt_run *run)
     return GRT_OK;
 }
 
-#define REDUCE_OF(space, name, set)                                                                       \
-    {                                                                                                     \
-        .op = name, .domain = space, .types = {set, CPU_INDEX}, .create = create_reduce, .destroy = free, \
-        .run = run_reduce                                                                                 \
+#define REDUCE_OF(space, name, set)                                                          \
+    {                                                                                        \
+        .op = name, .domain = space, .types = {set, CPU_INDEX}, .create = grt_reduce_create, \
+        .destroy = free, .run = run_reduce                                                   \
     }
 #define REDUCE(name, set) REDUCE_OF("", name, set),
 /* Narrower inputs are widened. */

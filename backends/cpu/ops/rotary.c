@@ -102,42 +102,16 @@ static grt_status rotary_run(const grt_run *run)
     return GRT_OK;
 }
 
+#define ROTARY(space, name, x, caches, positions)                                              \
+    {                                                                                          \
+        .domain = space, .op = name, .flags = GRT_KERNEL_IN_PLACE(0),                          \
+        .types = {x, caches, caches, positions}, .create = grt_rotary_create, .destroy = free, \
+        .reshape = grt_rotary_reshape, .release_shape = free, .run = rotary_run                \
+    }
 static const grt_kernel_row rows[] = {
-    {.domain = "",
-     .op = "RotaryEmbedding",
-     .flags = GRT_KERNEL_IN_PLACE(0),
-     .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(INT64)},
-     .create = grt_rotary_create,
-     .destroy = free,
-     .reshape = grt_rotary_reshape,
-     .release_shape = free,
-     .run = rotary_run},
-    {.domain = "",
-     .op = "RotaryEmbedding",
-     .flags = GRT_KERNEL_IN_PLACE(0),
-     .types = {GRT_SET_FLOATS & ~GRT_BIT(FLOAT), GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
-     .create = grt_rotary_create,
-     .destroy = free,
-     .reshape = grt_rotary_reshape,
-     .release_shape = free,
-     .run = rotary_run},
-    {.domain = "graphrt",
-     .op = "RotaryEmbedding",
-     .flags = GRT_KERNEL_IN_PLACE(0),
-     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
-     .create = grt_rotary_create,
-     .destroy = free,
-     .reshape = grt_rotary_reshape,
-     .release_shape = free,
-     .run = rotary_run},
-    {.domain = "graphrt",
-     .op = "RotaryEmbeddings",
-     .flags = GRT_KERNEL_IN_PLACE(0),
-     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .create = grt_rotary_create,
-     .destroy = free,
-     .reshape = grt_rotary_reshape,
-     .release_shape = free,
-     .run = rotary_run},
+    ROTARY("", "RotaryEmbedding", GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(INT64)),
+    ROTARY("", "RotaryEmbedding", GRT_SET_FLOATS & ~GRT_BIT(FLOAT), GRT_SET_FLOATS, GRT_BIT(INT64)),
+    ROTARY("graphrt", "RotaryEmbedding", GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)),
+    ROTARY("graphrt", "RotaryEmbeddings", GRT_SET_FLOATS, GRT_SET_FLOATS, 0),
 };
 CPU_KERNELS(rotary, rows);

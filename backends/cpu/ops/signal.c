@@ -4,6 +4,8 @@
 #include "src/base/element.h"
 #include "backends/cpu/fft.h"
 #include "backends/cpu/threads.h"
+#include "backends/shared/cosine_window.h"
+#include "backends/shared/mel.h"
 #include "backends/shared/spectral.h"
 
 #include <stdlib.h>
@@ -303,29 +305,9 @@ static grt_status stft_run(const grt_run *run)
     return GRT_OK;
 }
 
-typedef struct window_state {
-    double a[3];
-    bool periodic;
-} window_state;
-
-static grt_status window_create(const grt_kernel_node *node, void **out_state)
-{
-    window_state *state = calloc(1, sizeof *state);
-    if (!state)
-        return grt_fail_memory(sizeof *state);
-    bool blackman = grt_op_is(node->desc, "", "BlackmanWindow"),
-         hamming = grt_op_is(node->desc, "", "HammingWindow");
-    state->a[0] = blackman ? 0.42 : hamming ? 25.0 / 46 : 0.5;
-    state->a[1] = blackman ? 0.5 : hamming ? 21.0 / 46 : 0.5;
-    state->a[2] = blackman ? 0.08 : 0;
-    state->periodic = grt_attr_int(node->desc, "periodic", 1) != 0;
-    *out_state = state;
-    return GRT_OK;
-}
-
 static grt_status window_run(const grt_run *run)
 {
-    const window_state *state = run->state;
+    const grt_cosine_window *state = run->state;
     int64_t size = run->out[0]->dims[0], n = state->periodic ? size : size - 1;
     for (int64_t k = 0; k < size; k++) {
         double angle = n ? 2 * M_PI * (double)k / (double)n : M_PI; /* a window of one element is 1 */
@@ -333,16 +315,6 @@ static grt_status window_run(const grt_run *run)
                         state->a[0] - state->a[1] * cos(angle) + state->a[2] * cos(2 * angle));
     }
     return GRT_OK;
-}
-
-static double mel_of(double hertz)
-{
-    return 2595 * log10(1 + hertz / 700);
-}
-
-static double hertz_of(double mel)
-{
-    return 700 * (pow(10, mel / 2595) - 1);
 }
 
 /* One triangle, from `low` over its peak at `centre` to `high`, in a column of zeros. */
@@ -359,32 +331,23 @@ static void mel_triangle(grt_tensor *out, int64_t column, int64_t low, int64_t c
 static grt_status mel_run(const grt_run *run)
 {
     grt_tensor *out = run->out[0];
-    int64_t length = grt_tensor_int(run->in[1], 0), rate = grt_tensor_int(run->in[2], 0), n = out->dims[1];
-    double low = mel_of(grt_element_get(run->in[3], 0)), high = mel_of(grt_element_get(run->in[4], 0));
-    double step = (high - low) / (double)(n + 2);
-    if (rate < 1 || !(step >= 0) || isinf(step))
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the sample rate must be positive, and the upper edge not below the lower one");
+    grt_mel mel;
+    GRT_TRY(grt_mel_read(run->desc, run->in, out->dims[1], &mel));
     if (grt_tensor_elements(out) > 0)
         memset(out->data, 0, grt_tensor_bytes(out));
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < out->dims[1]; i++) {
         int64_t bins[3];
-        for (int64_t k = 0; k < 3; k++) {
-            double bin = floor((double)(length + 1) * hertz_of(low + (double)(i + k) * step) / (double)rate);
-            bins[k] = bin < 0                      ? 0
-                      : bin > (double)out->dims[0] ? out->dims[0]
-                                                   : (int64_t)bin; /* beyond the spectrum */
-        }
+        grt_mel_bins(&mel, i, out->dims[0], bins);
         mel_triangle(out, i, bins[0], bins[1], bins[2]);
     }
     return GRT_OK;
 }
 
 #define LENGTHS (GRT_BIT(INT32) | GRT_BIT(INT64))
-#define WINDOW(name)                                                                            \
-    {                                                                                           \
-        .domain = "", .op = name, .types = {LENGTHS}, .create = window_create, .destroy = free, \
-        .run = window_run                                                                       \
+#define WINDOW(name)                                                                                       \
+    {                                                                                                      \
+        .domain = "", .op = name, .types = {LENGTHS}, .create = grt_cosine_window_create, .destroy = free, \
+        .run = window_run                                                                                  \
     }
 static const grt_kernel_row rows[] = {
     {.domain = "",

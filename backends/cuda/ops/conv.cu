@@ -126,24 +126,14 @@ static void cuda_conv_describe(const grt_reshape *r, cuda_conv_geometry *g)
 static grt_status cuda_conv_check_inputs(const grt_reshape *r)
 {
     const cuda_conv_state *state = (const cuda_conv_state *)r->state;
-    const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0],
-                     *bias = r->n_in > BIAS ? r->in[BIAS] : NULL;
-    const grt_tensor *residual = r->n_in > RESIDUAL ? r->in[RESIDUAL] : NULL;
+    const grt_tensor *x = r->in[0], *w = r->in[1];
     char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
     if (x->rank < 3 || x->rank > 2 + SPATIAL || w->rank != x->rank)
         return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
                            "the input is %s and the window %s; the CUDA backend supports 1 to %d "
                            "spatial dims",
                            grt_tensor_text(x, found), grt_tensor_text(w, wanted), SPATIAL);
-    const int64_t channels = y->dims[state->last ? y->rank - 1 : 1];
-    if (bias && grt_tensor_elements(bias) != channels)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias is %s; expected %lld elements",
-                           grt_tensor_text(bias, found), (long long)channels);
-    if (residual && !grt_dims_equal(residual->dims, residual->rank, y->dims, y->rank))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the residual is %s; expected the result's dims, %s",
-                           grt_tensor_text(residual, found), grt_tensor_text(y, wanted));
-    return GRT_OK;
+    return grt_conv_check_addends(r, state->last);
 }
 
 static grt_status cuda_conv_reshape(grt_reshape *r)

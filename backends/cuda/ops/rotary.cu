@@ -158,37 +158,16 @@ bool cuda_rotary_supports(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
+#define ROTARY(space, name, positions)                                                                     \
+    {                                                                                                      \
+        .domain = space, .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, positions}, \
+        .flags = GRT_KERNEL_IN_PLACE(0), .supports = cuda_rotary_supports, .create = grt_rotary_create,    \
+        .destroy = free, .reshape = grt_rotary_reshape, .release_shape = free, .run = cuda_rotary_run      \
+    }
 const grt_kernel_row rows[] = {
-    {.domain = "",
-     .op = "RotaryEmbedding",
-     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
-     .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = cuda_rotary_supports,
-     .create = grt_rotary_create,
-     .destroy = free,
-     .reshape = grt_rotary_reshape,
-     .release_shape = free,
-     .run = cuda_rotary_run},
-    {.domain = "graphrt",
-     .op = "RotaryEmbedding",
-     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
-     .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = cuda_rotary_supports,
-     .create = grt_rotary_create,
-     .destroy = free,
-     .reshape = grt_rotary_reshape,
-     .release_shape = free,
-     .run = cuda_rotary_run},
-    {.domain = "graphrt",
-     .op = "RotaryEmbeddings",
-     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = cuda_rotary_supports,
-     .create = grt_rotary_create,
-     .destroy = free,
-     .reshape = grt_rotary_reshape,
-     .release_shape = free,
-     .run = cuda_rotary_run},
+    ROTARY("", "RotaryEmbedding", GRT_BIT(INT64)),
+    ROTARY("graphrt", "RotaryEmbedding", GRT_BIT(INT64)),
+    ROTARY("graphrt", "RotaryEmbeddings", 0),
 };
 
 } // namespace

@@ -2,10 +2,9 @@
 /* DFT, STFT, window functions, MelWeightMatrix. Transforms that fourier.h does not take are sums. */
 #include "backends/cuda/each.cuh"
 #include "backends/cuda/fourier.h"
-
-extern "C" {
+#include "backends/shared/cosine_window.h"
+#include "backends/shared/mel.h"
 #include "backends/shared/spectral.h"
-}
 
 namespace
 {
@@ -223,28 +222,9 @@ grt_status run_spectral(const grt_run *r)
                                              r->in[1]->data, r->out[0]->data, cuda_stream(r));
 }
 
-struct window_state {
-    double a[3];
-    bool periodic;
-};
-
-grt_status create_window(const grt_kernel_node *node, void **out_state)
-{
-    window_state *state;
-    GRT_TRY(cuda_state(&state));
-    const bool blackman = grt_op_is(node->desc, "", "BlackmanWindow"),
-               hamming = grt_op_is(node->desc, "", "HammingWindow");
-    state->a[0] = blackman ? 0.42 : hamming ? 25.0 / 46 : 0.5;
-    state->a[1] = blackman ? 0.5 : hamming ? 21.0 / 46 : 0.5;
-    state->a[2] = blackman ? 0.08 : 0;
-    state->periodic = grt_attr_int(node->desc, "periodic", 1) != 0;
-    *out_state = state;
-    return GRT_OK;
-}
-
 grt_status run_window(const grt_run *r)
 {
-    const window_state w = *(const window_state *)r->state;
+    const grt_cosine_window w = *(const grt_cosine_window *)r->state;
     const cuda_any out = cuda_any_out(r, 0);
     const int64_t size = r->out[0]->dims[0], n = w.periodic ? size : size - 1;
     return cuda_each(r, size, [=] __device__(int64_t k) {
@@ -253,31 +233,15 @@ grt_status run_window(const grt_run *r)
     });
 }
 
-struct mel_shape {
-    int64_t length, rate;
-    double low, step;
-};
-
-double cuda_mel_of(double hertz)
-{
-    return 2595 * log10(1 + hertz / 700);
-}
-
 grt_status reshape_mel(grt_reshape *r)
 {
     for (int32_t i = 1; i < 5; i++)
         if (!r->in[i]->data)
             return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input %d must be known before the run", i);
-    const int64_t rate = cuda_host_index(r->in[2], 0);
-    const double low = cuda_mel_of(grt_element_get(r->in[3], 0)),
-                 high = cuda_mel_of(grt_element_get(r->in[4], 0));
-    const double step = (high - low) / (double)(r->out[0]->dims[1] + 2);
-    if (rate < 1 || !(step >= 0) || isinf(step))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the sample rate must be positive, and the upper edge not below the lower one");
-    mel_shape *s;
+    grt_mel mel, *s;
+    GRT_TRY(grt_mel_read(r->desc, r->in, r->out[0]->dims[1], &mel));
     GRT_TRY(cuda_state(&s));
-    *s = {cuda_host_index(r->in[1], 0), rate, low, step};
+    *s = mel;
     r->shape = s;
     return GRT_OK;
 }
@@ -285,16 +249,12 @@ grt_status reshape_mel(grt_reshape *r)
 /* A thread per triangle, from its low edge over its peak to its high edge. */
 grt_status run_mel(const grt_run *r)
 {
-    const mel_shape s = *(const mel_shape *)r->shape;
+    const grt_mel mel = *(const grt_mel *)r->shape;
     const cuda_any out = cuda_any_out(r, 0);
     const int64_t rows = r->out[0]->dims[0], columns = r->out[0]->dims[1];
     return cuda_each(r, columns, [=] __device__(int64_t column) {
         int64_t bins[3];
-        for (int k = 0; k < 3; k++) {
-            const double hertz = 700 * (pow(10.0, (s.low + (double)(column + k) * s.step) / 2595) - 1);
-            const double bin = floor((double)(s.length + 1) * hertz / (double)s.rate);
-            bins[k] = bin < 0 ? 0 : bin > (double)rows ? rows : (int64_t)bin; /* beyond the spectrum */
-        }
+        grt_mel_bins(&mel, column, rows, bins);
         for (int64_t row = 0; row < rows; row++) {
             double value = 0;
             if (row >= bins[0] && row < bins[1])
@@ -308,10 +268,10 @@ grt_status run_mel(const grt_run *r)
     });
 }
 
-#define WINDOW(name)                                                                               \
-    {                                                                                              \
-        .domain = "", .op = name, .types = {CUDA_INDEX}, .create = create_window, .destroy = free, \
-        .run = run_window                                                                          \
+#define WINDOW(name)                                                                         \
+    {                                                                                        \
+        .domain = "", .op = name, .types = {CUDA_INDEX}, .create = grt_cosine_window_create, \
+        .destroy = free, .run = run_window                                                   \
     }
 
 const grt_kernel_row rows[] = {
