@@ -259,6 +259,7 @@ cuda_files += backends/cuda/grouped_windows.h backends/cuda/grouped_windows.cu
 cuda_files += backends/cuda/resize_planes.h backends/cuda/resize_planes.cu
 cuda_files += backends/cuda/each.cuh
 cuda_files += backends/cuda/order.cuh
+cuda_files += backends/cuda/scan.cuh backends/cuda/digits.cuh backends/cuda/sorted_updates.cuh
 cuda_files += backends/cuda/columns.h backends/cuda/columns.cu
 cuda_files += backends/cuda/group_norm.h backends/cuda/group_norm.cu
 cuda_files += backends/cuda/rnn.h backends/cuda/rnn_tiles.h backends/cuda/rnn_cell.cuh backends/cuda/rnn_messages.cuh
