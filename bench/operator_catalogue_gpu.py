@@ -110,6 +110,9 @@ def scatters():
         for t in (F32, I32):
             yield Case(s, f"elements {how} of a line, {SHORT[t]}", "ScatterElements", [of(t, 100000), below(100000, 100000), of(t, 100000)],
                        lambda x, i, u, name=name: torch.scatter_reduce(x, 0, i, u, name), {"axis": 0, "reduction": how}, whole)
+        for n, size in ((100, 16), (2000, 500), (100000, 1), (100000, 16), (1000000, 1000000)):
+            yield Case(s, f"elements {how}, {n:,} into {size:,}", "ScatterElements", [of(F32, size), below(size, n), of(F32, n)], lambda x, i, u, name=name: torch.scatter_reduce(x, 0, i, u, name),
+                       {"axis": 0, "reduction": how}, whole)
     yield Case(s, "ND rows of 256", "ScatterND", [of(F32, 65536, 256), lambda: places(32768, 65536)().unsqueeze(1), of(F32, 32768, 256)], lambda x, i, u: x.index_copy(0, i[:, 0], u), {}, whole)
     yield Case(s, "ND rows of 256 add", "ScatterND", [of(F32, 8192, 256), below(8192, 32768, 1), of(F32, 32768, 256)], lambda x, i, u: x.index_add(0, i[:, 0], u), {"reduction": "add"}, whole)
     yield Case(s, "ND elements add", "ScatterND", [of(F32, 512, 512), positions(100000, (512, 512)), of(F32, 100000)],
@@ -125,6 +128,8 @@ def selections():
     for rows, length, k in ((1, 1000, 5), (1000, 1000, 5), (1000, 1000, 100), (1, 32000, 1), (1, 32000, 50), (32, 32000, 50), (1, 100000, 5), (32, 100000, 100), (1, 1000000, 1), (1, 1000000, 5),
                             (1, 1000000, 100), (1, 1000000, 1000), (32, 1000000, 5), (1000, 50257, 5), (1000, 50257, 50)):
         yield Case(t, f"{k} of {rows} x {length:,}", "TopK", [of(F32, rows, length), Constant(i64(k))], lambda x, k=k: torch.topk(x, k, 1), {"axis": 1}, outputs=2)
+    for rows, length, k in ((32, 2000, 5), (32, 100000, 100), (1, 1000000, 5), (1000, 50257, 50)):
+        yield Case(t, f"{k} of {rows} x {length:,}, f64", "TopK", [of(F64, rows, length), Constant(i64(k))], lambda x, k=k: torch.topk(x, k, 1), {"axis": 1}, outputs=2)
     for d in (F16, I64, F64):
         yield Case(t, f"5 of 32 x 100,000, {SHORT[d]}", "TopK", [of(d, 32, 100000), Constant(i64(5))], lambda x: torch.topk(x, 5, 1), {"axis": 1}, outputs=2)
     yield Case(t, "8 of 32 x 4,096 x 64, axis 1", "TopK", [of(F32, 32, 4096, 64), Constant(i64(8))], lambda x: torch.topk(x, 8, 1), {"axis": 1}, outputs=2)
@@ -213,8 +218,8 @@ def dynamics():
     for d in (F32, BOOL):
         yield Case("NonZero", f"4,096 x 4,096, {SHORT[d]}", "NonZero", [(lambda: torch.relu(of(F32, 4096, 4096)())) if d is F32 else of(d, 4096, 4096)], torch.nonzero, dynamic=True, loose=None)
     yield Case("NonZero", "1,000", "NonZero", [of(BOOL, 1000)], torch.nonzero, dynamic=True, loose=None)
-    for n in (20000, 1 << 20):
-        for d in (F32, I64):
+    for n in (1000, 20000, 1 << 20):
+        for d in (F32, I64, F64, I32):
             yield Case("Unique", f"{n:,}, {SHORT[d]}", "Unique", [lambda n=n, d=d: torch.randint(0, 1000, (n,), device="cuda").to(d)],
                        lambda x: torch.unique(x, return_inverse=True, return_counts=True), dynamic=True, outputs=4, loose=None)
     yield Case("Compress", "rows of 64", "Compress", [of(F32, 1 << 18, 64), of(BOOL, 1 << 18)], lambda x, c: x[c], {"axis": 0}, dynamic=True, loose=None)

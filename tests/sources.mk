@@ -248,6 +248,17 @@ tests_emulate_emulate_SOURCES += backends/cuda/networks_source.h backends/cuda/n
 tests_emulate_emulate_SOURCES += backends/cuda/rows_source.h backends/cuda/rows_source.c
 tests_emulate_emulate_LDADD = libgraphrt-all.la -ldl -lm
 EXTRA_DIST += tests/emulate/cuda.h
+# What files of backends/cuda/ops/ compute, on the host: CUDA's headers, no GPU. The opened files call the library.
+if CUDA
+check_PROGRAMS += tests/emulate/operators
+TESTS += tests/emulate/operators
+tests_emulate_operators_SOURCES = tests/emulate/operators.c tests/emulate/called.h tests/emulate/called.c
+tests_emulate_operators_SOURCES += tests/emulate/translate.h tests/emulate/translate.c
+tests_emulate_operators_CPPFLAGS = $(AM_CPPFLAGS) -DCUDA_INCLUDE='"$(CUDA_DIR)/include"'
+tests_emulate_operators_LDFLAGS = -export-dynamic
+tests_emulate_operators_LDADD = libgraphrt-all.la -ldl -lm
+endif
+EXTRA_DIST += tests/emulate/launches.h
 # The public API beside the caller's own use of CUDA, and faults: part of check-cuda, bin/device in a bundle.
 EXTRA_DIST += tests/device/tests.def
 if CUDA

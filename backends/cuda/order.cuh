@@ -4,92 +4,82 @@
 #define GRT_BACKENDS_CUDA_ORDER_CUH
 
 #include "backends/cuda/each.cuh"
+#include "backends/cuda/scan.cuh"
 
-/* ---- numbering: chunks are counted, their counts are added up, then each chunk is numbered ----
- * The count of a chunk is stored where its first number will be. */
+/* ---- numbering: chunks are counted, their counts are added up, then each chunk is numbered ---- */
 
-enum { CUDA_CHUNK = 4 * CUDA_BLOCK };
+enum { CUDA_CHUNK_EACH = 16, CUDA_CHUNK = CUDA_CHUNK_EACH * CUDA_BLOCK };
+
+static inline int64_t cuda_chunks(int64_t n)
+{
+    return (n + CUDA_CHUNK - 1) / CUDA_CHUNK;
+}
 
 template <typename F>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    cuda_count_kernel(int64_t n, int64_t *places, const __grid_constant__ F picked)
+    cuda_count_kernel(int64_t n, int64_t *counts, const __grid_constant__ F picked)
 {
     for (int64_t first = (int64_t)blockIdx.x * CUDA_CHUNK; first < n;
          first += (int64_t)gridDim.x * CUDA_CHUNK) {
-        int64_t count = 0;
-        for (int64_t i = first + threadIdx.x; i < first + CUDA_CHUNK; i += CUDA_BLOCK)
-            count += __syncthreads_count(i < n && picked(i));
-        if (threadIdx.x == 0)
-            places[first] = count;
-    }
-}
-
-/* By one block. */
-static __global__ void __launch_bounds__(CUDA_BLOCK) cuda_add_counts_kernel(int64_t n, int64_t *places)
-{
-    __shared__ int64_t sums[CUDA_BLOCK];
-    const int64_t chunks = (n + CUDA_CHUNK - 1) / CUDA_CHUNK, per = (chunks + CUDA_BLOCK - 1) / CUDA_BLOCK;
-    const int64_t from = threadIdx.x * per, to = from + per < chunks ? from + per : chunks;
-    int64_t sum = 0;
-    for (int64_t c = from; c < to; c++)
-        sum += places[c * CUDA_CHUNK];
-    sums[threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        sum = 0;
-        for (int k = 0; k < CUDA_BLOCK; k++) {
-            const int64_t mine = sums[k];
-            sums[k] = sum;
-            sum += mine;
+        int64_t mine = 0;
+#pragma unroll
+        for (int e = 0; e < CUDA_CHUNK_EACH; e++) {
+            const int64_t i = first + e * CUDA_BLOCK + threadIdx.x;
+            mine += i < n && picked(i);
         }
-        places[n] = sum;
-    }
-    __syncthreads();
-    sum = sums[threadIdx.x];
-    for (int64_t c = from; c < to; c++) {
-        const int64_t mine = places[c * CUDA_CHUNK];
-        places[c * CUDA_CHUNK] = sum;
-        sum += mine;
+        const int64_t all = cuda_block_scan(mine).all;
+        if (threadIdx.x == 0)
+            counts[first / CUDA_CHUNK] = all;
     }
 }
 
-template <typename F>
+/* Each warp has a stretch of the chunk. */
+template <typename F, typename G>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    cuda_number_kernel(int64_t n, int64_t *places, const __grid_constant__ F picked)
+    cuda_number_kernel(int64_t n, const int64_t *counts, const __grid_constant__ F picked,
+                       const __grid_constant__ G take)
 {
-    __shared__ int counts[CUDA_BLOCK / 32];
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     for (int64_t first = (int64_t)blockIdx.x * CUDA_CHUNK; first < n;
          first += (int64_t)gridDim.x * CUDA_CHUNK) {
-        int64_t base = places[first];
-        for (int64_t i = first + threadIdx.x; i < first + CUDA_CHUNK; i += CUDA_BLOCK) {
-            const bool mine = i < n && picked(i);
-            const unsigned those = __ballot_sync(0xffffffffu, mine);
-            if (lane == 0)
-                counts[warp] = __popc(those);
-            __syncthreads(); /* the counts are there, and the base has been read */
-            int64_t before = base + __popc(those & ((1u << lane) - 1));
-            for (unsigned w = 0; w < CUDA_BLOCK / 32; w++) {
-                before += w < warp ? counts[w] : 0;
-                base += counts[w];
-            }
-            if (i < n)
-                places[i] = mine ? before : ~before;
-            __syncthreads();
+        const int64_t begin = first + warp * 32 * CUDA_CHUNK_EACH + lane;
+        unsigned those[CUDA_CHUNK_EACH], mine = 0;
+#pragma unroll
+        for (int e = 0; e < CUDA_CHUNK_EACH; e++) {
+            those[e] = __ballot_sync(0xffffffffu, begin + e * 32 < n && picked(begin + e * 32));
+            mine += __popc(those[e]);
+        }
+        int64_t before = counts[first / CUDA_CHUNK] + cuda_block_scan(lane ? 0 : mine).before;
+        before -= lane ? mine : 0; /* the lanes behind the first have counted their own warp */
+#pragma unroll
+        for (int e = 0; e < CUDA_CHUNK_EACH; e++) {
+            if (begin + e * 32 < n)
+                take(begin + e * 32, before + __popc(those[e] & ((1u << lane) - 1)),
+                     (bool)(those[e] >> lane & 1));
+            before += __popc(those[e]);
         }
     }
 }
 
-/* places[i] = how many before i are picked, or its complement (less than 0) if i itself is not; places[n] =
- * how many there are. */
+/* counts[c]: how many of those before chunk c are picked; the last, counts[cuda_chunks(n)]: of all. */
 template <typename F>
-static grt_status cuda_number(const grt_run *r, int64_t n, int64_t *places, const F &picked)
+static grt_status cuda_count(const grt_run *r, int64_t n, int64_t *counts, const F &picked)
 {
     if (n > 0)
-        cuda_count_kernel<F><<<cuda_grid(n, CUDA_CHUNK), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, places, picked);
-    cuda_add_counts_kernel<<<1, CUDA_BLOCK, 0, cuda_stream(r)>>>(n, places);
+        cuda_count_kernel<F><<<cuda_grid(n, CUDA_CHUNK), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, counts, picked);
+    CUDA_LAUNCHED();
+    return cuda_scan(r, 1, cuda_chunks(n), counts, counts + cuda_chunks(n));
+}
+
+/* take(i, before, is) for every i, of counts from cuda_count: how many before i are picked, and whether i is.
+ */
+template <typename F, typename G>
+static grt_status cuda_number(const grt_run *r, int64_t n, const int64_t *counts, const F &picked,
+                              const G &take)
+{
     if (n > 0)
-        cuda_number_kernel<F><<<cuda_grid(n, CUDA_CHUNK), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, places, picked);
+        cuda_number_kernel<F, G>
+            <<<cuda_grid(n, CUDA_CHUNK), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, counts, picked, take);
     CUDA_LAUNCHED();
     return GRT_OK;
 }

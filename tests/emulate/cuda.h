@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA's threads on the host: what the sources of generated kernels need, for a C++ compiler.
  *
- * Each thread of a block is a context of its own (ucontext), run in rising or falling order, each warp as
- * far as it comes without the others: what is read or written before the barrier that should precede it
+ * Each thread of a block has a stack of its own (ucontext), and is run in rising or falling order, each warp
+ * as far as it comes without the others: what is read or written before the barrier that should precede it
  * shows. Asynchronous copies are made when they are waited for: no sooner, and never if they are not. Blocks
  * run one by one. The test includes this in front of translated kernels (translate.h), once in a shared
  * object. */
@@ -22,8 +22,6 @@
 #define __shared__   static
 #define __align__(n) alignas(n)
 #define threadIdx    (emulated::self->at)
-#define blockIdx     (emulated::block_at)
-#define blockDim     (emulated::block_size)
 
 namespace emulated
 {
@@ -43,32 +41,65 @@ enum waiting { NOT, FOR_WARP, FOR_BLOCK, ENDED };
 constexpr size_t STACK = 64 << 10, WARP = 32, ZONE = 256;
 
 struct thread {
-    ucontext_t context;
+    ucontext_t context;  /* for its first run: to switch by it takes system calls */
+    void *resumes_at[5]; /* for those after that */
+    bool begun;
     std::unique_ptr<char[]> stack;
     dim3 at;
     waiting wants;
     std::vector<std::vector<copy>> groups; /* of copies; the last one is still open */
-    unsigned char value[8];                /* what other lanes of the warp can read */
+    /* What other lanes of the warp can read: in turns, so that one is written while the other may still be
+     * read. */
+    unsigned char value[2][8];
+    bool turn;
 };
 
 static thread *self;
-static dim3 block_at, block_size;
-static ucontext_t scheduler;
+static dim3 block_at, block_size, grid_size;
+static void *scheduler_at[5];
 static std::vector<thread> threads;
 static std::vector<unsigned char> shared;
 static const void *arguments;
 static void (*body)(const void *);
 
-static void wait(waiting what)
+/* A function that stays a frame of its own, as these jumps want it. */
+#define EMULATED_JUMP __attribute__((noinline)) static void
+
+EMULATED_JUMP leave()
 {
-    self->wants = what;
-    swapcontext(&self->context, &scheduler);
+    __builtin_longjmp(scheduler_at, 1);
 }
 
+EMULATED_JUMP wait(waiting what)
+{
+    self->wants = what;
+    if (__builtin_setjmp(self->resumes_at) == 0)
+        leave();
+}
+
+/* A thread of one block after the other. */
 static void begin()
 {
-    body(arguments);
-    self->wants = ENDED;
+    for (;;) {
+        body(arguments);
+        wait(ENDED);
+    }
+}
+
+EMULATED_JUMP enter()
+{
+    if (self->begun)
+        __builtin_longjmp(self->resumes_at, 1);
+    self->begun = true;
+    setcontext(&self->context);
+}
+
+/* Until the thread waits. */
+EMULATED_JUMP resume(thread &t)
+{
+    self = &t;
+    if (__builtin_setjmp(scheduler_at) == 0)
+        enter();
 }
 
 /* Lets those go on who wait for the same barrier, once all of them are there; false: none can. */
@@ -91,9 +122,9 @@ static void run_warp(size_t from, size_t to, bool falling)
 {
     do {
         for (size_t k = from; k < to; k++) {
-            self = &threads[falling ? to - 1 - (k - from) : k];
-            if (self->wants == NOT)
-                swapcontext(&scheduler, &self->context);
+            thread &t = threads[falling ? to - 1 - (k - from) : k];
+            if (t.wants == NOT)
+                resume(t);
         }
     } while (release(from, to, FOR_WARP));
 }
@@ -116,16 +147,25 @@ static bool run_block(bool falling)
 
 static void prepare(thread &t, unsigned index)
 {
+    t.at = {index % block_size.x, index / block_size.x, 0};
+    t.wants = NOT;
+    t.turn = false;
+    t.groups.assign(1, {});
+    if (t.begun)
+        return;
     if (!t.stack)
         t.stack.reset(new char[STACK]);
     getcontext(&t.context);
     t.context.uc_stack.ss_sp = t.stack.get();
     t.context.uc_stack.ss_size = STACK;
-    t.context.uc_link = &scheduler;
-    t.at = {index % block_size.x, index / block_size.x, 0};
-    t.wants = NOT;
-    t.groups.assign(1, {});
     makecontext(&t.context, begin, 0);
+}
+
+/* They begin anew: some are in the middle of what failed. */
+static void forget_threads()
+{
+    for (thread &t : threads)
+        t.begun = false;
 }
 
 /* NULL, or what went wrong. Shared memory is filled with NaN, and so is what follows it, which must stay. */
@@ -135,6 +175,9 @@ static const char *launch(void (*kernel)(const void *), const void *args, const 
     body = kernel;
     arguments = args;
     block_size = {block[0], block[1], 1};
+    grid_size = {grid[0], grid[1], 1};
+    if (threads.size() < (size_t)block[0] * block[1])
+        forget_threads(); /* they move */
     threads.resize((size_t)block[0] * block[1]);
     for (unsigned y = 0; y < grid[1]; y++)
         for (unsigned x = 0; x < grid[0]; x++) {
@@ -142,8 +185,10 @@ static const char *launch(void (*kernel)(const void *), const void *args, const 
             shared.assign(shared_bytes + ZONE, 0xff);
             for (unsigned i = 0; i < threads.size(); i++)
                 prepare(threads[i], i);
-            if (!run_block(falling))
+            if (!run_block(falling)) {
+                forget_threads();
                 return "threads wait at different barriers";
+            }
             for (size_t i = 0; i < ZONE; i++)
                 if (shared[shared_bytes + i] != 0xff)
                     return "a thread wrote behind its block's shared memory";
@@ -176,6 +221,9 @@ extern "C" void emulated_use(float (*half_to_float)(uint16_t), uint16_t (*float_
 
 /* ---- what kernels call ---- */
 
+[[maybe_unused]] static const emulated::dim3 &blockIdx = emulated::block_at, &blockDim = emulated::block_size,
+                                             &gridDim = emulated::grid_size;
+
 static void *emulated_shared()
 {
     return emulated::shared.data();
@@ -188,14 +236,62 @@ static void *emulated_shared()
 {
     emulated::wait(emulated::FOR_WARP);
 }
+/* What all lanes of the warp give, seen by each: lanes(k) is that of lane k. */
+template <class V> struct emulated_exchange {
+    const bool turn = emulated::self->turn;
+
+    explicit emulated_exchange(V v)
+    {
+        static_assert(sizeof v <= sizeof emulated::self->value[0], "a register or two");
+        memcpy(emulated::self->value[turn], &v, sizeof v);
+        emulated::self->turn = !turn;
+        emulated::wait(emulated::FOR_WARP);
+    }
+    V operator()(size_t lane) const
+    {
+        V v;
+        const size_t first = emulated_thread() / emulated::WARP * emulated::WARP;
+        memcpy(&v, emulated::threads[first + lane].value[turn], sizeof v);
+        return v;
+    }
+    static size_t emulated_thread()
+    {
+        return (size_t)(emulated::self - emulated::threads.data());
+    }
+    static size_t lane()
+    {
+        return emulated_thread() % emulated::WARP;
+    }
+};
 template <class V> static V __shfl_xor_sync(unsigned, V v, int mask)
 {
-    const size_t lane = (size_t)(emulated::self - emulated::threads.data()) ^ (size_t)mask;
-    memcpy(emulated::self->value, &v, sizeof v);
-    emulated::wait(emulated::FOR_WARP);
-    memcpy(&v, emulated::threads[lane].value, sizeof v);
-    emulated::wait(emulated::FOR_WARP);
-    return v;
+    const emulated_exchange<V> lanes(v);
+    return lanes(lanes.lane() ^ (size_t)mask);
+}
+template <class V> static V __shfl_up_sync(unsigned, V v, unsigned by)
+{
+    const emulated_exchange<V> lanes(v);
+    return lanes(lanes.lane() < by ? lanes.lane() : lanes.lane() - by);
+}
+[[maybe_unused]] static unsigned __ballot_sync(unsigned, bool is)
+{
+    const emulated_exchange<bool> lanes(is);
+    unsigned all = 0;
+    for (size_t k = 0; k < emulated::WARP; k++)
+        all |= (unsigned)lanes(k) << k;
+    return all;
+}
+[[maybe_unused]] static int __reduce_add_sync(unsigned, int v)
+{
+    const emulated_exchange<int> lanes(v);
+    int all = 0;
+    for (size_t k = 0; k < emulated::WARP; k++)
+        all += lanes(k);
+    return all;
+}
+[[maybe_unused]] static int __popc(unsigned bits)
+{
+    return __builtin_popcount(bits);
 }
 static float __int_as_float(unsigned bits)
 {

@@ -121,6 +121,9 @@ static const struct {
 } phrases[] = {
     {"extern \"C\" __global__", "static"},
     {"extern __shared__ __align__(16) u8 shared[]", "u8 *const shared = (u8 *)emulated_shared()"},
+    /* kernel<<<grid, block, shared, stream>>>(arguments); see launches.h */
+    {"<<<", "->*emulated::on("},
+    {">>>(", ")("},
 };
 
 enum { N_PHRASES = sizeof phrases / sizeof *phrases };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RoiAlign: a thread per output element gathers the samples of its bin. */
 #include "backends/cuda/each.cuh"
+#include "backends/cuda/indexed.cuh"
+#include "backends/cuda/number.cuh"
 #include "backends/shared/roi_align.h"
 
 namespace
@@ -18,9 +20,9 @@ grt_status cuda_create_roi(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* One sample: the sum of the weighted corners, or the greatest of them. */
-__device__ double roi_sample(const cuda_any &in, int64_t plane, int64_t height, int64_t width, double y,
-                             double x, bool max)
+/* One sample of a plane: the sum of the weighted corners, or the greatest of them. */
+template <typename S>
+__device__ double roi_sample(const S *plane, int64_t height, int64_t width, double y, double x, bool max)
 {
     if (!(y >= -1 && y <= (double)height && x >= -1 && x <= (double)width))
         return 0;
@@ -36,11 +38,64 @@ __device__ double roi_sample(const cuda_any &in, int64_t plane, int64_t height, 
     const int64_t at[] = {top * width + left, top * width + right, bottom * width + left,
                           bottom * width + right};
     for (int k = 0; k < 4; k++) {
-        double v = weight[k] * in.get(plane * height * width + at[k]);
+        double v = weight[k] * (double)cuda_widen<S>(plane[at[k]]);
         sum += v;
         most = fmax(most, v);
     }
     return max ? most : sum;
+}
+
+struct roi_shape {
+    int64_t images, channels, in_h, in_w, h, w;
+};
+
+/* An output element: bin (row, col) of a box. */
+template <typename S>
+__device__ double roi_bin(const grt_roi_align &s, const roi_shape &d, const cuda_any &boxes, int64_t roi,
+                          const S *plane, int64_t row, int64_t col)
+{
+    double corner[4], shift = s.shifted ? 0.5 : 0;
+    for (int k = 0; k < 4; k++)
+        corner[k] = boxes.get(4 * roi + k) * s.scale - shift;
+    double width = corner[2] - corner[0], height = corner[3] - corner[1];
+    if (!s.shifted) {
+        width = fmax(width, 1.0);
+        height = fmax(height, 1.0);
+    }
+    const double bin_h = height / (double)d.h, bin_w = width / (double)d.w;
+    int64_t rows = s.ratio, cols = s.ratio;
+    if (s.ratio <= 0) { /* NaN has no samples */
+        rows = bin_h > 0 ? (int64_t)ceil(fmin(bin_h, 1024.0)) : 0;
+        cols = bin_w > 0 ? (int64_t)ceil(fmin(bin_w, 1024.0)) : 0;
+    }
+    double acc = 0;
+    for (int64_t a = 0; a < rows; a++)
+        for (int64_t b = 0; b < cols && rows * cols <= MOST_SAMPLES; b++) {
+            double v = roi_sample<S>(
+                plane, d.in_h, d.in_w, corner[1] + ((double)row + ((double)a + 0.5) / (double)rows) * bin_h,
+                corner[0] + ((double)col + ((double)b + 0.5) / (double)cols) * bin_w, s.max);
+            acc = !s.max ? acc + v : a + b == 0 ? v : fmax(acc, v);
+        }
+    return s.max ? acc : acc / (rows * cols > 0 ? (double)(rows * cols) : 1);
+}
+
+template <typename S> grt_status roi_align(const grt_run *r, const grt_roi_align &s, const roi_shape &d)
+{
+    typedef typename cuda_wide<S>::type W; /* halves are rounded by way of float, as the CPU's are */
+    const cuda_any boxes = cuda_any_in(r, 1), batches = cuda_any_in(r, 2);
+    const S *in = (const S *)r->in[0]->data;
+    S *out = (S *)r->out[0]->data;
+    cuda_watch watch;
+    GRT_TRY(cuda_watch_begin(r, "batch_indices", &watch));
+    return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
+        const cuda_divided line = cuda_divide(i, d.w), plane = cuda_divide(line.q, d.h),
+                           roi = cuda_divide(plane.q, d.channels);
+        int64_t image = batches.whole(roi.q);
+        if (!cuda_check(watch, image, roi.q, 0, d.images - 1))
+            image = 0;
+        const S *of = in + (image * d.channels + roi.r) * d.in_h * d.in_w;
+        out[i] = cuda_narrow<S>((W)roi_bin<S>(s, d, boxes, roi.q, of, plane.r, line.r));
+    });
 }
 
 grt_status cuda_run_roi(const grt_run *r)
@@ -54,43 +109,9 @@ grt_status cuda_run_roi(const grt_run *r)
                            (long long)grt_tensor_elements(r->in[2]));
     if (grt_tensor_elements(x) == 0 && grt_tensor_elements(y) > 0)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the images have no pixels");
-    const cuda_any in = cuda_any_in(r, 0), boxes = cuda_any_in(r, 1), batches = cuda_any_in(r, 2),
-                   out = cuda_any_out(r, 0);
-    cuda_watch watch;
-    GRT_TRY(cuda_watch_begin(r, "batch_indices", &watch));
-    const int64_t images = x->dims[0], channels = x->dims[1], in_h = x->dims[2], in_w = x->dims[3],
-                  h = y->dims[2], w = y->dims[3];
-    return cuda_each(r, grt_tensor_elements(y), [=] __device__(int64_t i) {
-        int64_t col = i % w, row = i / w % h, channel = i / (w * h) % channels, roi = i / (w * h * channels);
-        double corner[4], shift = s.shifted ? 0.5 : 0;
-        for (int k = 0; k < 4; k++)
-            corner[k] = boxes.get(4 * roi + k) * s.scale - shift;
-        double width = corner[2] - corner[0], height = corner[3] - corner[1];
-        if (!s.shifted) {
-            width = fmax(width, 1.0);
-            height = fmax(height, 1.0);
-        }
-        double bin_h = height / (double)h, bin_w = width / (double)w;
-        int64_t rows = s.ratio, cols = s.ratio;
-        if (s.ratio <= 0) { /* NaN has no samples */
-            rows = bin_h > 0 ? (int64_t)ceil(fmin(bin_h, 1024.0)) : 0;
-            cols = bin_w > 0 ? (int64_t)ceil(fmin(bin_w, 1024.0)) : 0;
-        }
-        int64_t image = batches.whole(roi);
-        if (!cuda_check(watch, image, roi, 0, images - 1))
-            image = 0;
-        double acc = 0;
-        for (int64_t a = 0; a < rows; a++)
-            for (int64_t b = 0; b < cols && rows * cols <= MOST_SAMPLES; b++) {
-                double v =
-                    roi_sample(in, image * channels + channel, in_h, in_w,
-                               corner[1] + ((double)row + ((double)a + 0.5) / (double)rows) * bin_h,
-                               corner[0] + ((double)col + ((double)b + 0.5) / (double)cols) * bin_w, s.max);
-                acc = !s.max ? acc + v : a + b == 0 ? v : fmax(acc, v);
-            }
-        double count = rows * cols > 0 ? (double)(rows * cols) : 1;
-        out.put(i, s.max ? acc : acc / count);
-    });
+    const roi_shape d = {x->dims[0], x->dims[1], x->dims[2], x->dims[3], y->dims[2], y->dims[3]};
+    CUDA_FOR_FLOATS(x->dtype, S, return roi_align<S>(r, s, d))
+    return GRT_OK;
 }
 
 const grt_kernel_row rows[] = {

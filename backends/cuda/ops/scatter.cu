@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ScatterElements, ScatterND, TensorScatter, graphrt::WriteSlice. */
 #include "backends/cuda/copy.h"
+#include "backends/cuda/each.cuh"
 #include "backends/cuda/indexed.cuh"
 #include "backends/cuda/number.cuh"
-#include "backends/cuda/order.cuh"
 #include "backends/cuda/overlap_device.cuh"
 #include "backends/cuda/pointwise_eval.h"
+#include "backends/cuda/sorted_updates.cuh"
 #include "backends/shared/slice.h"
 
 namespace
@@ -14,7 +15,7 @@ namespace
 /* ---- scattering ----
  * Without a reduction, every update is written by its own thread (ONNX wants no index twice then). With one,
  * the updates that may meet are combined by one thread in order: deterministic. Where such threads would be
- * few with much to do each, updates are sorted by what they go to: then a thread has those of one element. */
+ * few with much to do each, updates are sorted by what they go to (sorted_updates.cuh). */
 
 enum reduction { TAKE, ADD, MUL, MAX, MIN };
 
@@ -147,149 +148,142 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
         }
 }
 
-/* Updates by what they go to, in order: lines of n, sorted. The first of equal ones combines them all.
- * `runs`: elements that each update has. */
-struct sorted_updates {
-    int64_t lines, n, runs;
-    const cuda_keyed *sorted;
+/* ---- sorted updates ---- */
+
+/* `n` updates go to `elements` elements, runs of `run` numbers each. */
+struct scatter_sort {
+    int64_t n, run, elements;
+    bool sorts, wide; /* wide: their numbers take more than 32 bits */
 };
 
-/* Calls one(to, line, which, run) for an element's updates in order, `to` the key. */
-template <typename F>
-__device__ __forceinline__ void each_sorted_update(const sorted_updates &u, int64_t i, const F &one)
+/* Whether a sort is quicker than `threads` that each combine `each` updates, one after another. Times on an
+ * H100: what a thread takes for an update, as measured; the launches of a sort and its work for an update, by
+ * the bytes that it moves. */
+bool scatter_pays(int64_t threads, int64_t each)
 {
-    const cuda_divided at = cuda_divide(i, u.runs), line = cuda_divide(at.q, u.n);
-    const cuda_keyed *sorted = u.sorted + line.q * u.n;
-    int64_t k = line.r;
-    const uint64_t key = sorted[k].key;
-    if (k > 0 && sorted[k - 1].key == key)
-        return;
-    for (; k < u.n && sorted[k].key == key; k++)
-        one((int64_t)key, line.q, sorted[k].at, at.r);
+    const double n = (double)threads * (double)each, update_us = 0.27, sorted_us = 45e-6,
+                 launches_us = n <= digit_tile<uint32_t> ? 17 : 30;
+    return (double)each * update_us > launches_us + n * sorted_us;
 }
 
-/* Where element j of line `line` of the indices is; the lines are those along the axis. */
-__device__ __forceinline__ int64_t scatter_line_at(int64_t n, int64_t step, int64_t line, int64_t j)
+scatter_sort scatter_sort_of(const void *state, int64_t n, int64_t run, const grt_tensor *data,
+                             int64_t threads)
 {
-    const cuda_divided at = cuda_divide(line, step);
-    return at.q * n * step + at.r + j * step;
+    scatter_sort s = {n, run, run > 0 ? grt_tensor_elements(data) / run : 0, false, false};
+    s.sorts = ((const scatter_state *)state)->how != TAKE && n * run > 0 &&
+              scatter_pays(threads, n * run / threads);
+    s.wide = n > UINT32_MAX || s.elements > UINT32_MAX;
+    return s;
 }
 
-template <typename S>
-__global__ void __launch_bounds__(CUDA_BLOCK)
-    put_sorted_lines_kernel(const __grid_constant__ cuda_elements s, int64_t step, sorted_updates u,
-                            reduction how, bool truth, S *dst, const S *updates)
+scatter_sort scatter_sort_of_elements(const void *state, const cuda_elements *s, const grt_tensor *data)
 {
-    CUDA_ITEMS (i, u.lines * u.n) {
-        S sum = {};
-        int64_t to = -1;
-        each_sorted_update(u, i, [&](int64_t key, int64_t line, int64_t j, int64_t) {
-            const int64_t from = scatter_line_at(u.n, step, line, j);
-            if (to < 0) {
-                to = cuda_element_base(s, from) + key * s.stride;
-                sum = dst[to];
-            }
-            sum = cuda_scatter_combine<S>(how, truth, sum, updates[from]);
-        });
-        if (to >= 0)
-            dst[to] = sum;
+    return scatter_sort_of(state, s->total, 1, data, s->total > 0 ? s->total / s->dims[s->axis] : 1);
+}
+
+scatter_sort scatter_sort_of_tuples(const void *state, const cuda_tuples *s, const grt_tensor *data)
+{
+    return scatter_sort_of(state, s->n, s->inner, data, s->inner);
+}
+
+template <typename K> size_t scatter_sort_room(const scatter_sort &s, size_t size)
+{
+    return 2 * (size_t)s.n * sizeof(cuda_pair<K>) + cuda_digit_room<K>(s.n) * sizeof(int64_t) +
+           (size_t)(sorted_pieces(s.n) * s.run) * size;
+}
+
+size_t scatter_sort_bytes(const scatter_sort &s, const grt_tensor *data)
+{
+    const size_t size = grt_dtype_size(data->dtype);
+    return !s.sorts ? 0
+           : s.wide ? scatter_sort_room<uint64_t>(s, size)
+                    : scatter_sort_room<uint32_t>(s, size);
+}
+
+/* Which element an update goes to. */
+struct element_of_index {
+    cuda_elements s;
+    cuda_indexed by;
+
+    __device__ __forceinline__ int64_t operator()(int64_t i) const
+    {
+        return cuda_element_base(s, i) + by.at(i, s.size) * s.stride;
     }
-}
+};
+struct element_of_tuple {
+    cuda_tuples s;
+    cuda_indexed by;
 
-template <typename S>
-__global__ void __launch_bounds__(CUDA_BLOCK)
-    put_sorted_runs_kernel(sorted_updates u, reduction how, bool truth, S *dst, const S *updates)
-{
-    CUDA_ITEMS (i, u.n * u.runs) {
-        S sum = {};
-        int64_t to = -1;
-        each_sorted_update(u, i, [&](int64_t key, int64_t, int64_t k, int64_t run) {
-            if (to < 0) {
-                to = key + run;
-                sum = dst[to];
-            }
-            sum = cuda_scatter_combine<S>(how, truth, sum, updates[k * u.runs + run]);
-        });
-        if (to >= 0)
-            dst[to] = sum;
+    __device__ __forceinline__ int64_t operator()(int64_t k) const
+    {
+        return cuda_divide(cuda_tuple_offset(s, by, k), s.inner).q;
     }
-}
+};
 
-/* Worth sorting: threads that would have `each` updates to combine are few. */
-bool scatter_sorts(reduction how, int64_t threads, int64_t each)
+/* What an element becomes by an update. */
+struct scatter_combiner {
+    reduction how;
+    bool truth;
+
+    template <typename S> __device__ __forceinline__ S operator()(S to, S from) const
+    {
+        return cuda_scatter_combine<S>(how, truth, to, from);
+    }
+};
+
+template <typename K> struct sorted_call {
+    const grt_run *r;
+    sorted_updates<K> updates;
+    void *pieces;
+};
+
+template <typename S, typename K> grt_status reduce_sorted_as(const sorted_call<K> &call)
 {
-    enum { MUCH = 64, FEW = 8192 };
-    return how != TAKE && each > MUCH && threads < FEW;
+    const grt_run *r = call.r;
+    const scatter_combiner combine = {((const scatter_state *)r->state)->how,
+                                      r->in[0]->dtype == GRT_DTYPE_BOOL};
+    return combine_sorted<S>(r, call.updates, combine, (S *)r->out[0]->data, (const S *)r->in[2]->data,
+                             (S *)call.pieces);
 }
 
-/* Of the indices' lines along the axis. */
-int64_t scatter_step(const cuda_elements *s)
+template <typename K, typename F>
+grt_status reduce_sorted_by(const grt_run *r, const scatter_sort &s, const F &element)
 {
-    return grt_dims_product(s->dims, s->axis + 1, s->rank);
+    cuda_pair<K> *v = (cuda_pair<K> *)r->workspace, *spare = v + s.n, *pairs = v;
+    int64_t *room = (int64_t *)(spare + s.n);
+    GRT_TRY(cuda_each(r, s.n, [=] __device__(int64_t i) { pairs[i] = {(K)element(i), (K)i}; }));
+    GRT_TRY(cuda_sort_by_digits<K>(r, s.n, cuda_bits_below(s.elements), &v, &spare, room));
+    const sorted_call<K> call = {r, {s.n, s.run, v}, room + cuda_digit_room<K>(s.n)};
+    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_sorted_as, call)
 }
 
-bool scatter_sorts_elements(const void *state, const cuda_elements *s)
+template <typename F> grt_status reduce_sorted(const grt_run *r, const scatter_sort &s, const F &element)
 {
-    return s->total > 0 &&
-           scatter_sorts(((const scatter_state *)state)->how, s->total / s->dims[s->axis], s->dims[s->axis]);
+    return s.wide ? reduce_sorted_by<uint64_t>(r, s, element) : reduce_sorted_by<uint32_t>(r, s, element);
 }
 
-bool scatter_sorts_tuples(const void *state, const cuda_tuples *s)
-{
-    return scatter_sorts(((const scatter_state *)state)->how, s->inner, s->n);
-}
+/* ---- reductions ---- */
 
-template <typename S> grt_status reduce_elements(const grt_run *r)
+template <typename S> grt_status reduce_lines(const grt_run *r)
 {
     cuda_indexed by;
     const cuda_elements *s = (const cuda_elements *)r->shape;
-    const scatter_state *state = (const scatter_state *)r->state;
-    const bool truth = r->in[0]->dtype == GRT_DTYPE_BOOL;
-    const int64_t n = s->dims[s->axis], lines = s->total / n, step = scatter_step(s);
-    S *dst = (S *)r->out[0]->data;
-    const S *updates = (const S *)r->in[2]->data;
     GRT_TRY(cuda_indexed_begin(r, 1, "indices", &by));
-    if (!scatter_sorts_elements(state, s)) {
-        put_lines_kernel<S>
-            <<<cuda_grid(lines), CUDA_BLOCK, 0, cuda_stream(r)>>>(*s, state->how, truth, by, dst, updates);
-        CUDA_LAUNCHED();
-        return GRT_OK;
-    }
-    cuda_keyed *v = (cuda_keyed *)r->workspace, *spare = v + s->total, *keys = v;
-    const int64_t size = s->size;
-    GRT_TRY(cuda_each(r, s->total, [=] __device__(int64_t i) {
-        const cuda_divided at = cuda_divide(i, n);
-        keys[i] = {(uint64_t)by.at(scatter_line_at(n, step, at.q, at.r), size), at.r};
-    }));
-    GRT_TRY(cuda_sort(r, lines, n, &v, &spare, cuda_keyed_less()));
-    put_sorted_lines_kernel<S><<<cuda_grid(s->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *s, step, sorted_updates{lines, n, 1, v}, state->how, truth, dst, updates);
+    put_lines_kernel<S><<<cuda_grid(s->total / s->dims[s->axis]), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+        *s, ((const scatter_state *)r->state)->how, r->in[0]->dtype == GRT_DTYPE_BOOL, by,
+        (S *)r->out[0]->data, (const S *)r->in[2]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
-template <typename S> grt_status reduce_tuples(const grt_run *r)
+template <typename S> grt_status reduce_runs(const grt_run *r)
 {
     cuda_indexed by;
-    const cuda_tuples s = *(const cuda_tuples *)r->shape;
-    const scatter_state *state = (const scatter_state *)r->state;
-    const bool truth = r->in[0]->dtype == GRT_DTYPE_BOOL;
-    S *dst = (S *)r->out[0]->data;
-    const S *updates = (const S *)r->in[2]->data;
+    const cuda_tuples *s = (const cuda_tuples *)r->shape;
     GRT_TRY(cuda_indexed_begin(r, 1, "indices", &by));
-    if (!scatter_sorts_tuples(state, &s)) {
-        put_runs_kernel<S>
-            <<<cuda_grid(s.inner), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, state->how, truth, by, dst, updates);
-        CUDA_LAUNCHED();
-        return GRT_OK;
-    }
-    cuda_keyed *v = (cuda_keyed *)r->workspace, *spare = v + s.n, *keys = v;
-    GRT_TRY(cuda_each(r, s.n, [=] __device__(int64_t k) {
-        keys[k] = {(uint64_t)cuda_tuple_offset(s, by, k), k};
-    }));
-    GRT_TRY(cuda_sort(r, 1, s.n, &v, &spare, cuda_keyed_less()));
-    put_sorted_runs_kernel<S><<<cuda_grid(s.n * s.inner), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        sorted_updates{1, s.n, s.inner, v}, state->how, truth, dst, updates);
+    put_runs_kernel<S><<<cuda_grid(s->inner), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+        *s, ((const scatter_state *)r->state)->how, r->in[0]->dtype == GRT_DTYPE_BOOL, by,
+        (S *)r->out[0]->data, (const S *)r->in[2]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -297,9 +291,8 @@ template <typename S> grt_status reduce_tuples(const grt_run *r)
 grt_status reshape_scatter_elements(grt_reshape *r)
 {
     GRT_TRY(cuda_elements_reshape(r));
-    const cuda_elements *s = (const cuda_elements *)r->shape;
-    if (scatter_sorts_elements(r->state, s))
-        r->workspace_bytes = 2 * (size_t)s->total * sizeof(cuda_keyed);
+    r->workspace_bytes = scatter_sort_bytes(
+        scatter_sort_of_elements(r->state, (const cuda_elements *)r->shape, r->in[0]), r->in[0]);
     return GRT_OK;
 }
 
@@ -316,15 +309,17 @@ grt_status cuda_run_scatter_elements(const grt_run *r)
     if (((const scatter_state *)r->state)->how == TAKE)
         return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), cuda_scatter_put, s, by, r->out[0]->data,
                             r->in[2]->data, cuda_stream(r));
-    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_elements, r)
+    const scatter_sort sort = scatter_sort_of_elements(r->state, s, r->in[0]);
+    if (sort.sorts)
+        return reduce_sorted(r, sort, element_of_index{*s, by});
+    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_lines, r)
 }
 
 grt_status reshape_scatter_nd(grt_reshape *r)
 {
     GRT_TRY(cuda_tuples_reshape(r, 0));
-    const cuda_tuples *s = (const cuda_tuples *)r->shape;
-    if (scatter_sorts_tuples(r->state, s))
-        r->workspace_bytes = 2 * (size_t)s->n * sizeof(cuda_keyed);
+    r->workspace_bytes = scatter_sort_bytes(
+        scatter_sort_of_tuples(r->state, (const cuda_tuples *)r->shape, r->in[0]), r->in[0]);
     return GRT_OK;
 }
 
@@ -341,7 +336,10 @@ grt_status cuda_run_scatter_nd(const grt_run *r)
     if (((const scatter_state *)r->state)->how == TAKE)
         return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put_nd, s, by, r->out[0]->data, r->in[2]->data,
                             cuda_stream(r));
-    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_tuples, r)
+    const scatter_sort sort = scatter_sort_of_tuples(r->state, s, r->in[0]);
+    if (sort.sorts)
+        return reduce_sorted(r, sort, element_of_tuple{*s, by});
+    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_runs, r)
 }
 
 struct cache_state {

@@ -213,7 +213,7 @@ grt_status cuda_run_reverse(const grt_run *r)
 
 grt_status reshape_non_zero(grt_reshape *r)
 {
-    r->workspace_bytes = ((size_t)grt_tensor_elements(r->in[0]) + 1) * sizeof(int64_t);
+    r->workspace_bytes = ((size_t)cuda_chunks(grt_tensor_elements(r->in[0])) + 1) * sizeof(int64_t);
     return GRT_OK;
 }
 
@@ -221,20 +221,22 @@ grt_status cuda_run_non_zero(const grt_run *r)
 {
     const cuda_any in = cuda_any_in(r, 0);
     const int64_t total = grt_tensor_elements(r->in[0]);
-    int64_t *places = (int64_t *)r->workspace, n = 0;
-    GRT_TRY(cuda_number(r, total, places, [=] __device__(int64_t i) { return in.get(i) != 0; }));
-    GRT_TRY(cuda_read(r, places + total, &n));
+    const auto picked = [=] __device__(int64_t i) { return in.get(i) != 0; };
+    int64_t *counts = (int64_t *)r->workspace, n = 0;
+    GRT_TRY(cuda_count(r, total, counts, picked));
+    GRT_TRY(cuda_read(r, counts + cuda_chunks(total), &n));
     const cuda_dims dims = cuda_dims_of(r->in[0]);
     const int64_t found[] = {dims.rank, n};
     GRT_TRY(r->hooks->alloc_output(r, 0, 2, found));
     int64_t *out = (int64_t *)r->out[0]->data;
-    return cuda_each(r, n > 0 ? total : 0, [=] __device__(int64_t i) {
-        int64_t rest = i;
-        for (int32_t k = dims.rank - 1; k >= 0 && places[i] >= 0; k--) {
-            out[k * n + places[i]] = rest % dims[k];
-            rest /= dims[k];
+    const auto take = [=] __device__(int64_t i, int64_t before, bool is) {
+        for (int32_t k = dims.rank - 1; k >= 0 && is; k--) {
+            const cuda_divided at = cuda_divide(i, dims[k]);
+            out[k * n + before] = at.r;
+            i = at.q;
         }
-    });
+    };
+    return n > 0 ? cuda_number(r, total, counts, picked, take) : GRT_OK;
 }
 
 struct compress_state {
@@ -254,10 +256,12 @@ grt_status cuda_create_compress(const grt_kernel_node *node, void **out_state)
 
 grt_status reshape_compress(grt_reshape *r)
 {
-    r->workspace_bytes = ((size_t)grt_tensor_elements(r->in[1]) + 1) * sizeof(int64_t);
+    const int64_t n = grt_tensor_elements(r->in[1]);
+    r->workspace_bytes = (size_t)(n + cuda_chunks(n) + 1) * sizeof(int64_t);
     return GRT_OK;
 }
 
+/* Numbers of what is taken, -1 elsewhere, are in the workspace. */
 template <typename T>
 grt_status cuda_select_pick(const grt_run *r, int64_t outer, int64_t size, int64_t inner, int64_t n)
 {
@@ -281,8 +285,13 @@ grt_status cuda_run_compress(const grt_run *r)
     int32_t axis = s->flat ? 0 : (int32_t)grt_axis(s->axis, in->rank);
     int64_t size = s->flat ? grt_tensor_elements(in) : in->dims[axis], listed = grt_tensor_elements(r->in[1]);
     /* True values beyond the axis are ignored: the device cannot report them. */
-    GRT_TRY(cuda_number(r, listed, places, [=] __device__(int64_t i) { return i < size && take[i] != 0; }));
-    GRT_TRY(cuda_read(r, places + listed, &n));
+    const auto picked = [=] __device__(int64_t i) { return i < size && take[i] != 0; };
+    int64_t *counts = places + listed;
+    GRT_TRY(cuda_count(r, listed, counts, picked));
+    GRT_TRY(cuda_number(r, listed, counts, picked, [=] __device__(int64_t i, int64_t before, bool is) {
+        places[i] = is ? before : -1;
+    }));
+    GRT_TRY(cuda_read(r, counts + cuda_chunks(listed), &n));
     for (int32_t k = 0; k < in->rank; k++)
         dims[k] = in->dims[k];
     dims[axis] = n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TopK: by warps, by selecting words in chunks, by a block a line, or by sorting. */
+/* TopK: by warps, by selecting words in chunks or places in pieces, by a block a line, or by sorting. */
+#include "backends/cuda/top_places.cuh"
 #include "backends/cuda/top_words.cuh"
 
 namespace
@@ -7,7 +8,8 @@ namespace
 
 /* ---- TopK ----
  * Numbers of 32 bits or fewer: lines of up to 1,024 of which few are wanted lie in a warp's registers
- * (warp_top_kernel), of others up to 2,048 are selected by chunks (top_words.cuh). Else a block per line
+ * (warp_top_kernel), of others up to 2,048 are selected by chunks (top_words.cuh). Of long lines of 64-bit
+ * numbers up to 128 are selected by pieces (top_places.cuh). Else a block per line
  * finds the best element k times, each time among those that come after the one before. Where k is large, or
  * long lines are too few to fill the device so, lines are sorted. */
 
@@ -16,7 +18,7 @@ enum { WARP_LINE = 1024, WARP_FEW = 16, WARPS = CUDA_BLOCK / 32 };
 struct top_shape {
     cuda_lines in;
     int64_t k;
-    bool sorts, selects;
+    bool sorts, selects, pieces;
 };
 
 struct top_state {
@@ -28,7 +30,6 @@ template <typename S>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     top_kernel(top_shape s, bool least, const S *in, S *values, int64_t *places)
 {
-    __shared__ cuda_place shared[CUDA_BLOCK / 32];
     for (int64_t l = blockIdx.x; l < s.in.n_lines; l += gridDim.x) {
         const S *line = in + cuda_line_base(s.in, l, s.in.n);
         int64_t to = cuda_line_base(s.in, l, s.k);
@@ -42,14 +43,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
                 if (left)
                     best = cuda_better(best, {key, i}, false);
             }
-            best = cuda_better_of_warp(best, false);
-            __syncthreads();
-            if (threadIdx.x % 32 == 0)
-                shared[threadIdx.x / 32] = best;
-            __syncthreads();
-            best = shared[0];
-            for (int w = 1; w < (int)blockDim.x / 32; w++)
-                best = cuda_better(best, shared[w], false);
+            best = top_of_block(best);
             before = best;
             if (threadIdx.x == 0) {
                 if (values)
@@ -181,6 +175,9 @@ template <typename S> grt_status top(const grt_run *r)
         if (s->in.n <= WARP_LINE && !s->sorts)
             return top_by_warps<S>(r, s, least, in, values, places);
     }
+    if constexpr (sizeof(S) == sizeof(uint64_t))
+        if (s->pieces)
+            return top_by_places<S>(r, s->in, (int)s->k, least, in, values, places);
     if (s->sorts)
         return top_by_sorting<S>(r, s, least, in, values, places);
     unsigned block = s->in.n <= 32 ? 32 : s->in.n <= 128 ? 128 : CUDA_BLOCK;
@@ -214,7 +211,12 @@ grt_status reshape_top(grt_reshape *r)
                  s->in.n < INT32_MAX && (s->in.n > WARP_LINE || s->k > WARP_FEW);
     if (s->selects)
         r->workspace_bytes = (size_t)top_room(s->in, (int)s->k) * sizeof(uint64_t);
-    s->sorts = !s->selects && (s->k > 128 || (s->k > 8 && s->in.n > 4096 && s->in.n_lines < 64));
+    s->pieces = grt_dtype_size(in->dtype) == sizeof(uint64_t) && s->k > 0 && s->k <= PLACES_MOST &&
+                s->in.n > PLACES_PIECE;
+    if (s->pieces)
+        r->workspace_bytes = (size_t)top_places_room(s->in, (int)s->k) * sizeof(cuda_place);
+    s->sorts =
+        !s->selects && !s->pieces && (s->k > 128 || (s->k > 8 && s->in.n > 4096 && s->in.n_lines < 64));
     if (s->sorts)
         r->workspace_bytes = 2 * (size_t)(s->in.n_lines * s->in.n) * sizeof(cuda_keyed);
     if (s->k <= s->in.n)
