@@ -393,7 +393,7 @@ static void move_forward(pass_context *context, ir_node *node)
     ir_value *rows = x->type.rank == 4 ? untransposed(x) : NULL;
     const grt_dims *dims = node->graph->module->dims;
     int64_t heads, size;
-    if (!rows || x->n_uses != 1 || !grt_dim_is_const(dims, x->type.dims[1], &heads) ||
+    if (!rows || !rewrite_is_read_once(x) || !grt_dim_is_const(dims, x->type.dims[1], &heads) ||
         !grt_dim_is_const(dims, x->type.dims[3], &size) || heads * size <= 0)
         return;
     ir_node *join = flattened(node, rows, heads, size);
