@@ -201,7 +201,7 @@ static bool has_mask_of_some(const making *m)
 
 /* Sets lists and layout. Queries, keys and values side by side that would have to be turned are made apart.
  */
-static bool find_layout(making *m)
+static bool attention_find_layout(making *m)
 {
     if (!align(m))
         return false;
@@ -219,7 +219,7 @@ static ir_node *make_node(pass_context *context, making *m)
 {
     const attention_match *match = m->match;
     const grt_dtype dtype = match->last->out[0]->type.dtype;
-    if (!find_layout(m))
+    if (!attention_find_layout(m))
         return NULL;
     if (!match->head_scale && !match->sinks)
         attention_layout_spread(m->sides, m->lists, m->lists + SIDES, match->n_terms, &m->layout);

@@ -39,7 +39,7 @@ static bool row_order_is_matrix(const ir_value *value)
 }
 
 /* Rows of known width in two dims, neither of which is known to be 1: then there is nothing to move. */
-static bool has_rows(const grt_dims *dims, const ir_type *type)
+static bool row_order_has_rows(const grt_dims *dims, const ir_type *type)
 {
     return type->kind == GRT_KIND_TENSOR && type->rank == ROWS_RANK &&
            !grt_dim_equals(dims, type->dims[0], 1) && !grt_dim_equals(dims, type->dims[1], 1) &&
@@ -77,16 +77,16 @@ static bool is_norm_of_rows(const ir_node *node)
 static bool is_row_input(const row_order *o, const ir_node *node, int32_t i)
 {
     const ir_value *x = ir_in(node, i);
-    return x && x->graph == node->graph && has_rows(o->dims, &x->type) &&
+    return x && x->graph == node->graph && row_order_has_rows(o->dims, &x->type) &&
            has_same_rows(&x->type, &node->out[0]->type);
 }
 
 /* True if the node makes each row of its result of the same rows of its inputs, in whatever order they are.
  */
-static bool treats_rows_alike(const row_order *o, const ir_node *node)
+static bool makes_row_of_row(const row_order *o, const ir_node *node)
 {
     if (!node || node->n_out != 1 || !node->out[0] || node->n_in < 1 || node->n_in > MOST_INPUTS ||
-        !has_rows(o->dims, &node->out[0]->type))
+        !row_order_has_rows(o->dims, &node->out[0]->type))
         return false;
     if (rewrite_is(node, "MatMul"))
         return is_row_input(o, node, 0) && row_order_is_matrix(ir_in(node, 1));
@@ -114,7 +114,7 @@ static bool is_turn(const ir_node *node)
 
 /* ---- regions ---- */
 
-static int64_t root_of(row_order *o, int64_t i)
+static int64_t row_order_root(row_order *o, int64_t i)
 {
     while (o->values[i].parent != i)
         i = o->values[i].parent = o->values[o->values[i].parent].parent;
@@ -122,7 +122,7 @@ static int64_t root_of(row_order *o, int64_t i)
 }
 
 /* The value's place; -1 when out of memory. */
-static int64_t place_of(row_order *o, ir_value *value)
+static int64_t row_order_place(row_order *o, ir_value *value)
 {
     if (value->mark)
         return value->mark - 1;
@@ -135,17 +135,17 @@ static int64_t place_of(row_order *o, ir_value *value)
 
 static bool connect(row_order *o, ir_node *node)
 {
-    const int64_t out = place_of(o, node->out[0]);
+    const int64_t out = row_order_place(o, node->out[0]);
     if (out < 0)
         return false;
     o->values[out].made = true;
     for (int32_t i = 0; i < node->n_in; i++) {
         if (!is_row_input(o, node, i))
             continue;
-        const int64_t in = place_of(o, ir_in(node, i));
+        const int64_t in = row_order_place(o, ir_in(node, i));
         if (in < 0)
             return false;
-        o->values[root_of(o, in)].parent = root_of(o, out);
+        o->values[row_order_root(o, in)].parent = row_order_root(o, out);
     }
     return true;
 }
@@ -153,7 +153,7 @@ static bool connect(row_order *o, ir_node *node)
 /* True if the use is one of a node of a region. */
 static bool is_used_inside(const row_order *o, const ir_use *use)
 {
-    return use->node && use->node->graph == use->value->graph && treats_rows_alike(o, use->node) &&
+    return use->node && use->node->graph == use->value->graph && makes_row_of_row(o, use->node) &&
            is_row_input(o, use->node, use->index);
 }
 
@@ -172,7 +172,7 @@ static bool is_turned_outside(row_order *o, const ir_use *use)
 {
     const ir_value *y = use->node && is_turn(use->node) ? use->node->out[0] : NULL;
     return y && y->graph == use->value->graph &&
-           !(y->mark && root_of(o, y->mark - 1) == root_of(o, use->value->mark - 1));
+           !(y->mark && row_order_root(o, y->mark - 1) == row_order_root(o, use->value->mark - 1));
 }
 
 /* What turning the value saves: elements of a row. */
@@ -199,7 +199,7 @@ static int64_t gain_of(row_order *o, const row_value *v)
     const ir_value *x = is_turn(producer) ? ir_in(producer, 0) : NULL;
     if (!x || x->graph != v->value->graph)
         return -width;
-    const bool own = x->mark && root_of(o, x->mark - 1) == root_of(o, v->value->mark - 1);
+    const bool own = x->mark && row_order_root(o, x->mark - 1) == row_order_root(o, v->value->mark - 1);
     return inside && !own ? width : 0;
 }
 
@@ -266,7 +266,7 @@ static ir_value *turned_node(row_order *o, ir_node *node)
 }
 
 /* Readers outside of the region get what they read before. */
-static bool give_back(row_order *o, const row_value *v)
+static bool row_order_give_back(row_order *o, const row_value *v)
 {
     bool all = true;
     for (ir_use *use = v->value->uses, *next; use; use = next) {
@@ -287,8 +287,8 @@ static bool give_back(row_order *o, const row_value *v)
 static void turn_regions(row_order *o, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph) {
-        const int64_t mark = treats_rows_alike(o, node) ? node->out[0]->mark : 0;
-        if (!mark || o->values[root_of(o, mark - 1)].gain <= 0)
+        const int64_t mark = makes_row_of_row(o, node) ? node->out[0]->mark : 0;
+        if (!mark || o->values[row_order_root(o, mark - 1)].gain <= 0)
             continue;
         ir_value *turned = turned_node(o, node);
         if (!turned)
@@ -298,7 +298,7 @@ static void turn_regions(row_order *o, ir_graph *graph)
     }
     const int64_t n = o->n;
     for (int64_t i = 0; i < n; i++)
-        if (o->values[i].made && o->values[i].turned && !give_back(o, &o->values[i]))
+        if (o->values[i].made && o->values[i].turned && !row_order_give_back(o, &o->values[i]))
             return;
 }
 
@@ -308,11 +308,11 @@ static grt_status row_order_visit(pass_context *context, ir_graph *graph)
     bool ok = true;
     ir_clear_marks(graph);
     IR_FOR_EACH_NODE (node, graph)
-        if (ok && treats_rows_alike(&o, node))
+        if (ok && makes_row_of_row(&o, node))
             ok = connect(&o, node);
     for (int64_t i = 0; i < o.n && ok; i++) {
         const int64_t gain = gain_of(&o, &o.values[i]);
-        o.values[root_of(&o, i)].gain += gain;
+        o.values[row_order_root(&o, i)].gain += gain;
     }
     if (ok)
         turn_regions(&o, graph);

@@ -39,7 +39,7 @@ START_TEST(rms_without_epsilon)
 {
     ir_text_check("in x f32 2,3,8\nconst w f32 8\nconst two f32 - 2\nconst last i64 1 -1\nq = Mul x x\n"
                   "m = ReduceMean q last\nr = Sqrt m\nf = Reciprocal r\nn = Mul x f\ny = Mul w n\nout y\n",
-                  "recognise", "Mul ReduceMean Sqrt Reciprocal RMSNormalization RMSNormalization");
+                  "recognise", "Mul ReduceMean Sqrt Reciprocal Mul RMSNormalization");
     ir_text_check("in x f32 2,3,8\nconst w f32 8\nconst last i64 1 -1\nq = Mul x x\nm = ReduceMean q last\n"
                   "r = Sqrt m\nz = Neg m\nn = Div x r\ny = Mul w n\nout y\nout z\n",
                   "recognise", "Mul ReduceMean Sqrt Neg Div Mul");
