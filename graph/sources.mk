@@ -124,6 +124,7 @@ graph_SOURCES += graph/passes/rotary.h graph/passes/rotary.c
 graph_SOURCES += graph/passes/interleaved_rotary.h graph/passes/interleaved_rotary.c
 graph_SOURCES += graph/passes/interleaved_match.c
 graph_SOURCES += graph/passes/row_moves.c
+graph_SOURCES += graph/passes/row_order.c
 graph_SOURCES += graph/passes/simplify.h graph/passes/simplify.c
 graph_SOURCES += graph/passes/simplify_worklist.h graph/passes/simplify_worklist.c
 graph_SOURCES += graph/passes/simplify_node.c

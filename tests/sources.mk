@@ -101,6 +101,7 @@ unit_SOURCES += tests/unit/test_pass_whole_groups.c
 unit_SOURCES += tests/unit/test_index_map.c
 unit_SOURCES += tests/unit/test_pass_moves.c
 unit_SOURCES += tests/unit/test_pass_row_moves.c
+unit_SOURCES += tests/unit/test_pass_row_order.c
 unit_SOURCES += tests/unit/test_attention_exports.c
 unit_SOURCES += tests/unit/test_pass_cse.c
 unit_SOURCES += tests/unit/test_pass_dce.c

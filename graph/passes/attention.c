@@ -27,7 +27,7 @@ enum {
 typedef struct making {
     ir_node *before;
     const attention_match *match;
-    const attention_side *sides;
+    attention_side *sides;
     lead_list lists[LEAD_LISTS];
     attention_layout layout;
     ir_value *in[INPUTS];
@@ -184,13 +184,43 @@ static bool take_sinks(making *m)
 
 /* ---- the node ---- */
 
+/* True if a mask is the same for some of batch and heads and not for others: as heads of one batch it would
+ * be repeated. */
+static bool has_mask_of_some(const making *m)
+{
+    const grt_dims *dims = m->before->graph->module->dims;
+    for (int32_t i = SIDES; i < SIDES + m->match->n_terms; i++) {
+        int32_t repeated = 0;
+        for (int32_t k = 0; k < m->lists[i].n; k++)
+            repeated += grt_dim_equals(dims, m->lists[i].parts[k].stride, 0);
+        if (repeated && repeated != m->lists[i].n)
+            return true;
+    }
+    return false;
+}
+
+/* Sets lists and layout. Queries, keys and values side by side that would have to be turned are made apart.
+ */
+static bool attention_find_layout(making *m)
+{
+    if (!align(m))
+        return false;
+    attention_layout_choose(m->sides, m->lists, &m->layout);
+    if (m->match->sinks || !attention_layout_is_turned(m->before->graph->module->dims, &m->layout) ||
+        has_mask_of_some(m) || !attention_columns_split_all(m->before, m->sides))
+        return true;
+    if (!align(m))
+        return false;
+    attention_layout_choose(m->sides, m->lists, &m->layout);
+    return true;
+}
+
 static ir_node *make_node(pass_context *context, making *m)
 {
     const attention_match *match = m->match;
     const grt_dtype dtype = match->last->out[0]->type.dtype;
-    if (!align(m))
+    if (!attention_find_layout(m))
         return NULL;
-    attention_layout_choose(m->sides, m->lists, &m->layout);
     if (!match->head_scale && !match->sinks)
         attention_layout_spread(m->sides, m->lists, m->lists + SIDES, match->n_terms, &m->layout);
     if (!take_inputs(m) || !attention_widen_inputs(context, m))
@@ -315,6 +345,7 @@ static void look_at_product(pass_context *context, ir_node *node)
         return;
     }
     making m = {.before = node, .match = &match, .sides = match.side};
+    attention_mask_settle(node, &match);
     attention_columns_split(node, match.side);
     if (is_slow_over_channels(context, &match) || is_slow_without_tiles(context, &match))
         tell_near_miss(context, node, "the target is faster with products over rows of this length");

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { K = ATTENTION_SIDE_K, V = ATTENTION_SIDE_V };
+enum { K = ATTENTION_SIDE_K };
 
 /* Columns [from, from + n) of rows of `width`. */
 typedef struct columns {
@@ -100,40 +100,69 @@ static int32_t attention_columns_path(const ir_value *value, const ir_value *sou
     return value == source ? n : 0;
 }
 
-/* True if the projection has no readers but keys and values, so that it is not needed any more. */
-static bool has_no_other_reader(const attention_side *sides)
+/* True if the value is one of n. */
+static bool attention_columns_has(const ir_value *const *path, int32_t n, const ir_value *value)
 {
-    const ir_value *keys[MOST_MOVES], *values[MOST_MOVES], *source = sides[K].map.source;
-    const int32_t n = attention_columns_path(sides[K].value, source, keys),
-                  m = attention_columns_path(sides[V].value, source, values);
-    int32_t shared = 0; /* from the source on */
-    while (shared < n && shared < m && keys[n - 1 - shared] == values[m - 1 - shared])
-        shared++;
-    bool ok = n && m && source->n_uses <= 2;
     for (int32_t i = 0; i < n; i++)
-        ok &= keys[i]->n_uses <= (i >= n - shared ? 2 : 1);
-    for (int32_t i = 0; i < m; i++)
-        ok &= values[i]->n_uses <= (i >= m - shared ? 2 : 1);
+        if (path[i] == value)
+            return true;
+    return false;
+}
+
+/* True if the projection has no readers but these n sides, so that it is not needed any more. */
+static bool has_no_other_reader(const attention_side *sides, int32_t n)
+{
+    const ir_value *path[ATTENTION_SIDES][MOST_MOVES], *source = sides[0].map.source;
+    int32_t length[ATTENTION_SIDES];
+    bool ok = source->n_uses <= n;
+    for (int32_t i = 0; i < n; i++) {
+        length[i] = attention_columns_path(sides[i].value, source, path[i]);
+        ok &= length[i] > 0;
+    }
+    for (int32_t i = 0; i < n && ok; i++)
+        for (int32_t at = 0; at < length[i]; at++) {
+            int32_t shared = 0;
+            for (int32_t k = 0; k < n; k++)
+                shared += attention_columns_has(path[k], length[k], path[i][at]);
+            ok &= path[i][at]->n_uses <= shared;
+        }
     return ok;
+}
+
+/* n sides of one projection, of which each column is one's, get projections of their own. */
+static bool columns_split(ir_node *before, attention_side *sides, int32_t n)
+{
+    grt_dims *dims = before->graph->module->dims;
+    const ir_value *source = sides[0].map.source;
+    attention_projection p;
+    columns c[ATTENTION_SIDES];
+    ir_value *made[ATTENTION_SIDES];
+    int64_t all = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (sides[i].map.source != source || !attention_columns_of(dims, &sides[i].map, &c[i]))
+            return false;
+        all += c[i].n;
+    }
+    if (source->graph != before->graph || !has_no_other_reader(sides, n) || all != c[0].width ||
+        !attention_projection_of(source, &p) || p.product->out[0]->n_uses != 1 ||
+        ir_in(p.product, 1)->type.data->dims[1] != c[0].width ||
+        (p.bias && p.bias->type.data->dims[0] != c[0].width))
+        return false;
+    for (int32_t i = 0; i < n; i++)
+        if (!(made[i] = projected(before, &p, &c[i])))
+            return false;
+    for (int32_t i = 0; i < n; i++)
+        columns_map(dims, &sides[i].map, &c[i], made[i]);
+    return true;
 }
 
 void attention_columns_split(ir_node *before, attention_side *sides)
 {
-    grt_dims *dims = before->graph->module->dims;
-    const ir_value *source = sides[K].map.source;
-    attention_projection p;
-    columns c[2];
-    if (source != sides[V].map.source || source == sides[ATTENTION_SIDE_Q].map.source ||
-        source->graph != before->graph || !has_no_other_reader(sides) ||
-        !attention_columns_of(dims, &sides[K].map, &c[0]) ||
-        !attention_columns_of(dims, &sides[V].map, &c[1]) || c[0].n + c[1].n != c[0].width ||
-        !attention_projection_of(source, &p) || p.product->out[0]->n_uses != 1 ||
-        ir_in(p.product, 1)->type.data->dims[1] != c[0].width ||
-        (p.bias && p.bias->type.data->dims[0] != c[0].width))
-        return;
-    ir_value *keys = projected(before, &p, &c[0]), *values = keys ? projected(before, &p, &c[1]) : NULL;
-    if (values) {
-        columns_map(dims, &sides[K].map, &c[0], keys);
-        columns_map(dims, &sides[V].map, &c[1], values);
-    }
+    if (sides[K].map.source != sides[ATTENTION_SIDE_Q].map.source)
+        columns_split(before, sides + K, ATTENTION_SIDES - K);
+}
+
+bool attention_columns_split_all(ir_node *before, attention_side *sides)
+{
+    return columns_split(before, sides, ATTENTION_SIDES);
 }

@@ -259,6 +259,13 @@ static bool was_batch_first(const ir_value *value)
     return false;
 }
 
+bool attention_layout_is_turned(const grt_dims *dims, const attention_layout *layout)
+{
+    const head_rows *q = &layout->rows[Q];
+    return attention_layout_is_joined(layout) && q->sequence_first &&
+           grt_dim_is_const(dims, q->batch, NULL) && !was_batch_first(q->source);
+}
+
 /* Moves of elements that inputs in rows need. */
 static int32_t moves_in_rows(const attention_layout *layout, int32_t usual)
 {

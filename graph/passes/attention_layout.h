@@ -54,6 +54,10 @@ void attention_layout_spread(const attention_side *sides, const lead_list *lists
                              int32_t n, attention_layout *layout);
 /* Queries, keys and values side by side in one tensor, as graphrt::Attention takes them. */
 bool attention_layout_is_joined(const attention_layout *layout);
+/* The same with the sequence in front of a batch of known size, so that it has to be turned: apart, queries,
+ * keys and values of all of the batch are heads side by side. False where the model has turned the rows that
+ * way before. */
+bool attention_layout_is_turned(const grt_dims *dims, const attention_layout *layout);
 
 /* x * constant matrix (+ constant bias). */
 typedef struct attention_projection {

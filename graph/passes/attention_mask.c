@@ -64,6 +64,17 @@ static ir_value *whole_source(grt_dims *dims, const index_map *map)
     return index_map_is_whole(dims, &kept) ? map->source : NULL;
 }
 
+/* One dim of the value as int64[1]. */
+static ir_value *attention_mask_size_of(ir_node *before, ir_value *x, int32_t axis)
+{
+    ir_node *shape = attention_mask_add_node(before, "Shape", 1, &x);
+    if (!shape)
+        return NULL;
+    ir_attr_set_int(shape, "start", axis);
+    ir_attr_set_int(shape, "end", axis + 1);
+    return inferred(shape);
+}
+
 /* The size as int64[1]: a constant, or a dim of a model input. NULL if it is neither. */
 static ir_value *attention_mask_size(ir_node *before, grt_dim dim)
 {
@@ -74,16 +85,74 @@ static ir_value *attention_mask_size(ir_node *before, grt_dim dim)
     for (int32_t i = 0; graph == graph->module->main && i < graph->n_inputs; i++) {
         ir_value *input = graph->inputs[i];
         for (int32_t k = 0; input->type.kind == GRT_KIND_TENSOR && k < input->type.rank; k++)
-            if (input->type.dims[k] == dim) {
-                ir_node *shape = attention_mask_add_node(before, "Shape", 1, &input);
-                if (!shape)
-                    return NULL;
-                ir_attr_set_int(shape, "start", k);
-                ir_attr_set_int(shape, "end", k + 1);
-                return inferred(shape);
-            }
+            if (input->type.dims[k] == dim)
+                return attention_mask_size_of(before, input, k);
     }
     return NULL;
+}
+
+/* `op` of x and a list of sizes, which are int64[1] each. */
+static ir_value *attention_mask_of_shape(ir_node *before, const char *op, ir_value *x, ir_value *const *sizes,
+                                         int32_t n)
+{
+    ir_node *list = attention_mask_add_node(before, "Concat", n, sizes);
+    if (!list)
+        return NULL;
+    ir_attr_set_int(list, "axis", 0);
+    ir_value *shape = inferred(list);
+    return shape ? inferred(attention_mask_add_node(before, op, 2, (ir_value *[]){x, shape})) : NULL;
+}
+
+/* The size of a dim of the scores as int64[1]: that of the keys is the rows of values. */
+static ir_value *size_of_scores(ir_node *before, const attention_match *m, const ir_type *scores,
+                                int32_t axis)
+{
+    ir_value *size = attention_mask_size(before, scores->dims[axis]);
+    ir_value *values = ir_in(m->last, m->weights.flipped ? 0 : 1);
+    if (size || axis != scores->rank - 1)
+        return size;
+    return attention_mask_size_of(before, values, values->type.rank - (m->weights.flipped ? 1 : 2));
+}
+
+/* The value with the scores' size where it has a size of its own: broadcast to it, which changes nothing
+ * where it is equal, and given it, which holds in every run that is valid in the model. */
+static ir_value *settled(ir_node *before, const attention_match *m, const attention_term *term)
+{
+    const int32_t rank = term->value->type.rank, more = term->scores->rank - rank;
+    const grt_dims *dims = before->graph->module->dims;
+    ir_value *wide[GRT_MAX_RANK], *shape[GRT_MAX_RANK], *one = NULL, *x = term->value;
+    bool own = false;
+    for (int32_t i = 0; i < rank; i++) {
+        const grt_dim dim = term->value->type.dims[i];
+        wide[i] = NULL;
+        if (dim == term->scores->dims[more + i] || grt_dim_equals(dims, dim, 1))
+            continue;
+        own = true;
+        wide[i] = size_of_scores(before, m, term->scores, more + i);
+        if (!wide[i])
+            return NULL;
+    }
+    if (!own)
+        return term->value;
+    one = ir_constant_ints(before->graph, before->desc.name, (int64_t[]){1}, 1);
+    for (int32_t i = 0; i < rank; i++)
+        if (!(shape[i] = wide[i] ? wide[i] : one))
+            return NULL;
+    x = attention_mask_of_shape(before, "Expand", x, shape, rank);
+    for (int32_t i = 0; i < rank && x; i++)
+        if (!(shape[i] = wide[i] ? wide[i] : attention_mask_size_of(before, x, i)))
+            return NULL;
+    return x ? attention_mask_of_shape(before, "Reshape", x, shape, rank) : NULL;
+}
+
+void attention_mask_settle(ir_node *before, attention_match *m)
+{
+    for (int32_t i = 0; i < m->n_terms; i++) {
+        attention_term *term = &m->term[i];
+        const bool fits = term->value->type.rank >= 0 && term->value->type.rank <= term->scores->rank;
+        ir_value *value = fits ? settled(before, m, term) : NULL;
+        term->value = value ? value : term->value;
+    }
 }
 
 /* The dims as a list; NULL if that cannot be written. */

@@ -5,6 +5,9 @@
 
 #include "graph/passes/attention_layout.h"
 
+/* Gives terms the sizes of the scores where they have sizes of their own, which are equal to these, or 1, in
+ * every run that is valid: the model's own ops broadcast them. */
+void attention_mask_settle(ir_node *before, attention_match *m);
 /* The terms' sum as [batch or 1, heads or 1, queries or 1, keys], in front of `before`. lists: of the terms,
  * aligned. NULL if it cannot be made: *why says why. */
 ir_value *attention_mask_make(ir_node *before, const attention_match *match, const attention_layout *layout,

@@ -120,6 +120,31 @@ static bool reaches_product(const ir_value *value, int32_t depth)
     return false;
 }
 
+/* True if the dim is `size`, or what `size` and others are when they are broadcast together. A product whose
+ * other factor has `size` there takes no other. */
+static bool attention_match_can_be(const grt_dims *dims, grt_dim dim, grt_dim size, int32_t depth)
+{
+    if (dim == size)
+        return true;
+    const grt_dim_expr e = grt_dim_get(dims, dim);
+    return depth > 0 && e.op == GRT_DIM_BROADCAST &&
+           (attention_match_can_be(dims, e.a, size, depth - 1) ||
+            attention_match_can_be(dims, e.b, size, depth - 1));
+}
+
+/* The same shape, but for columns that a mask of columns of its own was broadcast with. */
+static bool has_shape_of_scores(const ir_value *x, const ir_value *scores)
+{
+    const ir_type *a = &x->type, *b = &scores->type;
+    if (a->rank < 1 || a->rank != b->rank)
+        return false;
+    for (int32_t i = 0; i < a->rank - 1; i++)
+        if (a->dims[i] != b->dims[i])
+            return false;
+    return attention_match_can_be(x->graph->module->dims, b->dims[b->rank - 1], a->dims[a->rank - 1],
+                                  ATTENTION_TERMS);
+}
+
 /* The scores of scores + mask or scores - mask. */
 static ir_value *unadded(const ir_value *scores, attention_term *out_term)
 {
@@ -128,7 +153,7 @@ static ir_value *unadded(const ir_value *scores, attention_term *out_term)
     const int32_t sides = sub ? 1 : rewrite_is(node, "Add") ? 2 : 0;
     for (int32_t i = 0; i < sides; i++) {
         ir_value *x = ir_in(node, i);
-        if (rewrite_same_shape(&x->type, &scores->type) && reaches_product(x, MOST_STEPS)) {
+        if (has_shape_of_scores(x, scores) && reaches_product(x, MOST_STEPS)) {
             *out_term = (attention_term){.value = ir_in(node, 1 - i), .factor = sub ? -1 : 1};
             return x;
         }
@@ -136,7 +161,28 @@ static ir_value *unadded(const ir_value *scores, attention_term *out_term)
     return NULL;
 }
 
-static const char *add_term(attention_match *m, attention_term term, const ir_type *scores)
+/* The scores' type with the columns that they have by the product with the values. NULL when out of memory.
+ */
+static const ir_type *with_columns(const attention_match *m, const ir_value *scores)
+{
+    const ir_type *type = &scores->type;
+    const int32_t last = type->rank - 1;
+    const grt_dim columns = m->scores->dims[m->scores->rank - 1];
+    if (m->weights.crossed || type->dims[last] == columns)
+        return type;
+    grt_arena *arena = scores->graph->module->arena;
+    ir_type *made = GRT_ARENA_ARRAY(arena, ir_type, 1);
+    grt_dim *dims = GRT_ARENA_ARRAY(arena, grt_dim, type->rank);
+    if (!made || !dims)
+        return NULL;
+    memcpy(dims, type->dims, (size_t)last * sizeof *dims);
+    dims[last] = columns;
+    *made = *type;
+    made->dims = dims;
+    return made;
+}
+
+static const char *add_term(attention_match *m, attention_term term, const ir_value *scores)
 {
     if (m->n_terms == ATTENTION_TERMS)
         return "more masks than are looked for";
@@ -145,7 +191,9 @@ static const char *add_term(attention_match *m, attention_term term, const ir_ty
     if (m->front.mixed)
         return "queries are moved into other dims behind a mask";
     term.factor *= m->scale;
-    term.scores = scores;
+    term.scores = with_columns(m, scores);
+    if (!term.scores)
+        return "there is no memory";
     m->term[m->n_terms++] = term;
     return NULL;
 }
@@ -185,7 +233,7 @@ static ir_node *attention_match_find_product(attention_match *m, ir_value *score
                 m->head_scale ? "a mask lies under a scale of each head" : "a mask lies under the soft cap";
             return NULL;
         }
-        if (term.value && (m->why = add_term(m, term, &scores->type)))
+        if (term.value && (m->why = add_term(m, term, scores)))
             return NULL;
         m->scale *= factor;
         scores = x;
@@ -352,7 +400,18 @@ static bool attention_match_find_sides(attention_match *m, ir_node *product, ir_
         m->why = "queries, keys or values have no known shape";
         return false;
     }
+    if (!m->weights.crossed && scores->dims[scores->rank - 1] != m->scores->dims[m->scores->rank - 1]) {
+        m->why = "the scores of one key are repeated for all values";
+        return false;
+    }
     return !(m->front.mixed || m->weights.back.mixed) || find_moved_sides(m, product);
+}
+
+/* The rows of values; NONE if that is not known. */
+static grt_dim rows_of_values(const attention_match *m)
+{
+    const ir_type *values = &ir_in(m->last, m->weights.flipped ? 0 : 1)->type;
+    return values->rank < 2 ? GRT_DIM_NONE : values->dims[values->rank - (m->weights.flipped ? 1 : 2)];
 }
 
 /* The scores that are not sinks: the softmax has one column more than there are values. */
@@ -361,9 +420,9 @@ static ir_value *without_sinks(attention_match *m, ir_value *scores)
     const grt_dims *dims = scores->graph->module->dims;
     const int32_t rank = scores->type.rank;
     const ir_node *concat = ir_is_inner(scores) ? rewrite_producer(scores, "Concat") : NULL;
-    const ir_type *values = &ir_in(m->last, m->weights.flipped ? 0 : 1)->type;
-    if (m->weights.crossed || values->rank < 2 ||
-        values->dims[values->rank - (m->weights.flipped ? 1 : 2)] == scores->type.dims[rank - 1])
+    const grt_dim rows = rows_of_values(m);
+    if (m->weights.crossed || rows == GRT_DIM_NONE ||
+        attention_match_can_be(dims, scores->type.dims[rank - 1], rows, ATTENTION_TERMS))
         return scores;
     if (!concat || concat->n_in != 2 || grt_axis(grt_attr_int(&concat->desc, "axis", 0), rank) != rank - 1 ||
         !grt_dim_equals(dims, ir_in(concat, 1)->type.dims[rank - 1], 1) || rank != 4) {
@@ -399,6 +458,8 @@ bool attention_find(ir_node *last, attention_match *m)
         return false;
     m->turned = attention_match_type(&scores->type, m->weights.crossed, m->turned_dims);
     m->scores = &m->turned;
+    if (!m->weights.crossed && rows_of_values(m) != GRT_DIM_NONE)
+        m->turned_dims[m->turned.rank - 1] = rows_of_values(m);
     m->result = attention_match_type(&last->out[0]->type, m->weights.flipped, m->result_dims);
     ir_node *product = attention_match_find_product(m, scores);
     ir_value *queries = product ? queries_of(m, product) : NULL;

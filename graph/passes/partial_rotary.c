@@ -62,7 +62,7 @@ static ir_node *rotation_of(ir_value *value, part *p)
     ir_value *x = rotary ? ir_in(rotary, 0) : NULL;
     const ir_node *join = x && x->type.rank == 3 ? rewrite_producer(x, "Reshape") : NULL;
     if (!x || grt_attr_int(&rotary->desc, "rotary_embedding_dim", 0) ||
-        (x->type.rank == 3) != (node && join) || (join && x->n_uses != 1))
+        (x->type.rank == 3) != (node && join) || (join && !rewrite_is_read_once(x)))
         return NULL;
     const bool behind = p->exchanged;
     if (!read_part(join ? ir_in(join, 0) : x, p))

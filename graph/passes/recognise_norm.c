@@ -21,19 +21,29 @@ static ir_value *mean_over(const ir_value *value, int32_t *out_axis)
     return *out_axis >= 0 ? x : NULL;
 }
 
-/* x, if the value is sqrt(mean(x * x) + epsilon), the mean being over one dim. */
+/* x, if the value is mean(x * x), over one dim. */
+static ir_value *mean_square(const ir_value *value, int32_t *out_axis)
+{
+    ir_value *square = ir_is_inner(value) ? mean_over(value, out_axis) : NULL;
+    ir_node *mul = square && ir_is_inner(square) ? rewrite_producer(square, "Mul") : NULL;
+    return mul && ir_in(mul, 0) == ir_in(mul, 1) ? ir_in(mul, 0) : NULL;
+}
+
+/* x, if the value is sqrt(mean(x * x) + epsilon), the mean being over one dim. Where nothing is added,
+ * epsilon is 0. */
 static ir_value *root_mean_square(ir_value *value, double *out_epsilon, int32_t *out_axis)
 {
     ir_value *sum = value ? recognise_input_of(value, "Sqrt") : NULL;
     ir_node *add = sum && ir_is_inner(sum) ? rewrite_producer(sum, "Add") : NULL;
+    if (sum && !add) {
+        *out_epsilon = 0;
+        return mean_square(sum, out_axis);
+    }
     for (int32_t i = 0; add && i < 2; i++) {
-        const ir_value *mean = ir_in(add, 1 - i);
-        ir_value *square = ir_const_float(ir_in(add, i), out_epsilon) && ir_is_inner(mean)
-                               ? mean_over(mean, out_axis)
-                               : NULL;
-        ir_node *mul = ir_is_inner(square) ? rewrite_producer(square, "Mul") : NULL;
-        if (mul && ir_in(mul, 0) == ir_in(mul, 1))
-            return ir_in(mul, 0);
+        ir_value *x =
+            ir_const_float(ir_in(add, i), out_epsilon) ? mean_square(ir_in(add, 1 - i), out_axis) : NULL;
+        if (x)
+            return x;
     }
     return NULL;
 }

@@ -150,6 +150,14 @@ ir_node *rewrite_producer(const ir_value *value, const char *op)
     return value && rewrite_is(value->producer, op) ? value->producer : NULL;
 }
 
+bool rewrite_is_read_once(const ir_value *value)
+{
+    int32_t n = 0;
+    for (const ir_use *use = value->uses; use && n < 2; use = use->next)
+        n += !use->node || !rewrite_has(use->node, OP_READS_DIMS);
+    return n == 1;
+}
+
 ir_node *rewrite_only_user(const ir_value *value)
 {
     const ir_use *use = value ? value->uses : NULL;

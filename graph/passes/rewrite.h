@@ -49,6 +49,9 @@ static inline bool rewrite_has(const ir_node *node, uint32_t flag)
 bool rewrite_is_reshape(const ir_node *node);
 /* The value's producer if it is `op` of ai.onnx and lies in `graph`. */
 ir_node *rewrite_producer(const ir_value *value, const char *op);
+/* True if one use reads the elements of the value; others may read its dims, as for what is repeated for a
+ * batch of unknown size. */
+bool rewrite_is_read_once(const ir_value *value);
 /* The only use of the value is an input of a node in the same graph: that node. Else NULL, as for no value: a
  * node's first output may be left out. */
 ir_node *rewrite_only_user(const ir_value *value);

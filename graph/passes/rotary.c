@@ -386,14 +386,25 @@ static ir_value *rotary_rotated(pass_context *context, ir_node *last, const rota
     return y && r->x.swapped ? rotary_exchanged(last, y) : y;
 }
 
+/* Who reads the batch alone of what was transposed reads it of what that was. */
+static void read_batch_of(ir_value *x, ir_value *rows)
+{
+    for (ir_use *use = x->uses, *next; use; use = next) {
+        next = use->next;
+        if (rewrite_is(use->node, "Shape") && grt_attr_int(&use->node->desc, "start", 0) == 0 &&
+            grt_attr_int(&use->node->desc, "end", 0) == 1)
+            ir_node_set_input(use->node, use->index, rows);
+    }
+}
+
 /* A rotation that is one node already goes in front of the transpose to heads. */
 static void move_forward(pass_context *context, ir_node *node)
 {
-    const ir_value *x = ir_in(node, 0);
+    ir_value *x = ir_in(node, 0);
     ir_value *rows = x->type.rank == 4 ? untransposed(x) : NULL;
     const grt_dims *dims = node->graph->module->dims;
     int64_t heads, size;
-    if (!rows || x->n_uses != 1 || !grt_dim_is_const(dims, x->type.dims[1], &heads) ||
+    if (!rows || !rewrite_is_read_once(x) || !grt_dim_is_const(dims, x->type.dims[1], &heads) ||
         !grt_dim_is_const(dims, x->type.dims[3], &size) || heads * size <= 0)
         return;
     ir_node *join = flattened(node, rows, heads, size);
@@ -411,6 +422,7 @@ static void move_forward(pass_context *context, ir_node *node)
     y = y ? rotary_exchanged(node, y) : NULL;
     if (y && rewrite_same_shape(&y->type, &node->out[0]->type) && rewrite_replace(node->out[0], y)) {
         ir_node_remove(node);
+        read_batch_of(x, rows);
         context->changed++;
     }
 }

@@ -4,6 +4,7 @@
 #include "tests/unit/ir_text.h"
 
 #include <check.h>
+#include <string.h>
 
 /* torch.nn.MultiheadAttention (torchvision's ViT): sequence first, one projection cut by Transpose and
  * Gathers of one index, heads joined with the batch on the way, the result a matrix. */
@@ -391,6 +392,72 @@ START_TEST(groups_with_symbolic_dims)
 }
 END_TEST
 
+/* A mask whose columns are a size of their own, which the product by the values says to be the number of
+ * keys: each size of it that the scores do not have is broadcast to theirs. */
+START_TEST(mask_with_columns_of_its_own)
+{
+    static const char *const masks[] = {"in m f32 1,1,s,c\n", "in m f32 c\n", "in m f32 b,1,1,c\n",
+                                        "in m f32 2,s,c\n"};
+    static const char *const uses[] = {"e = Add qk m\n",
+                                       "z = Cast m to=9\nconst h f32 - -1e30\ne = Where z qk h\n",
+                                       "f = Add qk m\nconst g f32 - 0.5\nd = Mul f g\ne = Add m d\n"};
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++)
+        for (size_t k = 0; k < sizeof uses / sizeof *uses; k++) {
+            grt_text text = {0};
+            grt_text_add(&text,
+                         "in q f32 b,2,s,4\nin kt f32 b,2,4,s\nin v f32 b,2,s,4\n%sqk = MatMul q kt\n%s"
+                         "p = Softmax e\ny = MatMul p v\nout y\n",
+                         masks[i], uses[k]);
+            ir_text_check(grt_text_get(&text), "attention", NULL);
+            ir_module *module = ir_text(grt_text_get(&text));
+            ir_text_pass(module, "");
+            (void)ir_text_node(module, "Attention", 0);
+            ir_module_release(module);
+            grt_text_release(&text);
+        }
+}
+END_TEST
+
+/* The same where keys have the columns of their own: one score may be repeated for all values. */
+START_TEST(one_score_for_all_values)
+{
+    ir_text_check("in q f32 b,2,s,4\nin kt f32 b,2,4,c\nin v f32 b,2,s,4\nin m f32 1,1,s,s\n"
+                  "qk = MatMul q kt\ne = Add qk m\np = Softmax e\ny = MatMul p v\nout y\n",
+                  "attention", "MatMul Add Softmax MatMul");
+}
+END_TEST
+
+/* Sequence first, with a batch of known size: queries, keys and values get projections of their own, and the
+ * batch are heads. Not where a mask would be repeated for heads, and not where the batch is a symbol. */
+START_TEST(sequence_first_apart)
+{
+    static const char *const masks[] = {"", "const m f32 5,5\n", "in m f32 2,1,5,5\n", "in m f32 2,3,1,5\n"};
+    static const int turns[] = {0, 0, 2, 0};
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        grt_text text = {0};
+        grt_text_add(
+            &text,
+            "in x0 f32 5,2,12\nconst n f32 12\nconst w f32 12,36\nconst o f32 12,12\nconst h i64 4 5 2 3 "
+            "4\n%s"
+            "x = LayerNormalization x0 n\nqkv = MatMul x w\nq0,k0,v0 = Split qkv axis=2 num_outputs=3\n"
+            "q1 = Reshape q0 h\nk1 = Reshape k0 h\nv1 = Reshape v0 h\nq = Transpose q1 perm=1,2,0,3\n"
+            "kt = Transpose k1 perm=1,2,3,0\nv = Transpose v1 perm=1,2,0,3\nqk = MatMul q kt\n%s"
+            "p = Softmax e\na = MatMul p v\nat = Transpose a perm=2,0,1,3\nconst j i64 3 5 2 12\n"
+            "f = Reshape at j\ny = MatMul f o\nz = Add y x0\nout z\n",
+            masks[i], i ? "e = Add qk m\n" : "const half f32 - 0.5\ne = Mul qk half\n");
+        ir_text_check(grt_text_get(&text), "", NULL);
+        ir_module *module = ir_text(grt_text_get(&text));
+        ir_text_pass(module, "");
+        int found = 0;
+        IR_FOR_EACH_NODE (node, module->main)
+            found += !strcmp(node->desc.op, "Transpose");
+        ck_assert_msg(found == turns[i], "mask %zu: %d Transposes: %s", i, found, ir_text_ops(module));
+        ir_module_release(module);
+        grt_text_release(&text);
+    }
+}
+END_TEST
+
 /* What is not attention stays: a softmax over queries, weights that are an output, a scale by row. */
 START_TEST(near_misses)
 {
@@ -430,6 +497,9 @@ Suite *suite_test_attention_exports(void)
     tcase_add_test(tc, scale_behind_the_mask);
     tcase_add_test(tc, relative_positions);
     tcase_add_test(tc, groups_with_symbolic_dims);
+    tcase_add_test(tc, mask_with_columns_of_its_own);
+    tcase_add_test(tc, one_score_for_all_values);
+    tcase_add_test(tc, sequence_first_apart);
     tcase_add_test(tc, near_misses);
     suite_add_tcase(suite, tc);
     return suite;

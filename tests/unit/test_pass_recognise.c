@@ -34,6 +34,18 @@ START_TEST(gemm_of_flattened_rows)
 }
 END_TEST
 
+/* Nothing is added to the mean: epsilon is 0. */
+START_TEST(rms_without_epsilon)
+{
+    ir_text_check("in x f32 2,3,8\nconst w f32 8\nconst two f32 - 2\nconst last i64 1 -1\nq = Mul x x\n"
+                  "m = ReduceMean q last\nr = Sqrt m\nf = Reciprocal r\nn = Mul x f\ny = Mul w n\nout y\n",
+                  "recognise", "Mul ReduceMean Sqrt Reciprocal Mul RMSNormalization");
+    ir_text_check("in x f32 2,3,8\nconst w f32 8\nconst last i64 1 -1\nq = Mul x x\nm = ReduceMean q last\n"
+                  "r = Sqrt m\nz = Neg m\nn = Div x r\ny = Mul w n\nout y\nout z\n",
+                  "recognise", "Mul ReduceMean Sqrt Neg Div Mul");
+}
+END_TEST
+
 START_TEST(silu)
 {
     ir_text_check("in x f32 2,3\n"
@@ -550,6 +562,7 @@ Suite *suite_test_pass_recognise(void)
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, gemm_of_flattened_rows);
     tcase_add_test(tc, silu);
+    tcase_add_test(tc, rms_without_epsilon);
     tcase_add_test(tc, quick_gelu);
     tcase_add_test(tc, gelu_by_erf);
     tcase_add_test(tc, gelu_by_tanh);

@@ -212,6 +212,25 @@ START_TEST(one_node_before_the_transpose)
 }
 END_TEST
 
+/* The same with angles that are repeated for a batch of unknown size, which is read from what is rotated. */
+START_TEST(one_node_and_its_batch)
+{
+    ir_module *module = ir_text("in w f32 b,3,2,4\n"
+                                "in c f32 1,3,2\n"
+                                "const two i64 2 1 1\n"
+                                "x = Transpose w perm=0,2,1,3\n"
+                                "z = Shape x start=0 end=1\n"
+                                "e = Concat z two axis=0\n"
+                                "r = Expand c e\n"
+                                "y = RotaryEmbedding x r r\n"
+                                "out y\n");
+    ir_text_pass(module, "rotary");
+    ir_text_pass(module, "dce");
+    ck_assert_str_eq(ir_text_ops(module), "Shape Concat Expand Reshape RotaryEmbedding Reshape Transpose");
+    ir_module_release(module);
+}
+END_TEST
+
 /* Angles that all of a batch shares are repeated for each, whether or not the target has a kernel. */
 START_TEST(one_row_of_angles_for_a_batch)
 {
@@ -244,6 +263,7 @@ Suite *suite_test_pass_rotary(void)
     tcase_add_test(tc, the_other_half_is_not_it);
     tcase_add_test(tc, computed_tables);
     tcase_add_test(tc, one_node_before_the_transpose);
+    tcase_add_test(tc, one_node_and_its_batch);
     tcase_add_test(tc, one_row_of_angles_for_a_batch);
     suite_add_tcase(suite, tc);
     return suite;
