@@ -199,6 +199,7 @@ backends_SOURCES += backends/cpu/conv_dots.c backends/cpu/conv_dots.h
 backends_SOURCES += backends/cpu/conv_phases.c backends/cpu/conv_phases.h
 backends_SOURCES += backends/cpu/conv_taps.c backends/cpu/conv_taps.h
 backends_SOURCES += backends/cpu/conv_lines.c backends/cpu/conv_lines.h
+backends_SOURCES += backends/cpu/conv_pixels.c backends/cpu/conv_pixels.h
 backends_SOURCES += backends/cpu/depthwise_kernel.h
 backends_SOURCES += backends/cpu/depthwise_loops.inc
 backends_SOURCES += backends/cpu/depthwise_base.c

@@ -4,11 +4,13 @@
  * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants
  * the same layout, and wide outputs cut into blocks of columns. Windows of 3 x 3 run as Winograd's products
  * where those gain; small groups, depthwise windows and dilated lines that oneDNN would unfold (im2col) on
- * kernels of our own. Other weights and windows are unfolded into a matrix product; 16-bit floats and double
- * are summed in double. */
+ * kernels of our own. Windows of one tap whose weights are many run as products on oneDNN's layout of them.
+ * Other weights and windows are unfolded into a matrix product; 16-bit floats and double are summed in
+ * double. */
 #include "backends/cpu/act.h"
 #include "backends/cpu/conv_columns.h"
 #include "backends/cpu/conv_kernels.h"
+#include "backends/cpu/conv_pixels.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dnnl.h"
 #include "backends/cpu/packing.h"
@@ -46,6 +48,7 @@ typedef struct conv_shape {
     cpu_columns cut;
     conv_part parts[CPU_COLUMN_KINDS];
     int n_parts, part_of[CPU_COLUMN_KINDS];
+    bool by_pixels; /* conv_pixels.h's product in place of the only part, with its weights */
     size_t in_offset, out_offset, residual_offset; /* in the workspace: a block that had to be copied */
     void *own;
     const void *plain; /* for kernels that read ONNX's order: own, or NULL: the input as it is */
@@ -416,11 +419,22 @@ static grt_status use_dnnl(const grt_reshape *r, conv_shape *s)
     return GRT_OK;
 }
 
+static bool runs_by_pixels(const conv_state *state, const conv_shape *s)
+{
+    const grt_dnnl_op *const op = s->parts[0].op;
+    return s->n_parts == 1 && s->cut.count == 1 && !state->a.transposed &&
+           cpu_conv_pixels_fits(&s->turned, grt_dnnl_op_impl(op)) &&
+           cpu_conv_pixels_reads(&s->turned, grt_dnnl_op_weights_format(op));
+}
+
 /* Workspace: scratch of the operations, then copies of a block's lines. */
 static grt_status conv_size_workspace(const grt_reshape *r, conv_shape *s, size_t *out_bytes)
 {
     const conv_state *state = r->state;
     size_t scratch = 0;
+    s->by_pixels = runs_by_pixels(state, s);
+    if (s->by_pixels)
+        return cpu_conv_pixels_bytes(&s->turned, out_bytes) ? GRT_OK : grt_fail_memory(SIZE_MAX);
     for (int i = 0; i < s->n_parts; i++)
         if (scratch < grt_dnnl_op_scratch_bytes(s->parts[i].op))
             scratch = grt_dnnl_op_scratch_bytes(s->parts[i].op);
@@ -575,6 +589,11 @@ static grt_status run_dnnl(const grt_run *r, const conv_shape *s)
     const cpu_conv *c = &s->turned;
     const float *x = r->in[0]->data, *residual = grt_run_data(r, RESIDUAL);
     float *y = r->out[0]->data;
+    if (s->by_pixels) {
+        cpu_conv_pixels_run(c, x, s->parts[0].packed, grt_run_data(r, BIAS), residual, y, r->workspace,
+                            r->threads);
+        return GRT_OK;
+    }
     if (s->cut.count == 1)
         return run_part(r, &s->parts[0], x, residual, y);
     for (int64_t image = 0; image < c->batch; image++) {
