@@ -13,7 +13,8 @@
 #   triton        the backend for Triton Inference Server, in a real server, which is fetched from PyPI (serving/triton/requirements.txt)
 #   ray           graphrt.ray on a local cluster of Ray, which is fetched from PyPI (serving/ray/requirements.txt); only where it is named,
 #                 as 600 MB are fetched and installed
-#   fuzz          libFuzzer targets over import, plan loading and runs, 60,000 executions each (needs clang)
+#   fuzz          libFuzzer targets over import, plan loading and runs, 60,000 executions each (needs clang), the same ones at every call;
+#                 FUZZ_RUNS, FUZZ_SEED: so many, from another random seed (tests/fuzz/run.sh)
 #   format        clang-format 14 finds nothing to change
 # Installs the packages that scripts/packages.txt lists under "build" and "test" and that are missing, as quickstart.sh does.
 # A suite that cannot run says why and counts as skipped. The last line is "N passed, N failed, N skipped" over all suites; the

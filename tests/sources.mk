@@ -173,6 +173,7 @@ unit_SOURCES += tests/unit/test_pass_rounded_attention.c
 unit_SOURCES += tests/unit/test_pass_quantised_weights.c
 unit_SOURCES += tests/unit/test_quantize.c tests/unit/test_quantize_model.c
 unit_SOURCES += tests/unit/test_conv.c tests/unit/test_conv_pixels.c tests/unit/test_window_pools.c
+unit_SOURCES += tests/unit/test_conv.c tests/unit/test_window_pools.c tests/unit/test_window.c
 unit_SOURCES += tests/unit/test_float_paths.c
 unit_SOURCES += tests/unit/test_winograd.c
 unit_SOURCES += tests/unit/test_matmul.c

@@ -13,7 +13,7 @@ enum {
 
 static int64_t reach_of(const cpu_window *w, int32_t i)
 {
-    return (w->kernel[i] - 1) * w->dilation[i] + 1;
+    return cpu_window_extent(w->kernel[i], w->dilation[i]);
 }
 
 bool cpu_columns_is_unit(const cpu_window *w, int32_t i)
@@ -49,7 +49,7 @@ static bool is_dense(const cpu_window *w, bool transposed)
 {
     const int32_t last = w->spatial - 1;
     const int64_t reach = reach_of(w, last),
-                  end = (w->out[last] - 1) * w->stride[last] + reach - w->in[last] - w->begin[last];
+                  end = cpu_window_span(w, last, w->out[last]) - w->in[last] - w->begin[last];
     return transposed || (w->begin[last] < reach && end < reach);
 }
 

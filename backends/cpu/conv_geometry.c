@@ -113,10 +113,10 @@ bool cpu_conv_can_guess(const grt_kernel_node *node, const cpu_conv_attrs *a)
            (y->rank < 0 || all_within(y->dims, (size_t)y->rank, INT32_MAX));
 }
 
-/* While dims are not known, nobody has refused attributes that mean nothing. */
-static bool is_usual(int64_t attribute, int64_t least)
+/* Automatic padding is no attribute, and as large as strides and sizes make it. */
+static bool is_padding_usual(const cpu_window *w, int32_t i)
 {
-    return attribute >= least && attribute <= INT32_MAX;
+    return all_within(&w->begin[i], 1, INT32_MAX) && all_within(&w->end[i], 1, INT32_MAX);
 }
 
 bool cpu_conv_guess(const grt_kernel_node *node, const cpu_conv_attrs *a, cpu_conv *c)
@@ -138,15 +138,14 @@ bool cpu_conv_guess(const grt_kernel_node *node, const cpu_conv_attrs *a, cpu_co
     }
     cpu_conv_describe(node->desc, a, &x, w, &y, c);
     for (int32_t i = 0; i < c->w.spatial; i++) {
-        if (!is_usual(c->w.stride[i], 1) || !is_usual(c->w.dilation[i], 1) ||
-            !is_usual(c->w.begin[i], INT32_MIN) || !is_usual(c->w.end[i], INT32_MIN))
+        if (!is_padding_usual(&c->w, i))
             return false;
         if (sizes[i])
             continue;
-        const int64_t reach = (c->w.kernel[i] - 1) * c->w.dilation[i] + 1,
-                      padded = c->w.in[i] + c->w.begin[i] + c->w.end[i];
-        c->w.out[i] = a->transposed ? (c->w.in[i] - 1) * c->w.stride[i] + reach - c->w.begin[i] - c->w.end[i]
-                                    : (padded - reach) / c->w.stride[i] + 1;
+        const int64_t padding = c->w.begin[i] + c->w.end[i],
+                      room = c->w.in[i] + padding - cpu_window_extent(c->w.kernel[i], c->w.dilation[i]);
+        c->w.out[i] =
+            a->transposed ? cpu_window_span(&c->w, i, c->w.in[i]) - padding : room / c->w.stride[i] + 1;
     }
     c->w.in_pixels = grt_dims_product(c->w.in, 0, c->w.spatial);
     c->w.out_pixels = grt_dims_product(c->w.out, 0, c->w.spatial);

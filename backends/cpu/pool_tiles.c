@@ -43,7 +43,7 @@ INLINE lines lines_of(const cpu_pool *p)
         l.row_taps = w->kernel[row];
         l.row_step = w->dilation[row];
         l.row_stride = w->stride[row];
-        l.row_reach = (w->kernel[row] - 1) * w->dilation[row] + 1;
+        l.row_reach = cpu_window_extent(w->kernel[row], w->dilation[row]);
         l.row_begin = w->begin[row];
     }
     l.cols = w->out[last];
@@ -51,7 +51,7 @@ INLINE lines lines_of(const cpu_pool *p)
     l.taps = w->kernel[last];
     l.step = w->dilation[last];
     l.stride = w->stride[last];
-    l.reach = (w->kernel[last] - 1) * w->dilation[last] + 1;
+    l.reach = cpu_window_extent(w->kernel[last], w->dilation[last]);
     l.begin = w->begin[last];
     l.inner = p->last ? p->channels : 1;
     l.planes = p->last ? p->batch : p->batch * p->channels;

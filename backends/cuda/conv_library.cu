@@ -3,6 +3,10 @@
  * is seen as two. Padding that differs on the two sides is made by a copy into the workspace. */
 #include "backends/cuda/conv_shape.h"
 
+extern "C" {
+#include "backends/shared/window.h"
+}
+
 #define WORKSPACE_CAP ((size_t)256 << 20)
 
 /* True if computed filters of many groups are to be multiplied with unfolded windows. */
@@ -42,15 +46,16 @@ static void plan_patches(cuda_conv_shape *s, grt_dtype dtype, cuda_dnn_conv *c)
 static bool plan_windows(cuda_conv_shape *s, cuda_dnn_conv *c)
 {
     const cuda_conv_geometry *g = &s->g;
+    constexpr int64_t MOST_PADDED = INT64_MAX / 16; /* elements, so that their bytes are counted, too */
     const int32_t skip = SPATIAL - c->spatial;
     int64_t end[SPATIAL];
     for (int32_t d = 0; d < SPATIAL; d++) {
-        const int64_t reach = (g->kernel[d] - 1) * g->dilation[d] + 1;
+        const int64_t reach = cpu_window_extent(g->kernel[d], g->dilation[d]);
         const int64_t small = g->transposed ? g->in[d] : g->out[d],
                       large = g->transposed ? g->out[d] : g->in[d];
         if (g->in[d] <= 0 || g->out[d] <= 0)
             return false;
-        end[d] = (small - 1) * g->stride[d] + reach - large - g->begin[d];
+        end[d] = grt_add_saturated((small - 1) * g->stride[d], reach) - large - g->begin[d];
         if (g->begin[d] < 0 || g->begin[d] < end[d] || g->begin[d] >= end[d] + g->stride[d])
             s->copy = true;
     }
@@ -59,7 +64,8 @@ static bool plan_windows(cuda_conv_shape *s, cuda_dnn_conv *c)
     s->n_padded = g->batch * g->in_channels;
     for (int32_t d = 0; d < SPATIAL; d++) {
         s->padded[d] = s->copy ? g->in[d] + g->begin[d] + end[d] : g->in[d]; /* what the windows reach */
-        s->n_padded *= s->padded[d];
+        if (!grt_mul_i64(s->n_padded, s->padded[d], &s->n_padded) || s->n_padded > MOST_PADDED)
+            return false;
         if (d < skip)
             continue;
         c->in[d - skip] = s->padded[d];

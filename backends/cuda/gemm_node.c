@@ -94,8 +94,8 @@ bool cuda_gemm_of_matmul(const grt_reshape *r, const grt_matmul *m, int multipro
     return cuda_gemm_plan(out) && gemm_is_worth(out);
 }
 
-/* One, two or three spatial dims. */
-static cuda_conv_windows windows_of(const grt_reshape *r)
+/* One, two or three spatial dims. False: numbers that 32 bits may not hold. */
+static bool windows_of(const grt_reshape *r, cuda_conv_windows *out)
 {
     const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0];
     const int32_t spatial = x->rank - 2, skip = CUDA_CONV_DIMS - spatial;
@@ -111,7 +111,8 @@ static cuda_conv_windows windows_of(const grt_reshape *r)
         c.dilation[i] = d < 0 ? 1 : window.dilation[d];
         c.begin[i] = d < 0 ? 0 : window.begin[d];
     }
-    return c;
+    *out = c;
+    return cpu_window_is_small(&window);
 }
 
 /* False: windows of volumes that are none of planes and do not tile them. */
@@ -119,8 +120,10 @@ static bool read_windows(const grt_reshape *r, cuda_gemm_conv *c)
 {
     enum { MOST = 1 << 30 };
     cuda_gemm *p = &c->product;
-    cuda_conv_windows w = windows_of(r);
+    cuda_conv_windows w;
     int64_t images = r->in[0]->dims[0];
+    if (!windows_of(r, &w))
+        return false;
     c->cuts =
         cuda_conv_tiles(CUDA_CONV_DIMS, p->channels, w.in, w.out, w.kernel, w.stride, w.dilation, w.begin);
     if (c->cuts)

@@ -69,6 +69,12 @@ __device__ __forceinline__ void store_line_quarter(const cuda_qgemm &g, const vi
     store_lane<quarter, false>(g, v, h, each, part, none, rows, residual, first, in_eights);
 }
 
+/* What does not fit is more than any block has room for. */
+inline int most_int(int64_t n)
+{
+    return n < INT32_MAX ? (int)n : INT32_MAX;
+}
+
 /* Lines of a block: few enough that all multiprocessors have one, and that shared memory holds what they see,
  * as fits(lines) says; 0: none. */
 template <class L> int lines_of_block(const cuda_qgemm *g, int most, const L &fits)

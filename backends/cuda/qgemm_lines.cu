@@ -155,11 +155,11 @@ lines_form lines_form_of(const cuda_qgemm *g, const cuda_qlines *l, int lines)
     f.in = *l;
     f.lines = lines;
     f.bands = (g->out[0] + lines - 1) / lines;
-    f.seen = (lines - 1) * g->stride[0] + (g->kernel[0] - 1) * g->dilation[0] + 1;
+    f.seen = most_int((int64_t)(lines - 1) * g->stride[0] + (g->kernel[0] - 1) * g->dilation[0] + 1);
     f.lead = (int)(-(l->begin * l->channels) & 3);
     const int64_t last = f.lead + (l->out - 1) * l->stride * l->channels + 2 * CUDA_QCHUNK + 4,
                   image = f.lead + (l->begin + l->in) * l->channels;
-    f.pitch = (int)(((last > image ? last : image) + CUDA_QCHUNK - 1) / CUDA_QCHUNK * CUDA_QCHUNK);
+    f.pitch = most_int(((last > image ? last : image) + CUDA_QCHUNK - 1) / CUDA_QCHUNK * CUDA_QCHUNK);
     return f;
 }
 

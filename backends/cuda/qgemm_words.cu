@@ -240,10 +240,10 @@ words_form words_form_of(const cuda_qgemm *g, const cuda_qlines *l, int lines)
     f.in = *l;
     f.lines = lines;
     f.bands = (g->out[0] + lines - 1) / lines;
-    f.seen = (lines - 1) * g->stride[0] + (g->kernel[0] - 1) * g->dilation[0] + 1;
+    f.seen = most_int((int64_t)(lines - 1) * g->stride[0] + (g->kernel[0] - 1) * g->dilation[0] + 1);
     f.chunks = slots_of(l->taps) / FEW_TAPS;
     const int64_t last = (l->out - 1) * l->stride + slots_of(l->taps), image = l->begin + l->in;
-    f.pitch = (int)(((last > image ? last : image) + 3) / 4 * 4);
+    f.pitch = most_int(((last > image ? last : image) + 3) / 4 * 4);
     f.in_runs = l->step_channel == 1;
     return f;
 }

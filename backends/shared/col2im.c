@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/shared/col2im.h"
 
-#include "src/base/checked.h"
+#include "backends/shared/window.h"
 #include "src/base/tensor.h"
 
 static void col2im_read_list(const grt_op_desc *desc, const char *name, int64_t fallback, int64_t *out,
@@ -20,11 +20,11 @@ void grt_col2im_read_attributes(const grt_op_desc *desc, grt_col2im *c)
     col2im_read_list(desc, "pads", 0, c->pads, 2 * GRT_MAX_RANK);
 }
 
-/* Positions of the window in dim k of an image of `size`. */
+/* Positions of the window in dim k of an image of `size`, which a caller may claim of an empty one. */
 static int64_t col2im_steps(const grt_col2im *c, int32_t k, int64_t size)
 {
-    const int64_t room =
-        size + c->pads[k] + c->pads[c->spatial + k] - c->dilations[k] * (c->kernel[k] - 1) - 1;
+    const int64_t padded = grt_add_saturated(size, c->pads[k] + c->pads[c->spatial + k]),
+                  room = grt_sub_saturated(padded, cpu_window_extent(c->kernel[k], c->dilations[k]));
     return room < 0 ? 0 : room / c->strides[k] + 1;
 }
 

@@ -2,8 +2,6 @@
 /* Sliding windows over concrete sizes. */
 #include "backends/shared/window.h"
 
-#include "src/base/checked.h"
-
 #include <string.h>
 
 static int64_t window_entry(const int64_t *values, size_t n, int32_t i, int64_t fallback)
@@ -34,11 +32,11 @@ void cpu_window_read(const grt_op_desc *desc, int32_t spatial, const int64_t *in
         w->in_pixels = grt_mul_saturated(w->in_pixels, in[i]);
         w->out_pixels = grt_mul_saturated(w->out_pixels, out[i]);
         w->taps = grt_mul_saturated(w->taps, w->kernel[i]);
-        const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         if (upper || lower || sized) {
-            int64_t total =
-                transposed ? (in[i] - 1) * w->stride[i] + window_entry(extra, n_extra, i, 0) + reach - out[i]
-                           : (out[i] - 1) * w->stride[i] + reach - in[i];
+            int64_t total = grt_sub_saturated(cpu_window_span(w, i, transposed ? in[i] : out[i]),
+                                              transposed ? out[i] : in[i]);
+            if (transposed)
+                total = grt_add_saturated(total, window_entry(extra, n_extra, i, 0));
             total = total < 0 ? 0 : total;
             /* A pool's or convolution's odd pixel goes where the mode says; ConvTranspose's definition has it
              * the other way. */
@@ -50,4 +48,17 @@ void cpu_window_read(const grt_op_desc *desc, int32_t spatial, const int64_t *in
             w->end[i] = window_entry(pads, n_pads, i + spatial, 0);
         }
     }
+}
+
+bool cpu_window_is_small(const cpu_window *w)
+{
+    for (int32_t i = 0; i < w->spatial; i++) {
+        const int64_t numbers[] = {
+            w->in[i],       w->out[i],   w->kernel[i], w->stride[i],
+            w->dilation[i], w->begin[i], w->end[i],    cpu_window_extent(w->kernel[i], w->dilation[i])};
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+            if (numbers[k] < -GRT_WINDOW_SMALL || numbers[k] > GRT_WINDOW_SMALL)
+                return false;
+    }
+    return true;
 }

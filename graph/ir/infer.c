@@ -278,6 +278,7 @@ static grt_status infer_outputs(ir_node *node)
     ir_module *module = node->graph->module;
     if (!node->row || !node->row->infer)
         return GRT_OK;
+    GRT_TRY(op_check_ranges(node->row, &node->desc));
     GRT_TRY(infer_mixed(node));
     GRT_TRY(infer_reduction(node));
     GRT_TRY(infer_permutation(node));

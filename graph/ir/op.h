@@ -70,6 +70,12 @@ typedef struct op_attr {
     bool required;
 } op_attr;
 
+/* What every number of an attribute of kind INT or INTS lies in. */
+typedef struct op_range {
+    const char *attr;
+    int64_t least, most;
+} op_range;
+
 enum {
     OP_VARIADIC = 32767, /* no limit, not this one: ask op_count_fits */
 };
@@ -189,6 +195,7 @@ typedef struct op_row {
     int16_t since; /* version of the newest form, the one all fields below speak of */
     int16_t min_in, max_in, min_out, max_out; /* max: OP_VARIADIC if unbounded */
     const op_attr *attrs;                     /* ends with a NULL name; NULL: none */
+    const op_range *ranges; /* of attributes, whatever is known of dims; ends with a NULL attr; NULL: any */
     uint32_t flags;
     op_precision precision;
     op_layout layout;
@@ -238,6 +245,10 @@ const op_row *op_at(size_t index); /* NULL past the end */
 /* Newest opset version of a domain whose ops we know (28 for ""), 0 for unknown domains. */
 int32_t op_newest(const char *domain);
 
+/* Fails with INVALID_MODEL, naming node, op and attribute, if a number lies outside of its range in the row.
+ * Rules and kernels need not look again: inference asks for each node of a model, plan_check for each step of
+ * a plan. */
+grt_status op_check_ranges(const op_row *row, const grt_op_desc *desc);
 /* Run `node`'s rule and store the result in its outputs. Values keep what was known and is more precise. */
 grt_status op_infer_node(ir_node *node);
 /* Run an op's rule on bare types (the runtime's way in). `row->infer` must not be NULL. */

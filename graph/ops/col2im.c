@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Col2Im: columns of windows are added into the images that they came from. */
 #include "graph/ops/moves.h"
+#include "graph/ops/window.h"
 
 /* `wanted`: entries for one axis; n_image: -1 where the number of axes is not known. */
-static grt_status check_fold_list(const infer *inf, const char *name, int64_t n_image, int64_t wanted,
-                                  int64_t least)
+static grt_status check_fold_list(const infer *inf, const char *name, int64_t n_image, int64_t wanted)
 {
     size_t n;
     const int64_t *list = grt_attr_ints(inf->desc, name, &n);
     if (list && n_image >= 0 && n != (size_t)(n_image * wanted))
         return infer_fail(inf, "attribute %s has %zu entries, expected %lld", name, n,
                           (long long)(n_image * wanted));
-    for (size_t k = 0; list && k < n; k++)
-        if (list[k] < least || list[k] > INT32_MAX)
-            return infer_fail(inf, "attribute %s[%zu] is %lld; it must be in [%lld, %d]", name, k,
-                              (long long)list[k], (long long)least, INT32_MAX);
     return GRT_OK;
 }
 
@@ -28,9 +24,9 @@ static grt_status infer_col2im(infer *inf)
          known_block = infer_elems(inf, 2, &block, &n_block);
     if (data->rank >= 0 && data->rank != 3)
         return infer_fail(inf, "the input must have rank 3, found rank %d", data->rank);
-    GRT_TRY(check_fold_list(inf, "dilations", known_image ? n_image : -1, 1, 1));
-    GRT_TRY(check_fold_list(inf, "strides", known_image ? n_image : -1, 1, 1));
-    GRT_TRY(check_fold_list(inf, "pads", known_image ? n_image : -1, 2, -INT32_MAX));
+    GRT_TRY(check_fold_list(inf, "dilations", known_image ? n_image : -1, 1));
+    GRT_TRY(check_fold_list(inf, "strides", known_image ? n_image : -1, 1));
+    GRT_TRY(check_fold_list(inf, "pads", known_image ? n_image : -1, 2));
     if (data->rank < 0 || !known_image || !known_block) {
         if (known_image)
             infer_set_fresh(inf, 0, data->dtype, (int32_t)n_image + 2);
@@ -78,6 +74,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = col2im_attrs,
+     .ranges = window_ranges,
      .precision = OP_WIDE,
      .infer = infer_col2im},
 };

@@ -8,7 +8,7 @@
 static grt_status kernel_sizes(const infer *inf, const ir_type *w, int32_t spatial)
 {
     const int64_t *shape;
-    GRT_TRY(window_attr(inf, "kernel_shape", spatial, 1, &shape));
+    GRT_TRY(window_attr(inf, "kernel_shape", spatial, &shape));
     for (int32_t i = 0; i < spatial; i++) {
         int64_t size;
         if (!infer_const(inf, w->dims[2 + i], &size))
@@ -33,9 +33,6 @@ static grt_status check_ranks(const infer *inf, const ir_type *x, const ir_type 
     if (x->rank >= 0 && w->rank >= 0 && x->rank != w->rank)
         return infer_fail(inf, "the input has rank %d and the weight rank %d; they must be equal", x->rank,
                           w->rank);
-    if (grt_attr_int(inf->desc, "group", 1) < 1)
-        return infer_fail(inf, "attribute group is %lld; it must be at least 1",
-                          (long long)grt_attr_int(inf->desc, "group", 1));
     return GRT_OK;
 }
 
@@ -139,6 +136,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = conv_attrs,
+     .ranges = window_ranges,
      .precision = OP_NARROW,
      .flags = OP_TF32 | OP_FILTERS | OP_TAKES_EPILOGUE,
      .layout = OP_LAYOUT_CONV,
@@ -152,6 +150,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = transpose_attrs,
+     .ranges = window_ranges,
      .precision = OP_NARROW,
      .flags = OP_TF32 | OP_FILTERS,
      .layout = OP_LAYOUT_FORM,
@@ -165,6 +164,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = transpose_last_attrs,
+     .ranges = window_ranges,
      .precision = OP_NARROW,
      .flops = flops_conv_transpose,
      .infer = infer_conv_transpose},

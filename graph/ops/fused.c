@@ -111,8 +111,8 @@ static const op_attr matmul_attrs[] = {{"transA", GRT_ATTR_INT, false},
 
 #define FUSED .domain = "graphrt", .since = 1, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1
 static const op_row rows[] = {
-    {FUSED, .name = "Conv", .attrs = conv_attrs, .precision = OP_NARROW, .flags = OP_TF32,
-     .layout = OP_LAYOUT_CONV, .flops = flops_conv, .infer = infer_conv_epilogue},
+    {FUSED, .name = "Conv", .attrs = conv_attrs, .ranges = window_ranges, .precision = OP_NARROW,
+     .flags = OP_TF32, .layout = OP_LAYOUT_CONV, .flops = flops_conv, .infer = infer_conv_epilogue},
     {FUSED, .name = "MatMul", .attrs = matmul_attrs, .precision = OP_NARROW, .flags = OP_TF32,
      .flops = flops_matmul, .infer = fused_infer_matmul},
 };

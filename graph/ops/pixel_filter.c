@@ -38,7 +38,7 @@ static grt_status infer_pixel_filter(infer *inf)
     if (x->rank != RANK || w->rank != RANK)
         return infer_fail(inf, "the input has rank %d and the filters have rank %d; both must be %d", x->rank,
                           w->rank, RANK);
-    GRT_TRY(window_attr(inf, "kernel_shape", SPATIAL, 1, &kernel));
+    GRT_TRY(window_attr(inf, "kernel_shape", SPATIAL, &kernel));
     if (!kernel)
         return infer_fail(inf, "attribute kernel_shape is missing");
     const bool last = grt_channels_last(inf->desc);
@@ -75,6 +75,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = pixel_filter_attrs,
+     .ranges = window_ranges,
      .precision = OP_NARROW,
      .layout = OP_LAYOUT_PAIR,
      .infer = infer_pixel_filter},

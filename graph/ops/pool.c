@@ -25,7 +25,7 @@ static grt_status infer_pool(infer *inf)
     }
     const int32_t spatial = x->rank - 2, at = grt_channels_last(inf->desc) ? 1 : 2;
     const int64_t *shape;
-    GRT_TRY(window_attr(inf, "kernel_shape", spatial, 1, &shape));
+    GRT_TRY(window_attr(inf, "kernel_shape", spatial, &shape));
     if (!shape)
         return infer_fail(inf, "attribute kernel_shape is missing");
     grt_dim *dims = infer_dims(inf, x->rank), *kernel = infer_dims(inf, spatial);
@@ -102,6 +102,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 2,
      .attrs = max_attrs,
+     .ranges = window_ranges,
      .flags = OP_PICKS,
      .precision = OP_FOLLOWS,
      .layout = OP_LAYOUT_FORM,
@@ -111,6 +112,7 @@ static const op_row rows[] = {
      .since = 22,
      ONE_TO_ONE,
      .attrs = average_attrs,
+     .ranges = window_ranges,
      .precision = OP_FOLLOWS,
      .layout = OP_LAYOUT_FORM,
      .infer = infer_pool},
@@ -140,6 +142,7 @@ static const op_row rows[] = {
      .since = 1,
      ONE_TO_ONE,
      .attrs = max_last_attrs,
+     .ranges = window_ranges,
      .precision = OP_FOLLOWS,
      .infer = infer_pool},
     {.domain = "graphrt",
@@ -147,6 +150,7 @@ static const op_row rows[] = {
      .since = 1,
      ONE_TO_ONE,
      .attrs = average_last_attrs,
+     .ranges = window_ranges,
      .precision = OP_FOLLOWS,
      .infer = infer_pool},
     {.domain = "graphrt",

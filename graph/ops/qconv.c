@@ -13,7 +13,7 @@ static grt_status infer_qconv(infer *inf)
 static const op_attr conv_attrs[] = {CONV_ATTRS, {"layout", GRT_ATTR_STRING, false}, QPRODUCT_EPILOGUE, {0}};
 
 static const op_row rows[] = {
-    {QPRODUCT, .name = "QConv", .attrs = conv_attrs, .layout = OP_LAYOUT_QCONV, .flops = flops_qconv,
-     .infer = infer_qconv},
+    {QPRODUCT, .name = "QConv", .attrs = conv_attrs, .ranges = window_ranges, .layout = OP_LAYOUT_QCONV,
+     .flops = flops_qconv, .infer = infer_qconv},
 };
 OP_TABLE(qconv, rows);

@@ -27,6 +27,10 @@ static const op_attr unpool_attrs[] = {
     {0},
 };
 
+/* What a pool left out is not put back: its padding cannot be negative. */
+static const op_range unpool_ranges[] = {
+    {"kernel_shape", 1, INT32_MAX}, {"pads", 0, INT32_MAX}, {"strides", 1, INT32_MAX}, {0}};
+
 /* Inputs x, w, offset, bias, mask. */
 static grt_status infer_deform(infer *inf)
 {
@@ -34,9 +38,6 @@ static grt_status infer_deform(infer *inf)
     infer plain = *inf;
     plain.in = in;
     plain.n_in = 3;
-    if (grt_attr_int(inf->desc, "offset_group", 1) < 1)
-        return infer_fail(inf, "attribute offset_group is %lld; it must be positive",
-                          (long long)grt_attr_int(inf->desc, "offset_group", 1));
     return infer_conv(&plain);
 }
 
@@ -60,7 +61,7 @@ static grt_status infer_lp_pool(infer *inf)
         infer_set_unknown(inf, 0, x->dtype);
         return GRT_OK;
     }
-    GRT_TRY(window_attr(inf, "kernel_shape", x->rank - 2, 1, &shape));
+    GRT_TRY(window_attr(inf, "kernel_shape", x->rank - 2, &shape));
     grt_dim *dims = infer_dims(inf, x->rank), *kernel = infer_dims(inf, x->rank - 2);
     if (!shape)
         return infer_fail(inf, "attribute kernel_shape is missing");
@@ -107,9 +108,9 @@ static grt_status infer_unpool(infer *inf)
         infer_set(inf, 0, x->dtype, x->rank, given);
         return GRT_OK;
     }
-    GRT_TRY(window_attr(inf, "kernel_shape", spatial, 1, &kernel));
-    GRT_TRY(window_attr(inf, "strides", spatial, 1, &strides));
-    GRT_TRY(window_attr(inf, "pads", 2 * spatial, 0, &pads));
+    GRT_TRY(window_attr(inf, "kernel_shape", spatial, &kernel));
+    GRT_TRY(window_attr(inf, "strides", spatial, &strides));
+    GRT_TRY(window_attr(inf, "pads", 2 * spatial, &pads));
     grt_dim *dims = infer_dims(inf, x->rank);
     if (!kernel)
         return infer_fail(inf, "attribute kernel_shape is missing");
@@ -135,6 +136,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = deform_attrs,
+     .ranges = window_ranges,
      .precision = OP_WIDE,
      .infer = infer_deform},
     {.domain = "",
@@ -145,6 +147,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = lp_attrs,
+     .ranges = window_ranges,
      .precision = OP_WIDE,
      .infer = infer_lp_pool,
      .upgrade = upgrade_lp_pool},
@@ -156,6 +159,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = unpool_attrs,
+     .ranges = unpool_ranges,
      .precision = OP_WIDE,
      .infer = infer_unpool},
 };

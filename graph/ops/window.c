@@ -4,7 +4,14 @@
 
 #include <string.h>
 
-grt_status window_attr(const infer *inf, const char *name, int32_t n, int64_t least, const int64_t **out)
+/* Negative padding crops; only convolutions' exporters write it, and it is well defined. Products of two of
+ * these and sums of such products fit into int64_t. */
+const op_range window_ranges[] = {
+    {"kernel_shape", 1, INT32_MAX},  {"strides", 1, INT32_MAX},        {"dilations", 1, INT32_MAX},
+    {"pads", -INT32_MAX, INT32_MAX}, {"output_padding", 0, INT32_MAX}, {"output_shape", 0, INT64_MAX},
+    {"group", 1, INT32_MAX},         {"offset_group", 1, INT32_MAX},   {0}};
+
+grt_status window_attr(const infer *inf, const char *name, int32_t n, const int64_t **out)
 {
     size_t found;
     *out = grt_attr_ints(inf->desc, name, &found);
@@ -12,10 +19,6 @@ grt_status window_attr(const infer *inf, const char *name, int32_t n, int64_t le
         return GRT_OK;
     if (found != (size_t)n)
         return infer_fail(inf, "attribute %s has %zu values; this input needs %d", name, found, n);
-    for (int32_t i = 0; i < n; i++)
-        if ((*out)[i] < least || (*out)[i] > INT32_MAX)
-            return infer_fail(inf, "attribute %s has the value %lld at index %d; it must lie in [%lld, 2^31)",
-                              name, (long long)(*out)[i], i, (long long)least);
     return GRT_OK;
 }
 
@@ -35,10 +38,9 @@ typedef struct window_attrs {
 static grt_status read_attrs(const infer *inf, int32_t spatial, window_attrs *a)
 {
     const char *mode = grt_attr_string(inf->desc, "auto_pad", "NOTSET");
-    GRT_TRY(window_attr(inf, "strides", spatial, 1, &a->strides));
-    GRT_TRY(window_attr(inf, "dilations", spatial, 1, &a->dilations));
-    /* Negative padding crops; only convolutions' exporters write it, and it is well defined. */
-    GRT_TRY(window_attr(inf, "pads", 2 * spatial, -INT32_MAX, &a->pads));
+    GRT_TRY(window_attr(inf, "strides", spatial, &a->strides));
+    GRT_TRY(window_attr(inf, "dilations", spatial, &a->dilations));
+    GRT_TRY(window_attr(inf, "pads", 2 * spatial, &a->pads));
     a->same = !strcmp(mode, "SAME_UPPER") || !strcmp(mode, "SAME_LOWER");
     a->explicit_pads = !strcmp(mode, "NOTSET") || !*mode;
     if (!a->same && !a->explicit_pads && strcmp(mode, "VALID"))
@@ -92,17 +94,14 @@ grt_status window_transposed_sizes(const infer *inf, int32_t spatial, const grt_
     size_t n_shape;
     const int64_t *shape = grt_attr_ints(inf->desc, "output_shape", &n_shape);
     GRT_TRY(read_attrs(inf, spatial, &a));
-    GRT_TRY(window_attr(inf, "output_padding", spatial, 0, &extra));
+    GRT_TRY(window_attr(inf, "output_padding", spatial, &extra));
     if (shape && n_shape != (size_t)spatial && n_shape != (size_t)spatial + 2)
         return infer_fail(inf, "attribute output_shape has %zu values; expected the %d spatial ones", n_shape,
                           spatial);
     for (int32_t i = 0; i < spatial; i++) {
         int64_t stride = a.strides ? a.strides[i] : 1, size;
         if (shape) {
-            size = shape[n_shape - (size_t)spatial + (size_t)i];
-            if (size < 0)
-                return infer_fail(inf, "attribute output_shape has the negative value %lld", (long long)size);
-            out[i] = grt_dim_const(inf->dims, size);
+            out[i] = grt_dim_const(inf->dims, shape[n_shape - (size_t)spatial + (size_t)i]);
         } else if (a.same) {
             out[i] = grt_dim_mulc(inf->dims, in[i], stride);
         } else {

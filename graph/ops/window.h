@@ -12,8 +12,12 @@ grt_status window_sizes(const infer *inf, int32_t spatial, const grt_dim *in, co
 /* The same for ConvTranspose, with output_padding and output_shape. */
 grt_status window_transposed_sizes(const infer *inf, int32_t spatial, const grt_dim *in,
                                    const grt_dim *kernel, grt_dim *out);
-/* The integer list attribute `name` of n entries, each at least `least`; NULL in *out if absent. */
-grt_status window_attr(const infer *inf, const char *name, int32_t n, int64_t least, const int64_t **out);
+/* The integer list attribute `name` of n entries; NULL in *out if absent. */
+grt_status window_attr(const infer *inf, const char *name, int32_t n, const int64_t **out);
+
+/* Of the attributes of convolutions and pools: rows of ops that have a window name these, so that no rule and
+ * no kernel meets other numbers, whatever is known of dims and ranks. */
+extern const op_range window_ranges[];
 
 /* Conv's attributes. */
 #define CONV_ATTRS                                                              \

@@ -15,11 +15,21 @@ static inline bool grt_add_i64(int64_t a, int64_t b, int64_t *out)
 {
     return !__builtin_add_overflow(a, b, out);
 }
-/* Of numbers that are not negative: the largest int64_t where the product does not fit. */
+/* The nearest int64_t where the result does not fit. */
 static inline int64_t grt_mul_saturated(int64_t a, int64_t b)
 {
     int64_t product;
-    return grt_mul_i64(a, b, &product) ? product : INT64_MAX;
+    return grt_mul_i64(a, b, &product) ? product : (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
+}
+static inline int64_t grt_add_saturated(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return grt_add_i64(a, b, &sum) ? sum : a < 0 ? INT64_MIN : INT64_MAX;
+}
+static inline int64_t grt_sub_saturated(int64_t a, int64_t b)
+{
+    int64_t difference;
+    return !__builtin_sub_overflow(a, b, &difference) ? difference : a < 0 ? INT64_MIN : INT64_MAX;
 }
 static inline bool grt_mul_size(size_t a, size_t b, size_t *out)
 {

@@ -16,7 +16,15 @@ typedef struct checker {
     grt_arena *arena;
 } checker;
 
-/* "FILE: body 'main': <message>" */
+/* "FILE: section META: body 0 'main': <last message>" */
+static grt_status check_failed(const checker *c)
+{
+    if (c->body < 0)
+        return grt_fail_context(GRT_STATUS_INVALID_PLAN, "%s: section META", c->path);
+    return grt_fail_context(GRT_STATUS_INVALID_PLAN, "%s: section META: body %d '%s'", c->path, (int)c->body,
+                            c->plan->bodies[c->body].name);
+}
+
 static grt_status check_bad(const checker *c, const char *format, ...) GRT_PRINTF(2, 3);
 static grt_status check_bad(const checker *c, const char *format, ...)
 {
@@ -24,10 +32,7 @@ static grt_status check_bad(const checker *c, const char *format, ...)
     va_start(args, format);
     (void)grt_fail_v(GRT_STATUS_INVALID_PLAN, format, args);
     va_end(args);
-    if (c->body < 0)
-        return grt_fail_context(GRT_STATUS_INVALID_PLAN, "%s: section META", c->path);
-    return grt_fail_context(GRT_STATUS_INVALID_PLAN, "%s: section META: body %d '%s'", c->path, (int)c->body,
-                            c->plan->bodies[c->body].name);
+    return check_failed(c);
 }
 
 static const char *step_name(const grt_plan_step *step)
@@ -170,7 +175,7 @@ static grt_status check_attributes(const checker *c, const grt_plan_step *step, 
             return check_bad(c, "step '%s': attribute '%s' is of kind %d, expected %d", step_name(step),
                              known->name, (int)a->kind, (int)known->kind);
     }
-    return GRT_OK;
+    return row && op_check_ranges(row, &step->desc) != GRT_OK ? check_failed(c) : GRT_OK;
 }
 
 /* Operands in range and made before; results made once. */

@@ -1,20 +1,34 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the libFuzzer targets with clang in build-fuzz/ and runs each for a while. usage: tests/fuzz/run.sh [SECONDS]
-# Without SECONDS each target makes the same 60,000 executions at every call, as far as that can be: who changed nothing sees nothing new. To
-# look for what is new, give SECONDS of each target, or see campaign.sh; 0 builds them, with tests/forge/forge, and makes the seeds.
-# Seeds need the data and graphc of build/. What crashes, hangs (20 s) or takes too much memory is kept in build-fuzz/.
+# Builds the libFuzzer targets with clang in build-fuzz/ and runs each of them.
+#
+#   tests/fuzz/run.sh            60,000 executions of each target (FUZZ_RUNS: how many) from the random seed 1 (FUZZ_SEED: another one).
+#                                The same tree, compiler and kind of processor make the same executions at every call: a change that
+#                                finds something has made it or moved it, and the line of a failure says how to see it again
+#   tests/fuzz/run.sh SECONDS    a campaign: each target for so long, from a random seed that is drawn and printed (FUZZ_SEED: this one),
+#                                with what earlier campaigns found worth keeping in build-fuzz/corpus/. For many cores: campaign.sh
+#   tests/fuzz/run.sh 0          builds them, with tests/forge/forge, and makes the seeds
+#
+# FUZZ_TARGETS: which of "import plan run". Seeds need the data and graphc of build/. What crashes, hangs (20 s) or takes too much memory
+# is kept in build-fuzz/ as TARGET-KIND-HASH; build-fuzz/tests/fuzz/fuzz_TARGET FILE tries one again.
 # The last line is "N passed, N failed, N skipped"; exit status 77 without clang's libFuzzer.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . scripts/ui.sh
 seconds=${1:-}
-amount=(-max_total_time="$seconds")
-same=() # as a command's first words: the same addresses, by which tables are hashed, at every call
-if [ -z "$seconds" ]; then
-    amount=(-seed=1 -runs=60000)
-    setarch -R true 2>/dev/null && same=(setarch -R)
+runs=${FUZZ_RUNS:-60000}
+if [ -n "$seconds" ]; then
+    seed=${FUZZ_SEED:-$((RANDOM * 32768 + RANDOM + 1))}
+    amount=(-max_total_time="$seconds")
+    title="for $seconds s from random seed $seed"
+else
+    seed=${FUZZ_SEED:-1}
+    # What libFuzzer does by the clock would make executions and addresses differ.
+    amount=(-runs="$runs" -reload=0 -purge_allocator_interval=-1)
+    title="$runs times from random seed $seed"
 fi
+same=() # as a command's first words: the same addresses, by which tables are hashed, at every call
+[ -n "$seconds" ] || { setarch -R true 2>/dev/null && same=(setarch -R); }
 ui_logs=build-fuzz/logs
 mkdir -p build-fuzz/logs
 passed=0
@@ -41,14 +55,15 @@ build_targets()
     make -C build-fuzz generated &&
         make -C build-fuzz -j"$(nproc)" tests/fuzz/fuzz_import tests/fuzz/fuzz_plan tests/fuzz/fuzz_run tests/forge/forge
 }
-make_seeds() { tests/fuzz/seeds.sh build build-fuzz/seeds; }
+# Those that an earlier tree has made would stay.
+make_seeds() { rm -rf build-fuzz/seeds && tests/fuzz/seeds.sh build build-fuzz/seeds; }
 
-# Of what target $1 reads, to begin with.
-seeds_of()
+# Writes the list of what target $1 reads to begin with: in the order of names, as file systems have each their own.
+list_seeds()
 {
     local kind=$1
     [ "$kind" = run ] && kind=import # models all the same
-    ls -d "build-fuzz/seeds/$kind" "tests/fuzz/regressions/$1" 2>/dev/null
+    printf '%s\n' "build-fuzz/seeds/$kind"/* "tests/fuzz/regressions/$1"/* | LC_ALL=C sort | paste -sd, | tr -d '\n' >"build-fuzz/seeds/$1.list"
 }
 
 if ! has_libfuzzer; then
@@ -62,21 +77,22 @@ if ! step "configuring build-fuzz/" configure_build || ! step "building the fuzz
 fi
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export GRAPHRT_FUZZ_POOL=${GRAPHRT_TEST_DATA:-build/data}/node OMP_NUM_THREADS=1
-for target in import plan run; do
+for target in ${FUZZ_TARGETS:-import plan run}; do
     [ "$seconds" = 0 ] && break
     corpus=build-fuzz/corpus/$target
     [ -n "$seconds" ] || corpus=build-fuzz/same/$target
     [ -n "$seconds" ] || rm -rf "$corpus"
     mkdir -p "$corpus"
+    list_seeds "$target"
     # Memory that the sanitizer refuses is no failure of the library's, hence no limit of one allocation.
-    # shellcheck disable=SC2046 # a list of directories
-    if step "fuzz_$target${seconds:+ for $seconds s}" "${same[@]}" "build-fuzz/tests/fuzz/fuzz_$target" "${amount[@]}" -entropic=0 -timeout=20 \
+    if step "fuzz_$target $title" "${same[@]}" "build-fuzz/tests/fuzz/fuzz_$target" -seed="$seed" "${amount[@]}" -entropic=0 -timeout=20 \
         -rss_limit_mb=2048 -malloc_limit_mb=1000000 -max_len=32768 -artifact_prefix="build-fuzz/$target-" \
-        "$corpus" $(seeds_of "$target"); then
+        -seed_inputs="@build-fuzz/seeds/$target.list" "$corpus"; then
         passed=$((passed + 1))
         grep -E '^(Done|#.* DONE)' "build-fuzz/logs/step-$ui_step.log" | tail -n 1
     else
         failed=$((failed + 1))
+        say "    again: FUZZ_TARGETS=$target FUZZ_SEED=$seed${FUZZ_RUNS:+ FUZZ_RUNS=$FUZZ_RUNS} tests/fuzz/run.sh $seconds"
     fi
 done
 echo "$passed passed, $failed failed, 0 skipped"

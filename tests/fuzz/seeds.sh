@@ -15,12 +15,14 @@ out=${2:?usage: seeds.sh [--all] BUILD-DIR OUT-DIR}
 data=${GRAPHRT_TEST_DATA:-$build/data}
 mkdir -p "$out/import" "$out/plan" || exit 1
 
-# Subgraphs, functions, sequences, optionals, maps, strings, small floats, attributes of every kind.
+# Subgraphs, functions, sequences, optionals, maps, strings, small floats, attributes of every kind, windows of every kind.
 names="add_bcast if if_seq if_opt loop11 loop13_seq scan9_sum sequence_insert_at_back sequence_map_add_1_sequence_1_tensor
     optional_get_element_sequence concat_1d_axis_0 conv_with_strides_padding reshape_extended_dims slice pad
     gemm_all_attributes batchnorm_example lstm_defaults einsum_sum cast_FLOAT_to_FLOAT8E4M3FN
     cast_FLOAT_to_UINT4 string_concat tfidfvectorizer_tf_onlybigrams_levelempty constant nonzero_example softmax_axis_0
-    gelu_default_1_expanded layer_normalization_2d_axis0_expanded quantizelinear_axis resize_upsample_scales_linear topk"
+    gelu_default_1_expanded layer_normalization_2d_axis0_expanded quantizelinear_axis resize_upsample_scales_linear topk
+    averagepool_2d_dilations maxpool_with_argmax_2d_precomputed_pads lppool_2d_dilations maxunpool_export_with_output_shape
+    convtranspose_dilations convtranspose_output_shape deform_conv_with_mask_bias col2im_dilations convinteger_with_padding qlinearconv"
 
 # Ops that passes make for other devices than the CPU, one model for each: QRoundedAttention, QAttention and what the CPU has too, for
 # a device that takes all ops; then for one that is like a GPU, where its module is there: CacheUpdate, PointwiseParts, Rows,

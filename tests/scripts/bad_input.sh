@@ -163,6 +163,12 @@ bad "shapes that do not fit" "'sum'" ./graphrun "$scratch/shapes.onnx"
 bad "graphc check of them" "not a valid" ./graphc check "$scratch/shapes.onnx"
 # random numbers of the input's type, which is int4
 bad "random numbers in 4 bits" "without attribute dtype the result would be int4" ./graphrun "$srcdir/tests/fuzz/regressions/run/random_like_int4.onnx"
+# a pool with strides 1 and 0, of an input of unknown rank
+onnx pool <<<'CAgSADpZCj4KAXgSAXkaBHBvb2wiB01heFBvb2wqFQoMa2VybmVsX3NoYXBlQAJAAqABByoQCgdzdHJpZGVzQAFAAKABBxIBZ1oJCgF4EgQKAggBYgkKAXkSBAoCCAFCBAoAEBU='
+bad "a window without a step" "MaxPool node 'pool': attribute strides has the value 0 at index 1; it must lie in \[1, 2147483647\]" \
+    ./graphrun "$scratch/pool.onnx"
+bad "a window that a plan forges" "section META.*QConv node 'window': attribute dilations has the value -9223372036854775807" \
+    ./graphrun "$srcdir/tests/fuzz/regressions/plan/window_dilation.plan"
 # two ops that nobody has: both are named
 onnx unknown <<<'CAg6VAoVCgF4EgFhGgNvZGQiCE5vU3VjaE9wChYKAWESAXkaBW9kZGVyIgdOb3JUaGlzEgFnWg8KAXgSCgoICAESBAoCCAJiDwoBeRIKCggIARIECgIIAkIECgAQEQ=='
 bad "unknown ops" "NoSuchOp" ./graphrun "$scratch/unknown.onnx"

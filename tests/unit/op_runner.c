@@ -254,7 +254,9 @@ grt_status op_run(op_runner *r, int32_t n_out)
     grt_dims *dims = grt_dims_create();
     ck_assert_ptr_nonnull(dims);
     r->n_out = n_out;
-    grt_status status = infer_all(r, row, dims, false, types);
+    grt_status status = op_check_ranges(row, &r->desc);
+    if (status == GRT_OK)
+        status = infer_all(r, row, dims, false, types);
     if (status == GRT_OK)
         status = infer_all(r, row, dims, true, types);
     if (status == GRT_OK)

@@ -183,7 +183,8 @@ START_TEST(pads_beyond_all_images)
     op_add(&r, GRT_DTYPE_INT64, 1, (const int64_t[]){2}, block);
     r.constants = 6;
     ck_assert_int_eq(op_run(&r, 1), GRT_STATUS_INVALID_MODEL);
-    ck_assert_ptr_nonnull(strstr(grt_last_error(), "pads[2]"));
+    ck_assert_ptr_nonnull(
+        strstr(grt_last_error(), "attribute pads has the value 4611686018427387904 at index 2"));
     op_end(&r);
 }
 END_TEST
@@ -277,6 +278,42 @@ START_TEST(errors_name_the_inputs)
 }
 END_TEST
 
+/* Of an input of unknown rank: the rule knows no sizes, and a kernel is made all the same. */
+START_TEST(windows_that_there_are_not)
+{
+    static const struct {
+        const char *op, *attr;
+        int64_t value;
+        const char *says;
+    } cases[] = {
+        {"Conv", "dilations", -INT64_MAX,
+         "attribute dilations has the value -9223372036854775807 at index 1; it must lie in [1, 2147483647]"},
+        {"Conv", "strides", 0, "attribute strides has the value 0 at index 1"},
+        {"Conv", "pads", INT64_MIN, "it must lie in [-2147483647, 2147483647]"},
+        {"Conv", "kernel_shape", INT64_MAX, "attribute kernel_shape"},
+        {"Conv", "group", 0, "attribute group has the value 0; it must lie in [1, 2147483647]"},
+        {"ConvTranspose", "output_padding", -1, "it must lie in [0, 2147483647]"},
+        {"ConvTranspose", "output_shape", -1, "attribute output_shape has the value -1 at index 1"},
+    };
+    int64_t both[] = {1, cases[_i].value};
+    const float weights[4] = {0};
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, NULL);
+    onnx_initializer(&m, m.graph, onnx_raw(&m, "w", GRT_DTYPE_FLOAT, "1,1,2,2", weights, sizeof weights));
+    Onnx__NodeProto *node = onnx_node(&m, m.graph, cases[_i].op, "x,w", "y");
+    if (!strcmp(cases[_i].attr, "group"))
+        onnx_attr_int(&m, node, "group", cases[_i].value);
+    else {
+        Onnx__AttributeProto *ints =
+            onnx_attr(&m, node, cases[_i].attr, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+        ints->n_ints = 2;
+        ints->ints = both;
+    }
+    onnx_output(&m, m.graph, "y");
+    assert_says(&m, NULL, GRT_STATUS_INVALID_MODEL, cases[_i].says);
+}
+END_TEST
+
 Suite *suite_test_bad_models(void)
 {
     Suite *suite = suite_create("bad models");
@@ -296,6 +333,7 @@ Suite *suite_test_bad_models(void)
     tcase_add_test(tests, errors_name_the_inputs);
     tcase_add_test(tests, empty_tensors);
     tcase_add_test(tests, dims_that_share_parts);
+    tcase_add_loop_test(tests, windows_that_there_are_not, 0, 7);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -543,6 +543,20 @@ START_TEST(wrong_structures)
     EXPECT_BAD(steps[2].kind = (grt_step_kind)42, "kind 42");
     EXPECT_BAD((steps[1].kind = GRT_STEP_KERNEL, steps[1].desc.op = "Identity", steps[1].n_in = 0),
                "expected 1 to 1");
+    /* Whatever is known of dims: no kernel is made of these. */
+    static const int64_t most = INT64_MAX, least = -INT64_MAX, one = 1;
+    const grt_attr pool[] = {{.name = "kernel_shape", .kind = GRT_ATTR_INTS, .ints = {&one, 1}},
+                             {.name = "dilations", .kind = GRT_ATTR_INTS, .ints = {&least, 1}},
+                             {.name = "pads", .kind = GRT_ATTR_INTS, .ints = {&most, 1}}};
+#define STEP(name, attributes, n) \
+    (steps[1].kind = GRT_STEP_KERNEL, steps[1].desc = (grt_op_desc){"", name, "p", attributes, n})
+    EXPECT_BAD(STEP("MaxPool", pool, 2),
+               "body 0 'main': MaxPool node 'p': attribute dilations has the value -9223372036854775807 at "
+               "index 0; it must lie in [1, 2147483647]");
+    EXPECT_BAD((STEP("MaxPool", pool, 3), steps[1].desc.attrs = (const grt_attr[]){pool[0], pool[2]},
+                steps[1].desc.n_attrs = 2),
+               "attribute pads has the value 9223372036854775807 at index 0");
+#undef STEP
     *plan = good;
     grt_plan_release(plan);
 }

@@ -132,6 +132,59 @@ START_TEST(forms_with_channels_last_are_there)
 }
 END_TEST
 
+static const op_range *range_of(const op_row *row, const char *attr)
+{
+    for (const op_range *r = row->ranges; r && r->attr; r++)
+        if (!strcmp(r->attr, attr))
+            return r;
+    return NULL;
+}
+
+/* Kernels multiply numbers of windows before dims are known: each lies in 32 bits, and steps are positive. */
+START_TEST(windows_state_their_ranges)
+{
+    static const struct {
+        const char *attr;
+        grt_attr_kind kind;
+        int64_t least;
+    } numbers[] = {{"kernel_shape", GRT_ATTR_INTS, 1}, {"strides", GRT_ATTR_INTS, 1},
+                   {"dilations", GRT_ATTR_INTS, 1},    {"pads", GRT_ATTR_INTS, -INT32_MAX},
+                   {"group", GRT_ATTR_INT, 1},         {"output_padding", GRT_ATTR_INTS, 0},
+                   {"offset_group", GRT_ATTR_INT, 1}};
+    enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_WINDOWS = 3 };
+    int n = 0;
+    for (size_t i = 0; op_at(i); i++) {
+        const op_row *r = op_at(i);
+        bool window = false;
+        for (size_t k = 0; k < OF_WINDOWS; k++)
+            window = window || has_attr(r, numbers[k].kind, numbers[k].attr);
+        for (size_t k = 0; k < NUMBERS && window && !r->rewrite; k++) {
+            const op_range *range = range_of(r, numbers[k].attr);
+            ck_assert_msg(!has_attr(r, numbers[k].kind, numbers[k].attr) ||
+                              (range && range->least >= numbers[k].least && range->most == INT32_MAX),
+                          "%s::%s: the range of %s", r->domain, r->name, numbers[k].attr);
+        }
+        n += window;
+    }
+    ck_assert_int_gt(n, 10);
+}
+END_TEST
+
+/* A range of what is no number would never be looked at. */
+START_TEST(ranges_are_of_numbers)
+{
+    for (size_t i = 0; op_at(i); i++)
+        for (const op_range *r = op_at(i)->ranges; r && r->attr; r++) {
+            const op_row *row = op_at(i);
+            for (const op_attr *a = row->attrs; a && a->name; a++)
+                ck_assert_msg(strcmp(a->name, r->attr) != 0 || a->kind == GRT_ATTR_INT ||
+                                  a->kind == GRT_ATTR_INTS,
+                              "%s: %s is no number", row->name, a->name);
+            ck_assert_msg(r->least <= r->most, "%s: the range of %s is empty", row->name, r->attr);
+        }
+}
+END_TEST
+
 Suite *suite_test_traits(void);
 Suite *suite_test_traits(void)
 {
@@ -141,6 +194,8 @@ Suite *suite_test_traits(void)
     tcase_add_test(all, rows_and_kernels_are_in_files_of_one_name);
     tcase_add_test(all, traits_agree_with_the_row);
     tcase_add_test(all, forms_with_channels_last_are_there);
+    tcase_add_test(all, windows_state_their_ranges);
+    tcase_add_test(all, ranges_are_of_numbers);
     suite_add_tcase(suite, all);
     return suite;
 }

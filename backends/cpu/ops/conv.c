@@ -82,7 +82,6 @@ static grt_status make_op(const grt_op_desc *desc, const cpu_conv *c, bool trans
                        .in_channels = c->in_channels,
                        .out_channels = c->out_channels};
     for (int32_t i = 0; i < c->w.spatial; i++) {
-        const int64_t reach = (c->w.kernel[i] - 1) * c->w.dilation[i] + 1;
         d.in[i] = c->w.in[i];
         d.out[i] = c->w.out[i];
         d.kernel[i] = c->w.kernel[i];
@@ -90,8 +89,8 @@ static grt_status make_op(const grt_op_desc *desc, const cpu_conv *c, bool trans
         d.dilation[i] = c->w.dilation[i];
         d.pad_begin[i] = c->w.begin[i];
         /* What makes the sizes agree exactly; a transpose's output padding is negative padding at the end. */
-        d.pad_end[i] = transposed ? (c->w.in[i] - 1) * c->w.stride[i] + reach - c->w.out[i] - c->w.begin[i]
-                                  : (c->w.out[i] - 1) * c->w.stride[i] + reach - c->w.in[i] - c->w.begin[i];
+        d.pad_end[i] = transposed ? cpu_window_span(&c->w, i, c->w.in[i]) - c->w.out[i] - c->w.begin[i]
+                                  : cpu_window_span(&c->w, i, c->w.out[i]) - c->w.in[i] - c->w.begin[i];
     }
     if (residual)
         d.post[d.post_count++] = (grt_dnnl_post){GRT_DNNL_POST_ADD, {GRT_ACT_NONE, 0, 0}};

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { QCONV_PLANE = 2 }; /* spatial dims that Winograd's transform is for */
+
 typedef struct qconv_state {
     bool last, depthwise;
     int64_t groups, filters, per_group, taps; /* filters in all; input channels of each */
@@ -154,18 +156,24 @@ static grt_status pack_groups(const grt_kernel_node *node, qconv_state *state)
     return GRT_OK;
 }
 
+/* The sizes of a plane, each -1 while they are not known. */
+static void qconv_plane(const grt_tensor *t, bool last, int64_t *out)
+{
+    const int32_t at = last ? 1 : 2;
+    for (int32_t i = 0; i < QCONV_PLANE; i++)
+        out[i] = t->rank == QCONV_PLANE + 2 ? t->dims[at + i] : -1;
+}
+
 static bool find_winograd(const grt_kernel_node *node, qconv_state *state)
 {
-    enum { WINOGRAD_RANK = 4 };
-    const grt_tensor *w = &node->in[QP_W], *y = &node->out[0];
-    const int32_t at = state->last ? 1 : 2;
-    int64_t out[CPU_MAX_SPATIAL] = {0};
+    const grt_tensor *w = &node->in[QP_W];
+    int64_t in[QCONV_PLANE], out[QCONV_PLANE];
     cpu_window window;
-    for (int32_t i = 0; y->rank == w->rank && i < w->rank - 2; i++)
-        out[i] = y->dims[at + i];
-    if (state->groups != 1 || w->rank != WINOGRAD_RANK)
+    if (state->groups != 1 || w->rank != QCONV_PLANE + 2)
         return false;
-    cpu_window_read(node->desc, w->rank - 2, out, out, w->dims + 2, false, &window);
+    qconv_plane(&node->in[QP_X], state->last, in);
+    qconv_plane(&node->out[0], state->last, out);
+    cpu_window_read(node->desc, QCONV_PLANE, in, out, w->dims + 2, false, &window);
     return cpu_qwinograd_fits(NULL, &window, state->per_group, state->filters, &state->winograd);
 }
 

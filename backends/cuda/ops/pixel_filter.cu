@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "backends/shared/pixel_filter.h"
+#include "backends/shared/window.h"
 }
 
 #include <stdlib.h>
@@ -119,6 +120,17 @@ template <class T> void filter_launch(const pixel_filter &f, bool last, const gr
         filter_by_vectors<T, 1>(f, r);
 }
 
+grt_status check_filter_window(const grt_reshape *r)
+{
+    const int32_t at = grt_channels_last(r->desc) ? 1 : 2;
+    cpu_window w;
+    cpu_window_read(r->desc, 2, r->in[0]->dims + at, r->out[0]->dims + at, nullptr, false, &w);
+    return cpu_window_is_small(&w)
+               ? GRT_OK
+               : grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                             "windows and padding of more than 2^29 are not supported by the CUDA backend");
+}
+
 /* Sizes of what memory holds fit in 31 bits as numbers. */
 grt_status cuda_pixel_filter_reshape(grt_reshape *r)
 {
@@ -130,6 +142,7 @@ grt_status cuda_pixel_filter_reshape(grt_reshape *r)
                                "a tensor is %s; the CUDA backend supports fewer than 2^31 elements",
                                grt_tensor_text(t, found));
         }
+    GRT_TRY(check_filter_window(r));
     return grt_pixel_filter_reshape(r);
 }
 

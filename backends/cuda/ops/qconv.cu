@@ -360,6 +360,9 @@ grt_status describe_qconv(grt_reshape *r, qconv_shape *s)
     for (int32_t i = 0; i < x->rank; i++)
         if (x->dims[i] > INT32_MAX / 2 || y->dims[i] > INT32_MAX / 2)
             return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "dims of more than 2^30 are not supported");
+    if (!cpu_window_is_small(&window))
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                           "spatial dims, windows and padding of more than 2^29 are not supported");
     s->g.x_signed = s->d.x_signed = x->dtype == GRT_DTYPE_INT8;
     s->g.y = s->d.y = y->dtype;
     s->g.y_size = (int32_t)grt_dtype_size(y->dtype);
