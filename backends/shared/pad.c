@@ -18,10 +18,12 @@ grt_status grt_pad_create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
+/* The used part lies inside the result, empty where padding in front and cropping behind leave nothing of it.
+ */
 static void place_axis(grt_padding_plan *p, int32_t axis, int64_t dim, int64_t out_dim, int64_t before)
 {
     p->first[axis] = before == INT64_MIN ? INT64_MAX : before < 0 ? -before : 0;
-    p->at[axis] = before > 0 ? before : 0;
+    p->at[axis] = before > out_dim ? out_dim : before > 0 ? before : 0;
     const int64_t have = dim - p->first[axis], room = out_dim - p->at[axis];
     p->size[axis] = have < room ? have : room;
     p->size[axis] = p->size[axis] < 0 ? 0 : p->size[axis];

@@ -17,8 +17,9 @@ typedef enum grt_pad_mode {
     GRT_PAD_WRAP,
 } grt_pad_mode;
 
-/* `first` and `size` say which part of each axis is used, `at` where that starts in the output. Where `used`,
- * the product of the sizes, is 0, the others are as the model says and may lie outside of the tensors. */
+/* `first` and `size` say which part of each axis is used, `at` where that starts in the output, in which it
+ * lies even if it is empty. Where `used`, the product of the sizes, is 0, `first` is as the model says and
+ * may lie outside of the input. */
 typedef struct grt_padding_plan {
     int64_t first[GRT_MAX_RANK], size[GRT_MAX_RANK], at[GRT_MAX_RANK], used;
 } grt_padding_plan;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/shared/quantised.h"
 
+#include "src/base/checked.h"
 #include "src/base/tensor.h"
 
 static bool has_type(const grt_kernel_node *node, int32_t i, grt_dtype_set types)
@@ -107,7 +108,8 @@ bool grt_qrepeat_read(const grt_tensor *a, const grt_tensor *b, grt_qrepeat *out
         if (n == 1)
             continue;
         now = repeats ? WITHIN : now == BEFORE ? BEFORE : BEHIND;
-        *(now == BEFORE ? &out->outer : now == WITHIN ? &out->repeats : &out->inner) *= n;
+        int64_t *part = now == BEFORE ? &out->outer : now == WITHIN ? &out->repeats : &out->inner;
+        *part = grt_mul_saturated(*part, n); /* dims may be what a plan claims */
     }
     return true;
 }

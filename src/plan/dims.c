@@ -48,11 +48,10 @@ grt_tensor grt_plan_describe(const grt_plan *plan, const grt_plan_body *body, in
     t.dtype = v->dtype;
     t.rank = v->kind == GRT_KIND_TENSOR ? v->rank : -1;
     for (int32_t i = 0; i < t.rank; i++) {
-        const grt_dim_expr *e = &plan->dims[v->dims[i]];
-        if (dims)
-            t.dims[i] = dims->known[v->dims[i]] ? dims->value[v->dims[i]] : -1;
-        else
-            t.dims[i] = e->op == GRT_DIM_CONST ? e->value : -1;
+        const int32_t at = v->dims[i];
+        const bool known = dims ? dims->known[at] : plan->dims[at].op == GRT_DIM_CONST;
+        const int64_t size = dims ? dims->value[at] : plan->dims[at].value;
+        t.dims[i] = known && size >= 0 ? size : -1; /* a negative number is no size that a kernel could use */
     }
     return t;
 }

@@ -373,13 +373,14 @@ START_TEST(pads_in_every_mode)
 }
 END_TEST
 
-/* One dim is padded or cropped, by so much that its border is filled alone. */
+/* One dim is padded or cropped, by so much that its border is filled alone; or that there is nothing else, as
+ * what is cropped reaches past the image. */
 START_TEST(borders_of_one_dim_are_filled)
 {
     enum { A = 2, B = 5, C = 700 };
     static float x[A * B * C];
     fill_floats(x, A * B * C, 9);
-    static const int64_t pads[][2] = {{3, 2}, {4, -2}, {-1, 3}, {0, 2}};
+    static const int64_t pads[][2] = {{3, 2}, {4, -2}, {-1, 3}, {0, 2}, {9, -7}, {12, -15}, {-9, 6}};
     for (size_t i = 0; i < sizeof pads / sizeof *pads; i++) {
         const int64_t before = pads[i][0], rows = B + before + pads[i][1],
                       all[] = {0, before, 0, 0, pads[i][1], 0};

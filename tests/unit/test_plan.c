@@ -2,6 +2,7 @@
 /* Plan files: a round trip keeps everything; invalid files are refused with the faulty part named. */
 #define _GNU_SOURCE /* memmem */
 #include "src/algos/db.h"
+#include "src/plan/dims.h"
 #include "tests/unit/files.h"
 #include "tests/unit/plan_sample.h"
 
@@ -562,6 +563,30 @@ START_TEST(wrong_structures)
 }
 END_TEST
 
+/* Kernels take -1 for a size that is not known, and no other negative number. */
+START_TEST(sizes_that_there_are_not)
+{
+    grt_plan *plan = plan_sample();
+    grt_plan_dims symbols;
+    grt_dim_expr dims[8];
+    const grt_dim_expr *good = plan->dims;
+    enum { HIDDEN = 6, DIM_4 = 2 };
+    memcpy(dims, good, (size_t)plan->n_dims * sizeof *dims);
+    dims[DIM_4].value = -3;
+    plan->dims = dims;
+    ck_assert_int_eq(grt_plan_dims_make(plan, &(int64_t){5}, &symbols), GRT_OK);
+    const grt_tensor open = grt_plan_describe(plan, &plan->bodies[0], HIDDEN, NULL),
+                     given = grt_plan_describe(plan, &plan->bodies[0], HIDDEN, &symbols);
+    ck_assert_int_eq(open.dims[0], -1);
+    ck_assert_int_eq(open.dims[1], -1);
+    ck_assert_int_eq(given.dims[0], 5);
+    ck_assert_int_eq(given.dims[1], -1);
+    grt_plan_dims_release(&symbols);
+    plan->dims = good;
+    grt_plan_release(plan);
+}
+END_TEST
+
 Suite *suite_test_plan(void)
 {
     Suite *suite = suite_create("plan");
@@ -580,6 +605,7 @@ Suite *suite_test_plan(void)
     tcase_add_test(tc, headers);
     tcase_add_test(tc, resealed_changes);
     tcase_add_test(tc, wrong_structures);
+    tcase_add_test(tc, sizes_that_there_are_not);
     suite_add_tcase(suite, tc);
     return suite;
 }

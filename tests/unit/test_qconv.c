@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrt::QConv, QMatMul, QAdd, QMul and QTable against ConvInteger and MatMulInteger, or their definition.
  */
+#include "backends/shared/quantised.h"
 #include "tests/unit/op_runner.h"
 #include "tests/unit/suite.h"
 
@@ -291,5 +292,19 @@ START_TEST(tables_begin_with_the_least_value)
 }
 END_TEST
 
+/* Support is asked for before anything has these dims. */
+START_TEST(dims_that_somebody_claims)
+{
+    const grt_tensor a = {.rank = 4, .dims = {3, INT64_MAX, INT64_MAX, 2}},
+                     b = {.rank = 4, .dims = {3, 1, 1, 2}};
+    grt_qrepeat repeat;
+    ck_assert(grt_qrepeat_read(&a, &b, &repeat));
+    ck_assert_int_eq(repeat.outer, 3);
+    ck_assert_int_eq(repeat.repeats, INT64_MAX);
+    ck_assert_int_eq(repeat.inner, 2);
+}
+END_TEST
+
 UNIT_SUITE(test_qconv, NULL, NULL, convolutions_are_those_of_integers, products_are_those_of_integers,
-           inner_dims_must_agree, sums_and_products_of_two, tables_begin_with_the_least_value)
+           inner_dims_must_agree, sums_and_products_of_two, tables_begin_with_the_least_value,
+           dims_that_somebody_claims)
