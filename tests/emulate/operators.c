@@ -468,8 +468,30 @@ static void roi_align(const emulated_file *file, grt_dtype dtype, const char *mo
     (void)check(file, &n);
 }
 
+/* A box over an image of one column: as many samples as it has pixels, or as `ratio` wants; or too many. */
+static void roi_of_samples(const emulated_file *file, int64_t pixels, int64_t width, int64_t ratio)
+{
+    node n = {.desc = {.domain = "", .op = "RoiAlign"}, .n_out = 1, .out = {GRT_DTYPE_DOUBLE}};
+    n.tolerance = 0x1p-40; /* sums in another order of operations */
+    snprintf(n.name, sizeof n.name, "RoiAlign of a box of %lld x %lld pixels, ratio %lld", (long long)pixels,
+             (long long)width, (long long)ratio);
+    add_int(&n, "sampling_ratio", ratio);
+    fill(add_in(&n, GRT_DTYPE_DOUBLE, 4, (int64_t[]){1, 1, pixels, 1}), REAL);
+    double *box = add_in(&n, GRT_DTYPE_DOUBLE, 2, (int64_t[]){1, 4})->data;
+    box[0] = box[1] = 0;
+    box[2] = (double)width;
+    box[3] = (double)pixels;
+    set_index(add_in(&n, GRT_DTYPE_INT64, 1, (int64_t[]){1}), 0, 0);
+    (void)check(file, &n);
+}
+
 static void rois(const emulated_file *file)
 {
+    roi_of_samples(file, 1300, 1, 0);
+    roi_of_samples(file, 2000, 2000, 0);
+    roi_of_samples(file, 4, 1, 1025);
+    roi_of_samples(file, 4, 1, (int64_t)1 << 32);
+    roi_of_samples(file, 4, 1, INT64_MIN);
     for (int i = 0; i < 16; i++)
         roi_align(file, numbers[i % 4], i % 3 ? "avg" : "max", draw(0, 3), draw(1, 40));
     roi_align(file, GRT_DTYPE_FLOAT, "avg", 2, 0);

@@ -13,9 +13,9 @@ static grt_status create_roi(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* Limits of samples per bin, and of values read per node beyond 16 for each output and four for each pixel
- * of each box's image. Real models stay far below; malformed ones would run for hours. */
-enum { MOST_SAMPLES = 1 << 20, MOST_IN_ALL = 1 << 25 };
+/* Limit of values read per node beyond 16 for each output and four for each pixel of each box's image. Real
+ * models stay far below; malformed ones would run for hours. */
+enum { MOST_IN_ALL = 1 << 25 };
 
 /* A box in the image: where it starts and how large its bins are, and samples per bin. */
 typedef struct roi_box {
@@ -34,14 +34,14 @@ static roi_box box_of(const grt_run *run, int64_t r)
         width = fmax(width, 1);
         height = fmax(height, 1);
     }
-    roi_box b = {
-        corner[1], corner[0], height / (double)run->out[0]->dims[2], width / (double)run->out[0]->dims[3],
-        s->ratio,  s->ratio};
-    if (s->ratio <= 0) { /* NaN has no samples */
-        b.rows = b.bin_height > 0 ? (int64_t)ceil(fmin(b.bin_height, MOST_SAMPLES)) : 0;
-        b.cols = b.bin_width > 0 ? (int64_t)ceil(fmin(b.bin_width, MOST_SAMPLES)) : 0;
-    }
-    return b;
+    const double bin_height = height / (double)run->out[0]->dims[2],
+                 bin_width = width / (double)run->out[0]->dims[3];
+    return (roi_box){corner[1],
+                     corner[0],
+                     bin_height,
+                     bin_width,
+                     grt_roi_samples(s, bin_height),
+                     grt_roi_samples(s, bin_width)};
 }
 
 /* Range of the n samples, i at start + (i + 0.5) / n * bin, that may lie in [-1, size]; one more on each side
@@ -101,9 +101,10 @@ static grt_status check_rois(const grt_run *run)
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                                "batch_indices[%lld] is %lld; the batch has %lld images", (long long)r,
                                (long long)cpu_index(batches, r), (long long)in->dims[0]);
-        if (b.rows > MOST_SAMPLES || b.cols > MOST_SAMPLES || b.rows * b.cols > MOST_SAMPLES)
+        if (!grt_roi_is_bounded(b.rows, b.cols))
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "roi %lld takes more than %d samples a bin", (long long)r, MOST_SAMPLES);
+                               "roi %lld takes more than %d samples a bin", (long long)r,
+                               GRT_ROI_MOST_SAMPLES);
         all += samples_of_box(run, &b) * channels;
         if (all > most)
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,

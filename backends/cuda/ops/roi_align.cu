@@ -8,9 +8,6 @@
 namespace
 {
 
-/* Limit of samples per bin. Real models stay far below; malformed boxes would run for hours. */
-enum { MOST_SAMPLES = 1 << 20 };
-
 grt_status cuda_create_roi(const grt_kernel_node *node, void **out_state)
 {
     grt_roi_align *s;
@@ -49,10 +46,13 @@ struct roi_shape {
     int64_t images, channels, in_h, in_w, h, w;
 };
 
-/* An output element: bin (row, col) of a box. */
-template <typename S>
-__device__ double roi_bin(const grt_roi_align &s, const roi_shape &d, const cuda_any &boxes, int64_t roi,
-                          const S *plane, int64_t row, int64_t col)
+/* A box in the image: where it starts and how large its bins are, and samples per bin. */
+struct roi_box {
+    double y, x, bin_height, bin_width;
+    int64_t rows, cols;
+};
+
+__device__ roi_box roi_box_of(const grt_roi_align &s, const roi_shape &d, const cuda_any &boxes, int64_t roi)
 {
     double corner[4], shift = s.shifted ? 0.5 : 0;
     for (int k = 0; k < 4; k++)
@@ -62,21 +62,31 @@ __device__ double roi_bin(const grt_roi_align &s, const roi_shape &d, const cuda
         width = fmax(width, 1.0);
         height = fmax(height, 1.0);
     }
-    const double bin_h = height / (double)d.h, bin_w = width / (double)d.w;
-    int64_t rows = s.ratio, cols = s.ratio;
-    if (s.ratio <= 0) { /* NaN has no samples */
-        rows = bin_h > 0 ? (int64_t)ceil(fmin(bin_h, 1024.0)) : 0;
-        cols = bin_w > 0 ? (int64_t)ceil(fmin(bin_w, 1024.0)) : 0;
-    }
+    const double bin_height = height / (double)d.h, bin_width = width / (double)d.w;
+    return {corner[1],
+            corner[0],
+            bin_height,
+            bin_width,
+            grt_roi_samples(&s, bin_height),
+            grt_roi_samples(&s, bin_width)};
+}
+
+/* An output element: bin (row, col) of a box. */
+template <typename S>
+__device__ double roi_bin(const roi_box &box, const roi_shape &d, bool max, const S *plane, int64_t row,
+                          int64_t col)
+{
     double acc = 0;
-    for (int64_t a = 0; a < rows; a++)
-        for (int64_t b = 0; b < cols && rows * cols <= MOST_SAMPLES; b++) {
-            double v = roi_sample<S>(
-                plane, d.in_h, d.in_w, corner[1] + ((double)row + ((double)a + 0.5) / (double)rows) * bin_h,
-                corner[0] + ((double)col + ((double)b + 0.5) / (double)cols) * bin_w, s.max);
-            acc = !s.max ? acc + v : a + b == 0 ? v : fmax(acc, v);
+    for (int64_t a = 0; a < box.rows; a++)
+        for (int64_t b = 0; b < box.cols; b++) {
+            const double v = roi_sample<S>(
+                plane, d.in_h, d.in_w,
+                box.y + ((double)row + ((double)a + 0.5) / (double)box.rows) * box.bin_height,
+                box.x + ((double)col + ((double)b + 0.5) / (double)box.cols) * box.bin_width, max);
+            acc = !max ? acc + v : a + b == 0 ? v : fmax(acc, v);
         }
-    return s.max ? acc : acc / (rows * cols > 0 ? (double)(rows * cols) : 1);
+    const int64_t samples = box.rows * box.cols;
+    return max ? acc : acc / (samples > 0 ? (double)samples : 1);
 }
 
 template <typename S> grt_status roi_align(const grt_run *r, const grt_roi_align &s, const roi_shape &d)
@@ -87,14 +97,21 @@ template <typename S> grt_status roi_align(const grt_run *r, const grt_roi_align
     S *out = (S *)r->out[0]->data;
     cuda_watch watch;
     GRT_TRY(cuda_watch_begin(r, "batch_indices", &watch));
+    cuda_watch samples = watch;
+    samples.what = "rois, in samples of a bin,";
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
         const cuda_divided line = cuda_divide(i, d.w), plane = cuda_divide(line.q, d.h),
                            roi = cuda_divide(plane.q, d.channels);
         int64_t image = batches.whole(roi.q);
         if (!cuda_check(watch, image, roi.q, 0, d.images - 1))
             image = 0;
+        roi_box box = roi_box_of(s, d, boxes, roi.q);
+        if (!grt_roi_is_bounded(box.rows, box.cols)) {
+            cuda_tell(samples, box.rows * box.cols, roi.q, 0, GRT_ROI_MOST_SAMPLES);
+            box.rows = 0;
+        }
         const S *of = in + (image * d.channels + roi.r) * d.in_h * d.in_w;
-        out[i] = cuda_narrow<S>((W)roi_bin<S>(s, d, boxes, roi.q, of, plane.r, line.r));
+        out[i] = cuda_narrow<S>((W)roi_bin<S>(box, d, s.max, of, plane.r, line.r));
     });
 }
 
@@ -109,6 +126,10 @@ grt_status cuda_run_roi(const grt_run *r)
                            (long long)grt_tensor_elements(r->in[2]));
     if (grt_tensor_elements(x) == 0 && grt_tensor_elements(y) > 0)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the images have no pixels");
+    const int64_t fixed = grt_roi_samples(&s, 0); /* of every bin, or 0: as boxes have them */
+    if (grt_tensor_elements(y) > 0 && !grt_roi_is_bounded(fixed, fixed))
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "a roi takes more than %d samples a bin",
+                           GRT_ROI_MOST_SAMPLES);
     const roi_shape d = {x->dims[0], x->dims[1], x->dims[2], x->dims[3], y->dims[2], y->dims[3]};
     CUDA_FOR_FLOATS(x->dtype, S, return roi_align<S>(r, s, d))
     return GRT_OK;
