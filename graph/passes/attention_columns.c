@@ -100,32 +100,44 @@ static int32_t attention_columns_path(const ir_value *value, const ir_value *sou
     return value == source ? n : 0;
 }
 
-/* True if the value is one of n. */
-static bool attention_columns_has(const ir_value *const *path, int32_t n, const ir_value *value)
+/* From each side's value back to the projection. */
+typedef struct side_paths {
+    const ir_value *at[ATTENTION_SIDES][MOST_MOVES];
+    int32_t n, length[ATTENTION_SIDES];
+} side_paths;
+
+static bool lies_on_paths(const side_paths *p, const ir_node *node)
 {
-    for (int32_t i = 0; i < n; i++)
-        if (path[i] == value)
-            return true;
+    for (int32_t i = 0; i < p->n; i++)
+        for (int32_t k = 0; k < p->length[i]; k++)
+            if (p->at[i][k]->producer == node)
+                return true;
     return false;
+}
+
+/* True if only the paths read the value's elements, and the attention once for each side that it is. */
+static bool is_read_by_sides(const side_paths *p, const ir_value *value)
+{
+    int32_t others = 0;
+    for (int32_t i = 0; i < p->n; i++)
+        others -= p->at[i][0] == value;
+    for (const ir_use *use = value->uses; use && others <= 0; use = use->next)
+        others += !use->node || !(rewrite_has(use->node, OP_READS_DIMS) || lies_on_paths(p, use->node));
+    return others <= 0;
 }
 
 /* True if the projection has no readers but these n sides, so that it is not needed any more. */
 static bool has_no_other_reader(const attention_side *sides, int32_t n)
 {
-    const ir_value *path[ATTENTION_SIDES][MOST_MOVES], *source = sides[0].map.source;
-    int32_t length[ATTENTION_SIDES];
-    bool ok = source->n_uses <= n;
-    for (int32_t i = 0; i < n; i++) {
-        length[i] = attention_columns_path(sides[i].value, source, path[i]);
-        ok &= length[i] > 0;
-    }
+    const ir_value *source = sides[0].map.source;
+    side_paths p = {.n = n};
+    for (int32_t i = 0; i < n; i++)
+        if (!(p.length[i] = attention_columns_path(sides[i].value, source, p.at[i])))
+            return false;
+    bool ok = is_read_by_sides(&p, source);
     for (int32_t i = 0; i < n && ok; i++)
-        for (int32_t at = 0; at < length[i]; at++) {
-            int32_t shared = 0;
-            for (int32_t k = 0; k < n; k++)
-                shared += attention_columns_has(path[k], length[k], path[i][at]);
-            ok &= path[i][at]->n_uses <= shared;
-        }
+        for (int32_t k = 0; k < p.length[i] && ok; k++)
+            ok = is_read_by_sides(&p, p.at[i][k]);
     return ok;
 }
 

@@ -18,8 +18,11 @@ enum { ROWS_RANK = 3, MOST_INPUTS = 4 };
 typedef struct row_value {
     ir_value *value, *turned; /* turned: with its first two dims exchanged; NULL: not yet */
     int64_t parent;           /* union-find; itself: the region's root */
+    int64_t first, next;      /* root: one more than a place of the region; another one. 0: none */
     int64_t gain;             /* root: elements of a row that are moved no more, if the region is turned */
     bool made;                /* by a node of the region */
+    bool inside;              /* only the region reads it, or what takes a Transpose in */
+    bool chosen;              /* root: the region is turned */
 } row_value;
 
 typedef struct row_order {
@@ -175,8 +178,8 @@ static bool is_turned_outside(row_order *o, const ir_use *use)
            !(y->mark && row_order_root(o, y->mark - 1) == row_order_root(o, use->value->mark - 1));
 }
 
-/* What turning the value saves: elements of a row. */
-static int64_t gain_of(row_order *o, const row_value *v)
+/* What turning the value saves, while no other region is turned: elements of a row. */
+static int64_t gain_of(row_order *o, row_value *v)
 {
     const ir_node *producer = v->value->producer;
     int64_t width, gain = 0;
@@ -190,6 +193,7 @@ static int64_t gain_of(row_order *o, const row_value *v)
         else if (!v->made || !use->node || !meets_move(use->node, true))
             inside = false;
     }
+    v->inside = inside;
     if (v->made)
         return inside ? gain : gain - width;
     if (v->value->type.data && !producer && !v->value->is_input)
@@ -201,6 +205,77 @@ static int64_t gain_of(row_order *o, const row_value *v)
         return -width;
     const bool own = x->mark && row_order_root(o, x->mark - 1) == row_order_root(o, v->value->mark - 1);
     return inside && !own ? width : 0;
+}
+
+/* x is made by one region, y, its Transpose, read by another, and one of them is turned: the other one saves
+ * that Transpose no more, but needs one where there was none, or none but for readers outside. */
+static void share_move(row_order *o, const ir_value *x, const ir_value *y, int64_t neighbour)
+{
+    const row_value *made = &o->values[x->mark - 1], *read = &o->values[y->mark - 1];
+    int64_t width;
+    grt_dim_is_const(o->dims, x->type.dims[ROWS_RANK - 1], &width);
+    if (made->made)
+        o->values[neighbour].gain -= read->inside ? 2 * width : width;
+}
+
+/* What a turned value changes for regions that a Transpose connects with its own. */
+static void tell_neighbours(row_order *o, const ir_value *value)
+{
+    const ir_node *producer = value->producer;
+    const ir_value *x = is_turn(producer) ? ir_in(producer, 0) : NULL;
+    const int64_t root = row_order_root(o, value->mark - 1);
+    if (x && x->graph == value->graph && x->mark && row_order_root(o, x->mark - 1) != root)
+        share_move(o, x, value, row_order_root(o, x->mark - 1));
+    for (const ir_use *use = value->uses; use; use = use->next) {
+        const ir_value *y = is_turned_outside(o, use) ? use->node->out[0] : NULL;
+        if (y && y->mark)
+            share_move(o, value, y, row_order_root(o, y->mark - 1));
+    }
+}
+
+typedef struct row_region {
+    int64_t root, gain; /* gain: at first */
+} row_region;
+
+static int compare_gains(const void *a, const void *b)
+{
+    const row_region *x = a, *y = b;
+    if (x->gain != y->gain)
+        return x->gain < y->gain ? 1 : -1;
+    return (x->root > y->root) - (x->root < y->root);
+}
+
+/* Values of a region become its root's list, and regions that gain alone one of their own. */
+static int64_t list_regions(row_order *o, row_region *out)
+{
+    int64_t n = 0;
+    for (int64_t i = o->n - 1; i >= 0; i--) {
+        row_value *v = &o->values[i], *root = &o->values[row_order_root(o, i)];
+        v->next = root->first;
+        root->first = i + 1;
+        if (v == root && v->gain > 0)
+            out[n++] = (row_region){i, v->gain};
+    }
+    return n;
+}
+
+/* One region after the other, those that save most first, each beside those that are turned already: so every
+ * choice saves moves. False: out of memory. */
+static bool choose_regions(row_order *o)
+{
+    row_region *regions = malloc(((size_t)o->n + 1) * sizeof *regions);
+    if (!regions)
+        return false;
+    const int64_t n = list_regions(o, regions);
+    qsort(regions, (size_t)n, sizeof *regions, compare_gains);
+    for (int64_t i = 0; i < n; i++) {
+        row_value *root = &o->values[regions[i].root];
+        root->chosen = root->gain > 0;
+        for (int64_t at = root->chosen ? root->first : 0; at; at = o->values[at - 1].next)
+            tell_neighbours(o, o->values[at - 1].value);
+    }
+    free(regions);
+    return true;
 }
 
 /* ---- turning ---- */
@@ -288,7 +363,7 @@ static void turn_regions(row_order *o, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph) {
         const int64_t mark = makes_row_of_row(o, node) ? node->out[0]->mark : 0;
-        if (!mark || o->values[row_order_root(o, mark - 1)].gain <= 0)
+        if (!mark || !o->values[row_order_root(o, mark - 1)].chosen)
             continue;
         ir_value *turned = turned_node(o, node);
         if (!turned)
@@ -314,6 +389,7 @@ static grt_status row_order_visit(pass_context *context, ir_graph *graph)
         const int64_t gain = gain_of(&o, &o.values[i]);
         o.values[row_order_root(&o, i)].gain += gain;
     }
+    ok = ok && choose_regions(&o);
     if (ok)
         turn_regions(&o, graph);
     free(o.values);

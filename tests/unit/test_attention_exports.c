@@ -458,6 +458,35 @@ START_TEST(sequence_first_apart)
 }
 END_TEST
 
+/* Who else reads the projection keeps it: it is not made twice. Who reads its dims does not. */
+START_TEST(sequence_first_read_elsewhere)
+{
+    static const char *const reads[] = {"", "out qkv\n", "g = Relu qkv\nout g\n", "g = Shape qkv\nout g\n"};
+    static const int products[] = {4, 2, 2, 4};
+    for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
+        grt_text text = {0};
+        grt_text_add(&text,
+                     "in x f32 s,2,12\nconst w f32 12,36\nconst b f32 36\nconst o f32 12,12\n"
+                     "const h i64 3 -1 6 4\nqkv0 = MatMul x w\nqkv = Add qkv0 b\n"
+                     "q0,k0,v0 = Split qkv axis=2 num_outputs=3\nq1 = Reshape q0 h\nk1 = Reshape k0 h\n"
+                     "v1 = Reshape v0 h\nq = Transpose q1 perm=1,0,2\nkt = Transpose k1 perm=1,2,0\n"
+                     "v = Transpose v1 perm=1,0,2\nqk = MatMul q kt\np = Softmax qk\na = MatMul p v\n"
+                     "at = Transpose a perm=1,0,2\nconst j i64 3 -1 2 12\nf = Reshape at j\ny = MatMul f o\n"
+                     "out y\n%s",
+                     reads[i]);
+        ir_text_check(grt_text_get(&text), "", NULL);
+        ir_module *module = ir_text(grt_text_get(&text));
+        ir_text_pass(module, "");
+        int found = 0;
+        IR_FOR_EACH_NODE (node, module->main)
+            found += !strcmp(node->desc.op, "MatMul");
+        ck_assert_msg(found == products[i], "%zu: %d products: %s", i, found, ir_text_ops(module));
+        ir_module_release(module);
+        grt_text_release(&text);
+    }
+}
+END_TEST
+
 /* What is not attention stays: a softmax over queries, weights that are an output, a scale by row. */
 START_TEST(near_misses)
 {
@@ -500,6 +529,7 @@ Suite *suite_test_attention_exports(void)
     tcase_add_test(tc, mask_with_columns_of_its_own);
     tcase_add_test(tc, one_score_for_all_values);
     tcase_add_test(tc, sequence_first_apart);
+    tcase_add_test(tc, sequence_first_read_elsewhere);
     tcase_add_test(tc, near_misses);
     suite_add_tcase(suite, tc);
     return suite;

@@ -4,6 +4,7 @@
 #include "tests/unit/suite.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Batch in front outside, sequence in front inside, as of attention whose batch is a symbol: nothing is left
  * to move. A softmax over the middle dim stands for what needs one order. */
@@ -126,6 +127,46 @@ START_TEST(a_region_beside_itself_turned)
 }
 END_TEST
 
+static int count_moves(const ir_module *module)
+{
+    int n = 0;
+    for (const char *at = ir_text_ops(module); (at = strstr(at, "Transpose")); at++)
+        n++;
+    return n;
+}
+
+/* Transposes left by the passes. */
+static int moves_behind(const char *text, const char *pass)
+{
+    ir_module *module = ir_text(text);
+    ir_text_pass(module, "dce");
+    ir_text_pass(module, pass);
+    ir_text_pass(module, "dce");
+    const int n = count_moves(module);
+    ir_module_release(module);
+    return n;
+}
+
+/* A Transpose between two regions vanishes if one of them is turned, and is there again if both are. */
+START_TEST(neighbours_share_a_move)
+{
+    static const char *const texts[] = {
+        "in x f32 3,4,1\nin z f32 3,8\nconst w f32 1,8\np = MatMul x w\nt = Transpose p perm=1,0,2\n"
+        "v = Mul t z\ny = Transpose v perm=1,0,2\nout v\nout y\n",
+        "in x f32 3,4,8\nconst w f32 8,8\na = Transpose x perm=1,0,2\np = MatMul a w\n"
+        "b = Transpose p perm=1,0,2\nq = MatMul b w\nc = Transpose q perm=1,0,2\nr = MatMul c w\n"
+        "y = Transpose r perm=1,0,2\nout y\n",
+        "in x f32 3,4,8\nconst w f32 8,8\np = MatMul x w\nt = Transpose p perm=1,0,2\nr = Relu t\n"
+        "s = Softmax t axis=1\nu = Transpose r perm=1,0,2\nq = MatMul u w\ny = Transpose q perm=1,0,2\n"
+        "out y\nout s\n"};
+    static const int left[] = {1, 0, 1};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ir_text_check(texts[i], "row_order", NULL);
+        ck_assert_int_eq(moves_behind(texts[i], "row_order"), left[i]);
+    }
+}
+END_TEST
+
 /* A graph drawn at random: rows in either order, what treats them alike and what does not, what is broadcast
  * to them, and Transposes anywhere. swapped: values whose order is the other one. */
 static void draw_graph(uint32_t state, const char *second, grt_text *text)
@@ -176,6 +217,8 @@ START_TEST(drawn_graphs)
             ir_module *module = ir_text(grt_text_get(&text));
             changed += ir_text_pass(module, "row_order");
             ir_module_release(module);
+            ck_assert_int_le(moves_behind(grt_text_get(&text), "row_order"),
+                             moves_behind(grt_text_get(&text), "dce"));
             grt_text_release(&text);
         }
     ck_assert_int_gt(changed, GRAPHS);
@@ -183,4 +226,4 @@ START_TEST(drawn_graphs)
 END_TEST
 
 UNIT_SUITE(test_pass_row_order, NULL, NULL, a_region_is_turned, the_ends_are_moved, beside_rows,
-           the_narrow_side, near_misses, a_region_beside_itself_turned, drawn_graphs)
+           the_narrow_side, near_misses, a_region_beside_itself_turned, neighbours_share_a_move, drawn_graphs)
