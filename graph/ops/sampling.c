@@ -38,6 +38,8 @@ static grt_status infer_deform(infer *inf)
     infer plain = *inf;
     plain.in = in;
     plain.n_in = 3;
+    for (int32_t i = 1; i < inf->n_in; i++)
+        GRT_TRY(infer_same_dtype(inf, 0, i));
     return infer_conv(&plain);
 }
 

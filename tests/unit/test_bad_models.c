@@ -278,6 +278,24 @@ START_TEST(errors_name_the_inputs)
 }
 END_TEST
 
+/* Offsets, bias and mask of half the width would be read behind their ends. */
+START_TEST(a_deformed_convolution_of_two_dtypes)
+{
+    const int32_t odd = 2 + _i; /* offset, bias, mask */
+    static const int64_t dims[][4] = {{1, 1, 3, 3}, {1, 1, 2, 2}, {1, 8, 2, 2}, {1}, {1, 4, 2, 2}};
+    op_runner r;
+    op_begin(&r, "", "DeformConv");
+    static float values[32];
+    for (int32_t i = 0; i < 5; i++)
+        op_add(&r, i == odd ? GRT_DTYPE_BFLOAT16 : GRT_DTYPE_FLOAT, i == 3 ? 1 : 4, dims[i], values);
+    char says[64];
+    snprintf(says, sizeof says, "inputs 0 and %d must have the same dtype", odd);
+    ck_assert_int_eq(op_run(&r, 1), GRT_STATUS_INVALID_MODEL);
+    ck_assert_msg(strstr(grt_last_error(), says) != NULL, "%s", grt_last_error());
+    op_end(&r);
+}
+END_TEST
+
 /* Of an input of unknown rank: the rule knows no sizes, and a kernel is made all the same. */
 START_TEST(windows_that_there_are_not)
 {
@@ -334,6 +352,7 @@ Suite *suite_test_bad_models(void)
     tcase_add_test(tests, empty_tensors);
     tcase_add_test(tests, dims_that_share_parts);
     tcase_add_loop_test(tests, windows_that_there_are_not, 0, 7);
+    tcase_add_loop_test(tests, a_deformed_convolution_of_two_dtypes, 0, 3);
     suite_add_tcase(suite, tests);
     return suite;
 }
