@@ -7,6 +7,7 @@
 #include "src/exec/context.h"
 
 #include <check.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@ static struct {
     void *followed_by, *waited_for;
     int download_fails; /* how many may come before one fails; -1: all may */
     bool captured;
-    int depth, deepest; /* of making the device current */
+    /* How often the device was made current, and not given back: threads that make a session do so, too. */
+    atomic_int entered, depth;
     void *freed[MAX_FREED];
     int n_freed;
     int faults; /* that kernels found */
@@ -93,15 +95,15 @@ static grt_status enter(grt_device *device, bool *out_switched)
 {
     (void)device;
     *out_switched = true;
-    seen.depth++;
-    seen.deepest = seen.depth > seen.deepest ? seen.depth : seen.deepest;
+    atomic_fetch_add(&seen.entered, 1);
+    atomic_fetch_add(&seen.depth, 1);
     return GRT_OK;
 }
 
 static void leave(grt_device *device, bool switched)
 {
     (void)device;
-    seen.depth -= switched;
+    atomic_fetch_sub(&seen.depth, switched);
 }
 
 static void free_memory(grt_device *device, void *data)
@@ -452,30 +454,30 @@ START_TEST(the_current_device_is_given_back)
     grt_session *twice;
     clear();
     ck_assert_int_eq(grt_session_create(session->model, "mirror:2", NULL, &twice), GRT_OK);
-    ck_assert(seen.deepest > 0 && seen.depth == 0);
+    ck_assert(seen.entered > 0 && seen.depth == 0);
     ck_assert_int_eq(grt_context_create(twice, &another), GRT_OK); /* it may be there already */
     grt_context_release(another);
     clear();
     ck_assert_int_eq(grt_context_create(twice, &another), GRT_OK);
-    ck_assert(seen.deepest > 0 && seen.depth == 0);
+    ck_assert(seen.entered > 0 && seen.depth == 0);
     clear();
     grt_context_release(another);
-    ck_assert(seen.deepest > 0 && seen.depth == 0);
+    ck_assert(seen.entered > 0 && seen.depth == 0);
     clear();
     grt_session_release(twice);
-    ck_assert(seen.deepest > 0 && seen.depth == 0);
+    ck_assert(seen.entered > 0 && seen.depth == 0);
     bind(1, GRT_MEMORY_DEVICE);
     clear();
     ck_assert_int_eq(grt_context_run(context), GRT_OK);
-    ck_assert(seen.deepest > 0 && seen.depth == 0);
+    ck_assert(seen.entered > 0 && seen.depth == 0);
     clear();
     run_async(seen.stream);
-    ck_assert(seen.deepest > 0 && seen.depth == 0);
+    ck_assert(seen.entered > 0 && seen.depth == 0);
     grt_tensor host = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {1, WIDTH}, .data = x};
     ck_assert_int_eq(grt_context_set_input(context, 0, &host), GRT_OK);
     clear();
     ck_assert_int_eq(grt_context_run_async(context, seen.stream), GRT_STATUS_INVALID_ARGUMENT);
-    ck_assert(seen.deepest > 0 && seen.depth == 0);
+    ck_assert(seen.entered > 0 && seen.depth == 0);
 }
 END_TEST
 
