@@ -157,8 +157,8 @@ struct scatter_sort {
 };
 
 /* Whether a sort is quicker than `threads` that each combine `each` updates, one after another. Times on an
- * H100: what a thread takes for an update, as measured; the launches of a sort and its work for an update, by
- * the bytes that it moves. */
+ * H100: what a thread takes for an update is measured; the launches of a sort, and its work for an update by
+ * the bytes that it moves, are estimates that no GPU has confirmed yet. */
 bool scatter_pays(int64_t threads, int64_t each)
 {
     const double n = (double)threads * (double)each, update_us = 0.27, sorted_us = 45e-6,
