@@ -56,6 +56,14 @@
     "y5 = Transpose y4 perm=1,0,2\n"     \
     "out y5\n"
 
+static int nodes_of(const ir_module *module, const char *op)
+{
+    int found = 0;
+    IR_FOR_EACH_NODE (node, module->main)
+        found += !strcmp(node->desc.op, op);
+    return found;
+}
+
 START_TEST(torch_sequence_first)
 {
     ir_text_check(TORCH_MHA("3"), "", "graphrt::MatMul graphrt::Attention graphrt::MatMul");
@@ -448,9 +456,7 @@ START_TEST(sequence_first_apart)
         ir_text_check(grt_text_get(&text), "", NULL);
         ir_module *module = ir_text(grt_text_get(&text));
         ir_text_pass(module, "");
-        int found = 0;
-        IR_FOR_EACH_NODE (node, module->main)
-            found += !strcmp(node->desc.op, "Transpose");
+        const int found = nodes_of(module, "Transpose");
         ck_assert_msg(found == turns[i], "mask %zu: %d Transposes: %s", i, found, ir_text_ops(module));
         ir_module_release(module);
         grt_text_release(&text);
@@ -477,9 +483,7 @@ START_TEST(sequence_first_read_elsewhere)
         ir_text_check(grt_text_get(&text), "", NULL);
         ir_module *module = ir_text(grt_text_get(&text));
         ir_text_pass(module, "");
-        int found = 0;
-        IR_FOR_EACH_NODE (node, module->main)
-            found += !strcmp(node->desc.op, "MatMul");
+        const int found = nodes_of(module, "MatMul");
         ck_assert_msg(found == products[i], "%zu: %d products: %s", i, found, ir_text_ops(module));
         ir_module_release(module);
         grt_text_release(&text);
