@@ -465,7 +465,7 @@ cuda_kernels.inc: $(top_srcdir)/backends/sources.mk Makefile
 	$(AM_V_GEN)for f in $(cuda_ops_files); do case $$f in *.cu|*.c) f=$$(basename $$f); echo "X($${f%.*})";; esac; done > $@.tmp && mv $@.tmp $@
 cuda-objects/%.cu.o: $(top_srcdir)/%.cu
 	@$(MKDIR_P) $(@D)
-	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 --extended-lambda $(cuda_gencode) $(CUDA_COMPRESSION) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@
+	$(AM_V_GEN)$(NVCC) $(NVCCFLAGS) -std=c++17 --extended-lambda $(cuda_gencode) $(CUDA_COMPRESSION) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@
 cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc cuda_pointwise_language.inc
 	@$(MKDIR_P) $(@D)
 	$(AM_V_CC)$(CC) -O2 -g -std=gnu11 $(WARNINGS) $(HARDEN_CFLAGS) -fPIC -fvisibility=hidden $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@

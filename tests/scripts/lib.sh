@@ -52,6 +52,38 @@ skip()
     echo "skipped: $1: $2"
 }
 
+# wait_until COMMAND...: asks until it succeeds; fails if it has not after two minutes, which only a mistake takes.
+wait_until()
+{
+    local end=$((SECONDS + 120))
+    until "$@"; do
+        ((SECONDS < end)) || return 1
+        sleep 0.02
+    done
+}
+
+# catches_interrupts PID: true once the process has its own handler of SIGINT, which ends it before that, or is no more.
+catches_interrupts()
+{
+    local caught
+    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+    [ -z "$caught" ] || (((0x$caught & 2) != 0))
+}
+
+# ends_when_interrupted STATUS COMMAND...: passes if the command, interrupted half a second after it can be, ends with this exit status.
+ends_when_interrupted()
+{
+    local want=$1 status=0 pid
+    shift
+    env --default-signal=INT "$@" & # a shell has its background commands ignore it
+    pid=$!
+    wait_until catches_interrupts $pid && sleep 0.5
+    kill -s INT $pid
+    wait $pid || status=$?
+    echo "exit status $status"
+    [ "$status" = "$want" ]
+}
+
 finish()
 {
     echo "$passed passed, $failed failed, $skipped skipped"

@@ -100,7 +100,7 @@ check "state: none was there" test "$(field resumed)" = 0
 resumed()
 {
     local after
-    for after in 0.2 0.4 0.6 0.8 1.6 3.2; do
+    for after in 0.2 0.4 0.6 0.8 1.6 3.2 0.5 1 2; do
         timeout -s INT "$after" ./graphc quantize "$scratch/resnet.onnx" -o "$scratch/r.onnx" --data "$scratch/many" --measure 0 --calibration mse --state "$scratch/part" >/dev/null 2>&1
         [ ! -e "$scratch/part" ] || break
     done

@@ -64,12 +64,13 @@ refuse 2 "--json" job "$scratch/in" "$scratch/none" --shard 0/2 --json
 mkfifo "$scratch/wait.npy" && mkdir "$scratch/slow" && cp "$scratch"/in/1*.npy "$scratch/slow" && ln -s "$scratch/wait.npy" "$scratch/slow/20.npy"
 ./graphrun "$scratch/m.grt" --threads 1 --input image="$scratch/slow" --output-dir "$scratch/locked" --shard 0/2 >/dev/null 2>&1 & # its own process: a function's would outlive the kill
 at_work=$!
-for _ in $(seq 100); do [ -s "$scratch/locked/job.json" ] && [ -e "$scratch/locked/shard-0-of-2.jsonl" ] && break; sleep 0.05; done
+wait_until test -s "$scratch/locked/job.json" -a -e "$scratch/locked/shard-0-of-2.jsonl"
 refuse 2 "a second process on a shard" job "$scratch/slow" "$scratch/locked" --shard 0/2
 refuse 2 "a second job of another size" job "$scratch/slow" "$scratch/locked" --shard 0/3
 kill -9 $at_work && wait $at_work 2>/dev/null
 
-# Ranks are killed, three times; then as many as there were, and at last other ones, do what is left.
+# Ranks are killed, three times; then as many as there were, and at last other ones, do what is left. However fast they are, none gets
+# past the last inputs, which nobody writes until then.
 if command -v mpirun >/dev/null; then
     ranks() # NUMBER DIRECTORY
     {
@@ -77,28 +78,37 @@ if command -v mpirun >/dev/null; then
         OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_plm_rsh_agent=/bin/false mpirun --allow-run-as-root -n "$1" sh -c 'echo $$ >>"$0.pids"; exec ./graphrun "$1" --threads 1 --input image="$2" --output-dir "$0" --shard auto' \
             "$2" "$scratch/m.grt" "$scratch/many"
     }
+    more_than() { (($(lines "$2") >= $1)) || ! kill -0 "$job_pid" 2>/dev/null; }
+    # Kills three ranks when there are so many lines.
+    kill_after() # LINES DIRECTORY
+    {
+        : >"$2.pids"
+        ranks 3 "$2" >"$scratch/mpi.log" 2>&1 &
+        job_pid=$!
+        wait_until more_than "$1" "$2"
+        xargs kill -9 <"$2.pids" 2>/dev/null
+        wait $job_pid 2>/dev/null
+    }
+    in_the_middle() { echo "$(lines "$1") lines, wanted $2 to $((n - 1))" && (($(lines "$1") >= $2 && $(lines "$1") < n)); }
+    withhold() { for i in "${last[@]}"; do rm "$scratch/many/$i.npy" && mkfifo "$scratch/many/$i.npy"; done; }
+    give() { for i in "${last[@]}"; do ln -f "$scratch/in/01.npy" "$scratch/many/$i.npy"; done; }
+
     mkdir "$scratch/many"
     for i in $(seq -w $many); do ln "$scratch/in/01.npy" "$scratch/many/$i.npy"; done
+    last=("$many" $((many - 1)) $((many - 2)))
     job "$scratch/many" "$scratch/whole-many" >/dev/null
     n=$many whole=$scratch/whole-many
-    for round in 1 2 3; do
-        : >"$scratch/killed.pids"
-        ranks 3 "$scratch/killed" >"$scratch/mpi.log" 2>&1 &
-        job_pid=$!
-        for _ in $(seq 400); do (($(lines "$scratch/killed") >= round * 40)) && break; sleep 0.02; done
-        xargs kill -9 <"$scratch/killed.pids" 2>/dev/null
-        wait $job_pid 2>/dev/null
-    done
+    withhold
+    for round in 1 2 3; do kill_after $((round * 40)) "$scratch/killed"; done
+    check "killed in the middle" in_the_middle "$scratch/killed" 120
     printf '{"index":5,"inp' >>"$scratch/killed/shard-0-of-3.jsonl" # a line that was not finished
-    before=$(lines "$scratch/killed")
-    check "killed in the middle" test "$before" -ge 10 -a "$before" -lt $n
+    give
     check "three ranks again" ranks 3 "$scratch/killed"
     check "nothing is lost, nothing done twice" complete "$scratch/killed"
-    ranks 3 "$scratch/changed" >"$scratch/mpi.log" 2>&1 &
-    job_pid=$!
-    for _ in $(seq 400); do (($(lines "$scratch/changed") >= 40)) && break; sleep 0.02; done
-    xargs kill -9 <"$scratch/changed.pids" 2>/dev/null
-    wait $job_pid 2>/dev/null
+    withhold
+    kill_after 40 "$scratch/changed"
+    check "killed again" in_the_middle "$scratch/changed" 40
+    give
     check "five ranks go on for three" ranks 5 "$scratch/changed"
     check "and nothing is lost or done twice" complete "$scratch/changed"
 else
