@@ -120,6 +120,7 @@ graph_SOURCES += graph/passes/rows_code.h graph/passes/rows_code.c
 graph_SOURCES += graph/passes/precision.c
 graph_SOURCES += graph/passes/recognise.h graph/passes/recognise.c graph/passes/recognise_match.c
 graph_SOURCES += graph/passes/recognise_heads.c
+graph_SOURCES += graph/passes/recognise_selection.c
 graph_SOURCES += graph/passes/recognise_activation.c graph/passes/recognise_norm.c graph/passes/recognise_group_norm.c
 graph_SOURCES += graph/passes/rotary.h graph/passes/rotary.c
 graph_SOURCES += graph/passes/interleaved_rotary.h graph/passes/interleaved_rotary.c

@@ -103,6 +103,7 @@ unit_SOURCES += tests/unit/test_pass_moves.c
 unit_SOURCES += tests/unit/test_pass_row_moves.c
 unit_SOURCES += tests/unit/test_pass_row_order.c
 unit_SOURCES += tests/unit/test_attention_exports.c
+unit_SOURCES += tests/unit/test_pass_recognise_selection.c
 unit_SOURCES += tests/unit/test_pass_cse.c
 unit_SOURCES += tests/unit/test_pass_dce.c
 unit_SOURCES += tests/unit/test_pass_drop_shape_inputs.c
