@@ -186,19 +186,30 @@ static bool known_dims(rotation *r, const ir_value *value)
            grt_dim_is_const(dims, dim[3], &r->size) && r->heads > 0 && r->size >= 2 && r->size % 2 == 0;
 }
 
-/* True if the value is made of concat(a, a) along its last dim by steps that treat all elements alike. */
-static bool has_equal_halves(const ir_value *value)
+enum { MOST_TABLE_STEPS = 8 };
+
+/* What a table is made of step by step: of concat(a, a) along its last dim, by steps that treat all elements
+ * alike. */
+typedef struct table_steps {
+    ir_value *half;                        /* a */
+    const ir_node *node[MOST_TABLE_STEPS]; /* from the last one back */
+    int32_t n;
+} table_steps;
+
+static bool has_equal_halves(const ir_value *value, table_steps *steps)
 {
-    enum { MOST_STEPS = 8 };
     double c;
-    for (int step = 0; step < MOST_STEPS && value && value->producer; step++) {
+    for (steps->n = 0; steps->n < MOST_TABLE_STEPS && value && value->producer; steps->n++) {
         const ir_node *node = value->producer;
-        if (rewrite_is(node, "Concat"))
+        if (rewrite_is(node, "Concat")) {
+            steps->half = ir_in(node, 0);
             return node->n_in == 2 && ir_in(node, 0) == ir_in(node, 1) &&
                    grt_axis(grt_attr_int(&node->desc, "axis", 0), value->type.rank) == value->type.rank - 1;
+        }
         const bool scaled = rewrite_is(node, "Mul") && ir_const_float(ir_in(node, 1), &c);
         if (!scaled && !rewrite_is(node, "Cos") && !rewrite_is(node, "Sin") && !rewrite_is(node, "Cast"))
             return false;
+        steps->node[steps->n] = node;
         value = ir_in(node, 0);
     }
     return false;
@@ -221,7 +232,8 @@ static ir_value *made_table_of(const ir_value *value, const ir_type *x, const ro
                       from[1] == to[length] && from[2] == to[3] && from[1] == x->dims[length] &&
                       grt_dim_equals(dims, from[2], table_columns(r)) &&
                       (from[0] == x->dims[0] || grt_dim_equals(dims, from[0], 1));
-    return fits && (r->halves || has_equal_halves(table)) ? table : NULL;
+    table_steps steps;
+    return fits && (r->halves || has_equal_halves(table, &steps)) ? table : NULL;
 }
 
 /* A table beside a value whose dims are the result's, or exchanged. */
@@ -317,18 +329,24 @@ ir_node *rotary_reshape(ir_node *before, ir_value *x, const int64_t *shape, int6
     return node && op_infer_node(node) == GRT_OK ? node : NULL;
 }
 
-/* The left half of a table that is computed. */
+/* The left half of a table that is computed: its steps are done to the half. */
 static ir_value *half_of(ir_node *before, const rotation *r, ir_value *table)
 {
-    ir_graph *graph = before->graph;
-    const char *name = before->desc.name;
+    table_steps steps;
     if (r->halves)
         return table;
-    ir_value *in[] = {table, ir_constant_ints(graph, name, (int64_t[]){0}, 1),
-                      ir_constant_ints(graph, name, (int64_t[]){r->size / 2}, 1),
-                      ir_constant_ints(graph, name, (int64_t[]){2}, 1)};
-    ir_node *slice = in[1] && in[2] && in[3] ? rotary_add_node(before, "Slice", 4, in) : NULL;
-    return slice && op_infer_node(slice) == GRT_OK ? slice->out[0] : NULL;
+    if (!has_equal_halves(table, &steps))
+        return NULL;
+    ir_value *x = steps.half;
+    for (int32_t i = steps.n - 1; i >= 0 && x; i--) {
+        const ir_node *like = steps.node[i];
+        ir_node *node = rotary_add_node(before, like->desc.op, like->n_in, (ir_value *[]){x, ir_in(like, 1)});
+        if (!node)
+            return NULL;
+        ir_attrs_copy(node, like);
+        x = op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
+    }
+    return x;
 }
 
 bool rotary_widen(ir_node *rotary)

@@ -194,7 +194,7 @@ START_TEST(computed_tables)
                   "cos = Unsqueeze c one\n"
                   "sin = Unsqueeze s one\n" SLICES TURN SUM,
                   "rotary",
-                  "Transpose Concat Cos Sin Unsqueeze Unsqueeze Slice Slice Neg Concat Mul Mul Slice Slice "
+                  "Transpose Concat Cos Sin Unsqueeze Unsqueeze Slice Slice Neg Concat Mul Mul Cos Sin "
                   "Reshape RotaryEmbedding Reshape Transpose");
 }
 END_TEST
