@@ -102,6 +102,7 @@ graph_SOURCES += graph/passes/merge_products.c
 graph_SOURCES += graph/passes/networks.c
 graph_SOURCES += graph/passes/small_steps.h graph/passes/small_steps.c
 graph_SOURCES += graph/passes/merge_gathers.c
+graph_SOURCES += graph/passes/rotary_repeats.c
 graph_SOURCES += graph/passes/rotary_pairs.c
 graph_SOURCES += graph/passes/cache_updates.c
 graph_SOURCES += graph/passes/attention_native.h graph/passes/attention_native.c

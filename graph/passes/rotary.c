@@ -489,7 +489,7 @@ static void rotary_visit(pass_context *context, ir_node *node)
 {
     if (rewrite_is(node, "Add") || joins_halves(node))
         rotary_look(context, node);
-    else if (rewrite_is(node, "RotaryEmbedding"))
+    else if (rewrite_is(node, "RotaryEmbedding") && !rotary_before_repeats(context, node))
         move_forward(context, node);
 }
 
