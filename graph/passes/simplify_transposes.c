@@ -3,8 +3,7 @@
  * equal ones of what is joined. */
 #include "graph/passes/simplify.h"
 
-/* Only dims of 1 move: the elements stay where they are. */
-static bool keeps_order(const ir_type *in, const int64_t *perm, const grt_dims *dims)
+bool simplify_keeps_order(const ir_type *in, const int64_t *perm, const grt_dims *dims)
 {
     int64_t last = -1;
     for (int32_t i = 0; i < in->rank; i++) {
@@ -80,7 +79,7 @@ bool simplify_transpose(simplify_work *w, ir_node *node)
         identity &= outer[i] == i;
     if (identity)
         return simplify_becomes(w, node, x);
-    if (keeps_order(&x->type, outer, node->graph->module->dims) &&
+    if (simplify_keeps_order(&x->type, outer, node->graph->module->dims) &&
         simplify_become_reshape(w, node, x))
         return true;
     if (look_up_transposed(w, node, outer))

@@ -309,6 +309,30 @@ START_TEST(other_transposes_of_rows_stay)
 }
 END_TEST
 
+START_TEST(transposes_of_what_is_joined)
+{
+    /* keys of DeepSeek: a part that all heads share, beside one of each head */
+    ir_text_check("in x f32 2,5,3,4\nin y f32 2,1,5,2\nconst s i64 4 1 3 1 1\na = Transpose x perm=0,2,1,3\n"
+                  "b = Expand y s\nc = Concat a b axis=3\nd = Transpose c perm=0,1,3,2\ne = Relu d\nout e\n",
+                  "simplify", "Reshape Expand Concat Transpose Relu");
+    ir_text_check("in x f32 2,5,3,4\nin y f32 2,1,5,2\nconst s i64 4 1 3 1 1\na = Transpose x perm=0,2,1,3\n"
+                  "b = Expand y s\nc = Concat a b axis=3\nd = Relu c\nout d\n",
+                  "simplify", "Transpose Expand Concat Relu");
+    ir_text_check("in x f32 2,5,3,4\nin y f32 1,3,5,2\nconst s i64 4 2 1 1 1\na = Transpose x perm=0,2,1,3\n"
+                  "b = Expand y s\nc = Concat a b axis=3\nd = Transpose c perm=0,1,3,2\ne = Relu d\nout e\n",
+                  "simplify", "Transpose Expand Concat Transpose Relu");
+    ir_text_check("in x f32 2,3,4\nin y f32 2,3,5\na = Transpose x perm=1,2,0\nb = Transpose y perm=1,2,0\n"
+                  "c = Concat a b axis=1\nd = Relu c\nout d\n",
+                  "simplify", "Concat Transpose Relu");
+    ir_text_check("in x f32 2,3,4\nin y f32 3,2,4\na = Transpose x perm=1,0,2\n"
+                  "c = Concat a y axis=2\nd = Relu c\nout d\n",
+                  "simplify", "Transpose Concat Relu");
+    ir_text_check("in x f32 2,3,4\nin y f32 2,3,4\na = Transpose x perm=1,0,2\nb = Transpose y perm=1,0,2\n"
+                  "c = Concat a b axis=2\nd = Relu c\ne = Relu a\nout d\nout e\n",
+                  "simplify", "Transpose Transpose Concat Relu Relu");
+}
+END_TEST
+
 START_TEST(a_transpose_of_ones_is_a_reshape)
 {
     ir_text_check("in x f32 1,3,4\n"
@@ -467,4 +491,4 @@ UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, tests_of_what_was_wide
            reshapes_of_open_dims, slices_go_first, powers, one_divided_by, a_whole_slice,
            a_reversing_slice_stays, empty_parts_and_factors_of_one, gathers_by_constants,
            pad_before_a_convolution, pad_before_moves_and_a_convolution, repeated_inputs,
-           a_sum_of_two_is_an_add)
+           transposes_of_what_is_joined, a_sum_of_two_is_an_add)
