@@ -66,6 +66,7 @@ graph_SOURCES += graph/passes/mask_rows.c
 graph_SOURCES += graph/passes/weight_gates.c
 graph_SOURCES += graph/passes/weight_rows.c
 graph_SOURCES += graph/passes/weight_steps.c
+graph_SOURCES += graph/passes/column_order.c
 graph_SOURCES += graph/passes/cse.h graph/passes/cse.c
 graph_SOURCES += graph/passes/dce.c
 graph_SOURCES += graph/passes/drop_shape_inputs.c

@@ -103,6 +103,7 @@ unit_SOURCES += tests/unit/test_pass_moves.c
 unit_SOURCES += tests/unit/test_pass_row_moves.c
 unit_SOURCES += tests/unit/test_pass_row_order.c
 unit_SOURCES += tests/unit/test_attention_exports.c
+unit_SOURCES += tests/unit/test_pass_column_order.c
 unit_SOURCES += tests/unit/test_pass_recognise_selection.c tests/unit/test_pass_rotary_repeats.c
 unit_SOURCES += tests/unit/test_pass_cse.c
 unit_SOURCES += tests/unit/test_pass_dce.c
