@@ -16,6 +16,16 @@ bool simplify_keeps_order(const ir_type *in, const int64_t *perm, const grt_dims
     return true;
 }
 
+static ir_value *put_transpose(simplify_work *w, ir_node *before, ir_value *x, const int64_t *perm)
+{
+    ir_node *node = ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &x, 1);
+    if (!node)
+        return NULL;
+    ir_attr_set_ints(node, "perm", perm, (size_t)x->type.rank);
+    simplify_queue(w, node);
+    return op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
+}
+
 /* Where the axes of the indices are among those of what is transposed; -1 if they do not follow each other.
  * first, n: which they are. */
 static int32_t place_of_indices(const int64_t *perm, int32_t rank, int32_t first, int32_t n)
@@ -51,19 +61,50 @@ static bool look_up_transposed(simplify_work *w, ir_node *node, const int64_t *p
         const int64_t from = i == at ? axis : perm[i < at ? i : i - 1 + n];
         order[i] = i == at || from < axis ? from : from - n + 1;
     }
-    ir_node *turned = ir_node_create(node->graph, node, "", "Transpose", node->desc.name, 1, &table, 1);
+    ir_value *turned = put_transpose(w, node, table, order);
     if (!turned)
-        return false;
-    ir_attr_set_ints(turned, "perm", order, (size_t)rank);
-    if (op_infer_node(turned) != GRT_OK)
         return false;
     ir_node_become(node, "", "Gather");
     node->desc.attrs = NULL;
     node->desc.n_attrs = 0;
     ir_attr_set_int(node, "axis", at);
-    ir_node_set_input(node, 0, turned->out[0]);
+    ir_node_set_input(node, 0, turned);
     ir_node_add_input(node, indices);
     simplify_drop_if_dead(gather);
+    return simplify_changed(w, node);
+}
+
+static bool exchanges_last_two(const int64_t *perm, int32_t rank)
+{
+    for (int32_t i = 0; i < rank - 2; i++)
+        if (perm[i] != i)
+            return false;
+    return rank >= 2 && perm[rank - 1] == rank - 2;
+}
+
+/* An outer product, as of frequencies and positions, is transposed by exchanging its factors, a column and a
+ * row, whose elements stay where they are. */
+static bool exchange_factors(simplify_work *w, ir_node *node, const int64_t *perm)
+{
+    const ir_value *x = ir_in(node, 0);
+    ir_node *product = x->n_uses == 1 ? rewrite_producer(x, "MatMul") : NULL;
+    const int32_t rank = x->type.rank;
+    const grt_dims *dims = node->graph->module->dims;
+    ir_value *column = product ? ir_in(product, 0) : NULL, *row = product ? ir_in(product, 1) : NULL;
+    if (!column || !row || column->type.rank != rank || row->type.rank != rank ||
+        !exchanges_last_two(perm, rank) || !grt_dim_equals(dims, column->type.dims[rank - 1], 1) ||
+        !grt_dim_equals(dims, row->type.dims[rank - 2], 1))
+        return false;
+    row = put_transpose(w, node, row, perm);
+    column = put_transpose(w, node, column, perm);
+    if (!row || !column)
+        return false;
+    ir_node_become(node, "", "Mul");
+    node->desc.attrs = NULL;
+    node->desc.n_attrs = 0;
+    ir_node_set_input(node, 0, row);
+    ir_node_add_input(node, column);
+    simplify_drop_if_dead(product);
     return simplify_changed(w, node);
 }
 
@@ -82,7 +123,7 @@ bool simplify_transpose(simplify_work *w, ir_node *node)
     if (simplify_keeps_order(&x->type, outer, node->graph->module->dims) &&
         simplify_become_reshape(w, node, x))
         return true;
-    if (look_up_transposed(w, node, outer))
+    if (look_up_transposed(w, node, outer) || exchange_factors(w, node, outer))
         return true;
     ir_node *before = rewrite_producer(x, "Transpose");
     if (!before || !ir_in(before, 0) || !simplify_permutation(before, rank, inner))

@@ -309,6 +309,21 @@ START_TEST(other_transposes_of_rows_stay)
 }
 END_TEST
 
+/* Frequencies by positions. */
+START_TEST(a_transpose_of_an_outer_product)
+{
+    ir_text_check("in p f32 1,1,n\nconst f f32 1,4,1\na = MatMul f p\nb = Transpose a perm=0,2,1\nc = Cos b\n"
+                  "out c\n",
+                  "simplify", "Reshape Reshape Mul Cos");
+    ir_text_check("in p f32 1,2,n\nconst f f32 1,4,2\na = MatMul f p\nb = Transpose a perm=0,2,1\nc = Cos b\n"
+                  "out c\n",
+                  "simplify", "MatMul Transpose Cos");
+    ir_text_check("in p f32 2,1,n\nconst f f32 2,4,1\na = MatMul f p\nb = Transpose a perm=1,0,2\nc = Cos b\n"
+                  "out c\n",
+                  "simplify", "MatMul Transpose Cos");
+}
+END_TEST
+
 START_TEST(transposes_of_what_is_joined)
 {
     /* keys of DeepSeek: a part that all heads share, beside one of each head */
@@ -491,4 +506,4 @@ UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, tests_of_what_was_wide
            reshapes_of_open_dims, slices_go_first, powers, one_divided_by, a_whole_slice,
            a_reversing_slice_stays, empty_parts_and_factors_of_one, gathers_by_constants,
            pad_before_a_convolution, pad_before_moves_and_a_convolution, repeated_inputs,
-           transposes_of_what_is_joined, a_sum_of_two_is_an_add)
+           a_transpose_of_an_outer_product, transposes_of_what_is_joined, a_sum_of_two_is_an_add)
