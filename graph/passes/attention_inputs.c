@@ -48,6 +48,34 @@ ir_value *attention_rows_of(ir_node *before, const head_rows *rows, ir_value *va
     return x && rows->sequence_first ? attention_transposed(before, x, (int64_t[]){1, 0, 2}, 3) : x;
 }
 
+/* True if the map's axis is one part with that stride, or of size 1. */
+static bool has_stride(grt_dims *dims, const index_map *map, int32_t axis, grt_dim stride)
+{
+    index_part part;
+    return index_map_single(dims, map, axis, &part) &&
+           (part.stride == stride || grt_dim_equals(dims, part.size, 1));
+}
+
+/* A value between `value` and the source that is the heads side by side, cut out of the rows already. */
+static ir_value *cut_on_the_way(ir_value *value, const head_rows *rows)
+{
+    enum { MOST_MOVES = 24 };
+    grt_dims *dims = rows->source->graph->module->dims;
+    const grt_dim width = grt_dim_const(dims, rows->width),
+                  to[] = {rows->batch, rows->sequence, grt_dim_const(dims, rows->heads * rows->size)};
+    for (int32_t i = 0; i < MOST_MOVES && value != rows->source && value->producer; i++) {
+        index_map map;
+        if (rewrite_same_shape(&value->type, &(ir_type){.rank = 3, .dims = to}) &&
+            index_map_of(value, &map, NULL) && map.source == rows->source &&
+            grt_dim_equals(dims, map.offset, rows->offset) &&
+            has_stride(dims, &map, 2, grt_dim_const(dims, 1)) && has_stride(dims, &map, 1, width) &&
+            has_stride(dims, &map, 0, grt_dim_mul(dims, rows->sequence, width)))
+            return value;
+        value = ir_in(value->producer, 0);
+    }
+    return NULL;
+}
+
 static ir_value *ints(ir_node *before, int64_t value)
 {
     return ir_constant_ints(before->graph, before->desc.name, &value, 1);
@@ -64,7 +92,10 @@ static ir_value *sliced(ir_node *before, ir_value *x, int64_t from, int64_t n)
 ir_value *attention_heads_of(ir_node *before, const head_rows *rows, ir_value *value)
 {
     grt_dims *dims = before->graph->module->dims;
-    ir_value *x = attention_rows_of(before, rows, value);
+    ir_value *x = rows->sequence_first || rows->step != rows->size ? NULL : cut_on_the_way(value, rows);
+    if (x)
+        return x;
+    x = attention_rows_of(before, rows, value);
     if (!x || (rows->offset == 0 && rows->step == rows->size && rows->width == rows->heads * rows->size))
         return x;
     if (rows->step == rows->size)

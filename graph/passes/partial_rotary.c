@@ -26,7 +26,7 @@ static bool exchanges(const ir_node *transpose)
 
 static ir_value *unexchanged(ir_value *value, bool *exchanged)
 {
-    const ir_node *transpose = value->n_uses == 1 ? rewrite_producer(value, "Transpose") : NULL;
+    const ir_node *transpose = rewrite_is_read_once(value) ? rewrite_producer(value, "Transpose") : NULL;
     if (!exchanges(transpose))
         return value;
     *exchanged = !*exchanged;
@@ -37,7 +37,7 @@ static bool read_part(ir_value *value, part *p)
 {
     int64_t axis, step = 1, size;
     value = unexchanged(value, &p->exchanged);
-    const ir_node *slice = value->n_uses == 1 ? rewrite_producer(value, "Slice") : NULL;
+    const ir_node *slice = rewrite_is_read_once(value) ? rewrite_producer(value, "Slice") : NULL;
     p->source = slice ? ir_in(slice, 0) : NULL;
     if (!p->source || p->source->type.rank != HEADS || !ir_const_int(ir_in(slice, 1), &p->from) ||
         !ir_const_int(ir_in(slice, 2), &p->to) || !ir_const_int(ir_in(slice, 3), &axis) ||

@@ -94,6 +94,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(partial_rotary, 2, DROPS, "let rotary embedding leave the rest of each head as it is by itself")    \
     X(whole_groups, 2, DROPS, "compute 1 x 1 convolutions in narrow or few groups with all channels")     \
     X(tokens, 2, DROPS, "compute 1 x 1 convolutions in front of attention as products")                   \
+    X(column_order, 2, KEEPS, "give products their columns in the order in which they are read")          \
     X(attention, 2, DROPS, "find attention that is written out")                                          \
     X(moves, 2, KEEPS, "join what moves elements into one transpose")                                     \
     X(row_moves, 2, KEEPS, "drop moves of rows that cancel around products")                              \

@@ -41,7 +41,7 @@ static void recognise_look(pass_context *context, ir_node *node)
 {
     recognise_product p;
     if (recognise_group_norm(context, node) || recognise_wider_group_norm(context, node) ||
-        recognise_unit_rows(context, node) || !rewrite_is(node, "Mul"))
+        recognise_unit_rows(context, node) || recognise_selection(context, node) || !rewrite_is(node, "Mul"))
         return;
     if (recognise_factors_of(node->out[0], &p) &&
         (recognise_gelu(context, node, &p) || recognise_swish(context, node, &p) ||

@@ -48,6 +48,8 @@ bool recognise_unit_rows(pass_context *context, ir_node *node);
 bool recognise_group_norm(pass_context *context, ir_node *node);
 /* What multiplies the channels of a group normalisation, or is added to them, joins its scale and bias. */
 bool recognise_wider_group_norm(pass_context *context, ir_node *node);
+/* x * m + c * (1 - m), where m is zeros and ones, from its Add or Sub. */
+bool recognise_selection(pass_context *context, ir_node *node);
 /* Norms, scales and the like of each row of a head, behind the transpose that puts heads in front of tokens,
  * go in front of it. From the last such node. */
 bool recognise_row_of_head(pass_context *context, ir_node *node);

@@ -2,7 +2,8 @@
 /* Rotary position embedding, as exporters write it out, becomes RotaryEmbedding:
  *
  *   x * cos + concat(-x[D/2..], x[..D/2]) * sin
- *   concat(a * cos - b * sin, b * cos + a * sin) with a = x[..D/2], b = x[D/2..]
+ *   concat(a * cos - b * sin, b * cos + a * sin) with a = x[..D/2], b = x[D/2..], or
+ *                                                     a = x[0::2], b = x[1::2]
  *
  * with constant tables of shape [sequence, D], whose halves are equal, or with tables that are computed from
  * angles which are joined with themselves; the second form has tables of half the size. Heads may be
@@ -97,6 +98,7 @@ typedef struct rotation {
     ir_value *made_cos, *made_sin;      /* [batch, sequence, size], where they are computed */
     int64_t batch, heads, length, size; /* batch and length: 0 where they are symbols */
     bool halves;                        /* tables have size / 2 columns */
+    bool in_turns;                      /* elements of both halves of x take turns */
 } rotation;
 
 /* The same where one Split makes both halves. */
@@ -114,18 +116,27 @@ static ir_value *split_of(const ir_value *value, int64_t from, int64_t to)
     return fits ? x : NULL;
 }
 
+/* The Slice along the last dim that makes the value, from `start` on. NULL if it is none. */
+static ir_node *last_slice_of(const ir_value *value, int64_t start, int64_t step)
+{
+    ir_node *slice = value ? rewrite_producer(value, "Slice") : NULL;
+    const ir_value *x = slice ? ir_in(slice, 0) : NULL;
+    int64_t first, axis, found = 1;
+    return x && x->type.rank == 4 && ir_const_int(ir_in(slice, 1), &first) &&
+                   ir_const_int(ir_in(slice, 3), &axis) &&
+                   (!ir_in(slice, 4) || ir_const_int(ir_in(slice, 4), &found)) && grt_axis(axis, 4) == 3 &&
+                   first == start && found == step
+               ? slice
+               : NULL;
+}
+
 /* x, if one Slice makes of it the part [from, to) of its last dim. */
 static ir_value *slice_of(const ir_value *value, int64_t from, int64_t to)
 {
-    ir_node *slice = value ? rewrite_producer(value, "Slice") : NULL;
-    int64_t start, end, axis, step = 1;
-    ir_value *x = slice ? ir_in(slice, 0) : NULL;
-    if (!x || x->type.rank != 4 || !ir_const_int(ir_in(slice, 1), &start) ||
-        !ir_const_int(ir_in(slice, 2), &end) || !ir_const_int(ir_in(slice, 3), &axis) ||
-        (ir_in(slice, 4) && !ir_const_int(ir_in(slice, 4), &step)))
-        return NULL;
-    return grt_axis(axis, 4) == 3 && step == 1 && start == from && (end == to || (end > to && from > 0))
-               ? x
+    const ir_node *slice = last_slice_of(value, from, 1);
+    int64_t end;
+    return slice && ir_const_int(ir_in(slice, 2), &end) && (end == to || (end > to && from > 0))
+               ? ir_in(slice, 0)
                : NULL;
 }
 
@@ -135,6 +146,26 @@ static spot part_of(spot at, int64_t from, int64_t to)
     at = rotary_source_of(at);
     ir_value *x = split_of(at.value, from, to);
     return rotary_source_of((spot){x ? x : slice_of(at.value, from, to), at.swapped});
+}
+
+/* What the value has every second element of, from the first or the second on; value NULL if it has not. */
+static spot neighbour_of(spot at, bool second, int64_t size)
+{
+    at = rotary_source_of(at);
+    const ir_node *slice = last_slice_of(at.value, second, 2);
+    ir_value *x = slice ? ir_in(slice, 0) : NULL;
+    const grt_dims *dims = x ? x->graph->module->dims : NULL;
+    const bool fits = x && grt_dim_equals(dims, x->type.dims[3], size) &&
+                      grt_dim_equals(dims, at.value->type.dims[3], size / 2);
+    return rotary_source_of((spot){fits ? x : NULL, at.swapped});
+}
+
+/* One half of what r rotates. */
+static spot rotary_half_of(const rotation *r, spot at, bool high)
+{
+    const int64_t half = r->size / 2;
+    return r->in_turns ? neighbour_of(at, high, r->size)
+                       : part_of(at, high ? half : 0, high ? r->size : half);
 }
 
 /* x, if the value is concat(-x[half..], x[..half]); else value NULL. */
@@ -175,10 +206,9 @@ static const grt_tensor *rotary_table_of(const ir_value *value, const rotation *
     return t;
 }
 
-static bool known_dims(rotation *r, const ir_value *value)
+static bool known_dims(rotation *r, const grt_dims *dims, const ir_type *out)
 {
-    const grt_dims *dims = value->graph->module->dims;
-    const grt_dim *dim = value->type.dims;
+    const grt_dim *dim = out->dims;
     if (!grt_dim_is_const(dims, dim[0], &r->batch) ||
         !grt_dim_is_const(dims, dim[r->rows ? 1 : 2], &r->length))
         r->batch = r->length = 0;
@@ -186,19 +216,30 @@ static bool known_dims(rotation *r, const ir_value *value)
            grt_dim_is_const(dims, dim[3], &r->size) && r->heads > 0 && r->size >= 2 && r->size % 2 == 0;
 }
 
-/* True if the value is made of concat(a, a) along its last dim by steps that treat all elements alike. */
-static bool has_equal_halves(const ir_value *value)
+enum { MOST_TABLE_STEPS = 8 };
+
+/* What a table is made of step by step: of concat(a, a) along its last dim, by steps that treat all elements
+ * alike. */
+typedef struct table_steps {
+    ir_value *half;                        /* a */
+    const ir_node *node[MOST_TABLE_STEPS]; /* from the last one back */
+    int32_t n;
+} table_steps;
+
+static bool has_equal_halves(const ir_value *value, table_steps *steps)
 {
-    enum { MOST_STEPS = 8 };
     double c;
-    for (int step = 0; step < MOST_STEPS && value && value->producer; step++) {
+    for (steps->n = 0; steps->n < MOST_TABLE_STEPS && value && value->producer; steps->n++) {
         const ir_node *node = value->producer;
-        if (rewrite_is(node, "Concat"))
+        if (rewrite_is(node, "Concat")) {
+            steps->half = ir_in(node, 0);
             return node->n_in == 2 && ir_in(node, 0) == ir_in(node, 1) &&
                    grt_axis(grt_attr_int(&node->desc, "axis", 0), value->type.rank) == value->type.rank - 1;
+        }
         const bool scaled = rewrite_is(node, "Mul") && ir_const_float(ir_in(node, 1), &c);
         if (!scaled && !rewrite_is(node, "Cos") && !rewrite_is(node, "Sin") && !rewrite_is(node, "Cast"))
             return false;
+        steps->node[steps->n] = node;
         value = ir_in(node, 0);
     }
     return false;
@@ -221,7 +262,8 @@ static ir_value *made_table_of(const ir_value *value, const ir_type *x, const ro
                       from[1] == to[length] && from[2] == to[3] && from[1] == x->dims[length] &&
                       grt_dim_equals(dims, from[2], table_columns(r)) &&
                       (from[0] == x->dims[0] || grt_dim_equals(dims, from[0], 1));
-    return fits && (r->halves || has_equal_halves(table)) ? table : NULL;
+    table_steps steps;
+    return fits && (r->halves || has_equal_halves(table, &steps)) ? table : NULL;
 }
 
 /* A table beside a value whose dims are the result's, or exchanged. */
@@ -255,13 +297,13 @@ static bool match(rotation *r, ir_value *a, ir_value *b, const ir_type *out)
     return false;
 }
 
-/* x and the table, where the value is table * x[from..to]; else x.value is NULL. */
-static spot turned_part(spot at, int64_t from, int64_t to, spot *out_table)
+/* x and the table, where the value is table * a half of x; else x.value is NULL. */
+static spot turned_half(const rotation *r, spot at, bool high, spot *out_table)
 {
     const spot none = {NULL, false};
     ir_node *mul = inner_at(&at, "Mul");
     for (int32_t i = 0; mul && i < 2; i++) {
-        const spot x = part_of(input_at(mul, i, at.swapped), from, to);
+        const spot x = rotary_half_of(r, input_at(mul, i, at.swapped), high);
         *out_table = input_at(mul, 1 - i, at.swapped);
         if (x.value)
             return x;
@@ -269,23 +311,30 @@ static spot turned_part(spot at, int64_t from, int64_t to, spot *out_table)
     return none;
 }
 
-/* The Concat's operands: low * cos - high * sin, high * cos + low * sin. */
-static bool match_halves(rotation *r, const ir_node *concat, const ir_type *out)
+/* What is joined: low * cos - high * sin, high * cos + low * sin. */
+static bool match_halves(rotation *r, ir_value *const *joined, const ir_type *out)
 {
-    spot at_low = input_at(concat, 0, false), at_high = input_at(concat, 1, false);
+    spot at_low = {joined[0], false}, at_high = {joined[1], false};
     const ir_node *low = inner_at(&at_low, "Sub"), *high = inner_at(&at_high, "Add");
-    const int64_t half = r->size / 2;
     spot cos, sin, other_cos, other_sin;
     r->halves = true;
-    r->x = low && high ? turned_part(input_at(low, 0, at_low.swapped), 0, half, &cos) : (spot){NULL, false};
-    if (!r->x.value || !same_spot(turned_part(input_at(low, 1, at_low.swapped), half, r->size, &sin), r->x))
+    r->x = low && high ? turned_half(r, input_at(low, 0, at_low.swapped), false, &cos) : (spot){NULL, false};
+    if (!r->x.value || !same_spot(turned_half(r, input_at(low, 1, at_low.swapped), true, &sin), r->x))
         return false;
     for (int32_t i = 0; i < 2; i++)
-        if (same_spot(turned_part(input_at(high, i, at_high.swapped), half, r->size, &other_cos), r->x) &&
-            same_spot(turned_part(input_at(high, 1 - i, at_high.swapped), 0, half, &other_sin), r->x) &&
+        if (same_spot(turned_half(r, input_at(high, i, at_high.swapped), true, &other_cos), r->x) &&
+            same_spot(turned_half(r, input_at(high, 1 - i, at_high.swapped), false, &other_sin), r->x) &&
             same_spot(cos, other_cos) && same_spot(sin, other_sin))
             return find_tables(r, cos, sin, out);
     return false;
+}
+
+static bool match_either_halves(rotation *r, ir_value *const *joined, const ir_type *out)
+{
+    if (match_halves(r, joined, out))
+        return true;
+    r->in_turns = true;
+    return match_halves(r, joined, out);
 }
 
 /* ---- replacing ---- */
@@ -317,18 +366,24 @@ ir_node *rotary_reshape(ir_node *before, ir_value *x, const int64_t *shape, int6
     return node && op_infer_node(node) == GRT_OK ? node : NULL;
 }
 
-/* The left half of a table that is computed. */
+/* The left half of a table that is computed: its steps are done to the half. */
 static ir_value *half_of(ir_node *before, const rotation *r, ir_value *table)
 {
-    ir_graph *graph = before->graph;
-    const char *name = before->desc.name;
+    table_steps steps;
     if (r->halves)
         return table;
-    ir_value *in[] = {table, ir_constant_ints(graph, name, (int64_t[]){0}, 1),
-                      ir_constant_ints(graph, name, (int64_t[]){r->size / 2}, 1),
-                      ir_constant_ints(graph, name, (int64_t[]){2}, 1)};
-    ir_node *slice = in[1] && in[2] && in[3] ? rotary_add_node(before, "Slice", 4, in) : NULL;
-    return slice && op_infer_node(slice) == GRT_OK ? slice->out[0] : NULL;
+    if (!has_equal_halves(table, &steps))
+        return NULL;
+    ir_value *x = steps.half;
+    for (int32_t i = steps.n - 1; i >= 0 && x; i--) {
+        const ir_node *like = steps.node[i];
+        ir_node *node = rotary_add_node(before, like->desc.op, like->n_in, (ir_value *[]){x, ir_in(like, 1)});
+        if (!node)
+            return NULL;
+        ir_attrs_copy(node, like);
+        x = op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
+    }
+    return x;
 }
 
 bool rotary_widen(ir_node *rotary)
@@ -365,17 +420,32 @@ static ir_value *unflattened(ir_node *before, ir_value *flat, int64_t heads, int
     return split ? split->out[0] : NULL;
 }
 
+/* x with its first half in front of the second, which took turns. */
+static ir_value *out_of_turns(ir_node *before, ir_value *x, int64_t size)
+{
+    ir_node *pairs = rotary_reshape(before, x, (int64_t[]){0, 0, 0, size / 2, 2}, 5);
+    ir_node *turned = pairs ? rotary_add_node(before, "Transpose", 1, pairs->out) : NULL;
+    if (!turned)
+        return NULL;
+    ir_attr_set_ints(turned, "perm", (int64_t[]){0, 1, 2, 4, 3}, 5);
+    if (op_infer_node(turned) != GRT_OK)
+        return NULL;
+    ir_node *whole = rotary_reshape(before, turned->out[0], (int64_t[]){0, 0, 0, size}, 4);
+    return whole ? whole->out[0] : NULL;
+}
+
 /* The rotation of x in front of `last`; its result has the shape of last's. */
 static ir_value *rotary_rotated(pass_context *context, ir_node *last, const rotation *r)
 {
     const bool rows = r->rows != r->x.swapped; /* x is [batch, sequence, heads, size] */
     ir_value *cos = r->made_cos ? half_of(last, r, r->made_cos) : cache_of(r, r->cos, last->graph);
     ir_value *sin = r->made_sin ? half_of(last, r, r->made_sin) : cache_of(r, r->sin, last->graph);
-    ir_node *join = rows ? flattened(last, r->x.value, r->heads, r->size) : NULL;
-    if (!cos || !sin || (rows && !join))
+    ir_value *x = r->in_turns ? out_of_turns(last, r->x.value, r->size) : r->x.value;
+    ir_node *join = x && rows ? flattened(last, x, r->heads, r->size) : NULL;
+    if (!cos || !sin || !x || (rows && !join))
         return NULL;
-    ir_node *node = rotary_add_node(last, "RotaryEmbedding", 3,
-                                    (ir_value *[]){join ? join->out[0] : r->x.value, cos, sin});
+    ir_node *node =
+        rotary_add_node(last, "RotaryEmbedding", 3, (ir_value *[]){join ? join->out[0] : x, cos, sin});
     if (!node)
         return NULL;
     if (join)
@@ -433,45 +503,91 @@ static bool has_dims_of(spot x, const ir_type *out)
     return x.swapped ? is_exchanged(&x.value->type, out) : rewrite_same_shape(&x.value->type, out);
 }
 
-static bool find_rotation(rotation *r, const ir_node *node)
+/* Finds the rotation that makes a value of that type: the sum of both terms, or both joined. */
+static bool find_rotation(rotation *r, const grt_dims *dims, ir_value *const *terms, bool joined,
+                          const ir_type *out)
 {
-    const ir_type *out = &node->out[0]->type;
+    ir_value *const other[] = {terms[1], terms[0]};
     for (int rows = 0; rows < 2; rows++) {
         *r = (rotation){.rows = rows != 0};
-        if (!known_dims(r, node->out[0]))
+        if (!known_dims(r, dims, out))
             continue;
-        if (rewrite_is(node, "Concat") ? match_halves(r, node, out)
-                                       : match(r, ir_in(node, 0), ir_in(node, 1), out) ||
-                                             match(r, ir_in(node, 1), ir_in(node, 0), out))
+        if (joined ? match_either_halves(r, terms, out)
+                   : match(r, terms[0], terms[1], out) || match(r, other[0], other[1], out))
             return has_dims_of(r->x, out);
     }
     return false;
 }
 
-static void rotary_look(pass_context *context, ir_node *node)
+/* What the terms are, rotated in front of the node; NULL if they are no rotation. Unused nodes are dead. */
+static ir_value *rotation_of_terms(pass_context *context, ir_node *node, ir_value *const *terms, bool joined,
+                                   const ir_type *out)
 {
     rotation r;
-    const ir_type *out = &node->out[0]->type;
-    if (out->rank != 4 || !grt_dtype_in(out->dtype, GRT_SET_FLOATS) || !find_rotation(&r, node))
-        return;
-    ir_value *made = rotary_rotated(context, node, &r); /* unused nodes are dead */
-    if (made && rewrite_same_shape(&made->type, out) && rewrite_replace(node->out[0], made)) {
+    if (out->rank != 4 || !grt_dtype_in(out->dtype, GRT_SET_FLOATS) ||
+        !find_rotation(&r, context->module->dims, terms, joined, out))
+        return NULL;
+    ir_value *made = rotary_rotated(context, node, &r);
+    return made && rewrite_same_shape(&made->type, out) ? made : NULL;
+}
+
+static void rotary_look(pass_context *context, ir_node *node, bool joined)
+{
+    ir_value *const terms[] = {ir_in(node, 0), ir_in(node, 1)};
+    ir_value *made = rotation_of_terms(context, node, terms, joined, &node->out[0]->type);
+    if (made && rewrite_replace(node->out[0], made)) {
         ir_node_remove(node);
         context->changed++;
     }
 }
 
-static bool joins_halves(const ir_node *node)
+/* The type of both joined along the last of four dims. False if they cannot be halves. */
+static bool type_of_pair(grt_dims *dims, ir_value *const *pair, grt_dim *to, ir_type *out)
 {
-    return rewrite_is(node, "Concat") && node->n_in == 2 && node->out[0]->type.rank == 4 &&
+    if (!rewrite_producer(pair[0], "Sub") || !rewrite_producer(pair[1], "Add") || pair[0]->type.rank != 4 ||
+        !rewrite_same_shape(&pair[0]->type, &pair[1]->type))
+        return false;
+    memcpy(to, pair[0]->type.dims, 4 * sizeof *to);
+    to[3] = grt_dim_mulc(dims, to[3], 2);
+    *out = pair[0]->type;
+    out->dims = to;
+    return true;
+}
+
+/* Halves that are joined with what is not rotated of a head at once. */
+static void look_among_joined(pass_context *context, ir_node *concat)
+{
+    for (int32_t i = 0; i + 1 < concat->n_in; i++) {
+        ir_value *const pair[] = {ir_in(concat, i), ir_in(concat, i + 1)};
+        grt_dim to[4];
+        ir_type type;
+        ir_value *made = type_of_pair(context->module->dims, pair, to, &type)
+                             ? rotation_of_terms(context, concat, pair, true, &type)
+                             : NULL;
+        if (!made)
+            continue;
+        ir_node_set_input(concat, i, made);
+        for (int32_t k = i + 2; k < concat->n_in; k++)
+            ir_node_set_input(concat, k - 1, ir_in(concat, k));
+        ir_node_drop_inputs(concat, concat->n_in - 1);
+        context->changed++;
+    }
+}
+
+static bool joins_heads(const ir_node *node)
+{
+    return rewrite_is(node, "Concat") && node->n_in > 1 && node->out[0]->type.rank == 4 &&
            grt_axis(grt_attr_int(&node->desc, "axis", 0), 4) == 3;
 }
 
 static void rotary_visit(pass_context *context, ir_node *node)
 {
-    if (rewrite_is(node, "Add") || joins_halves(node))
-        rotary_look(context, node);
-    else if (rewrite_is(node, "RotaryEmbedding"))
+    const bool joined = joins_heads(node);
+    if (joined && node->n_in > 2)
+        look_among_joined(context, node);
+    else if (joined || rewrite_is(node, "Add"))
+        rotary_look(context, node, joined);
+    else if (rewrite_is(node, "RotaryEmbedding") && !rotary_before_repeats(context, node))
         move_forward(context, node);
 }
 

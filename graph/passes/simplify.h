@@ -14,6 +14,8 @@ bool simplify_become_reshape(simplify_work *w, ir_node *node, ir_value *x);
 /* The node's perm, or its default. False if the rank is unknown or another one. */
 bool simplify_permutation(const ir_node *node, int32_t rank, int64_t *out_perm);
 void simplify_become_transpose(ir_node *node, ir_value *x, const int64_t *perm, int32_t rank);
+/* Only dims of 1 move: the elements stay where they are. */
+bool simplify_keeps_order(const ir_type *in, const int64_t *perm, const grt_dims *dims);
 
 /* Rules: true if the node was changed or removed. */
 bool simplify_identity(simplify_work *w, ir_node *node);
@@ -26,6 +28,7 @@ bool simplify_pad(simplify_work *w, ir_node *node);
 bool simplify_conv(simplify_work *w, ir_node *node); /* Conv(Pad(x)) */
 bool simplify_tile(simplify_work *w, ir_node *node);
 bool simplify_concat(simplify_work *w, ir_node *node);
+bool simplify_joined_transposes(simplify_work *w, ir_node *node); /* Concat of transposes */
 bool simplify_clip(simplify_work *w, ir_node *node);
 /* x + 0, x * 1 and the like, where input `constant` is `value` everywhere. */
 bool simplify_neutral(simplify_work *w, ir_node *node, int32_t constant, double value);

@@ -131,7 +131,9 @@ bool simplify_concat(simplify_work *w, ir_node *node)
             return false;
         n += !grt_dim_equals(node->graph->module->dims, part->type.dims[axis], 0);
     }
-    if (n == n_before || n == 0)
+    if (n == n_before)
+        return simplify_joined_transposes(w, node);
+    if (n == 0)
         return false;
     for (int32_t i = 0, to = 0; i < n_before; i++) {
         ir_value *part = ir_in(node, i);

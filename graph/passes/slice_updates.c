@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing into a slice of a tensor, which exporters write as ScatterND or ScatterElements with an index for
  * every row or element, becomes what it is: the updates themselves where the slice is the whole tensor, Pad
- * where the rest is one constant, else graphrt::WriteSlice. A slice that is read after it was written is what
- * was written, and one that is written back as it is changes nothing; so `x[:, 1:][..., 1:] += y`, a write
- * for each pair of brackets, becomes one. */
+ * where the rest is one constant, Concat where that is written over, else graphrt::WriteSlice. A slice that
+ * is read after it was written is what was written, and one that is written back as it is changes nothing; so
+ * `x[:, 1:][..., 1:] += y`, a write for each pair of brackets, becomes one. */
 #include "graph/ir/constant.h"
 #include "graph/passes/scatter_write.h"
 
@@ -155,6 +155,54 @@ static ir_value *write_padded(const pass_context *context, ir_node *before, cons
     return offered(context, ir_node_create(before->graph, before, "", "Pad", before->desc.name, 3, in, 1));
 }
 
+/* The only amount that the node pads with a constant; false if there are others, or it pads otherwise. */
+static bool slice_updates_padding(const ir_node *pad, int32_t rank, int32_t *out_at, int64_t *out_amount)
+{
+    const int64_t *pads;
+    int64_t n;
+    *out_amount = 0;
+    if (!rewrite_is(pad, "Pad") || strcmp(grt_attr_string(&pad->desc, "mode", "constant"), "constant") != 0 ||
+        ir_in(pad, 3) || !ir_const_ints(ir_in(pad, 1), &pads, &n) || n != 2 * (int64_t)rank)
+        return false;
+    for (int32_t i = 0; i < 2 * rank; i++)
+        if (pads[i]) {
+            if (*out_amount)
+                return false;
+            *out_at = i;
+            *out_amount = pads[i];
+        }
+    return *out_amount > 0;
+}
+
+/* All that was padded is written over: what was padded and what is written, one behind the other. */
+static ir_value *write_joined(const pass_context *context, ir_node *before, const scatter_write *u)
+{
+    const int32_t rank = u->box.rank;
+    const ir_node *pad = u->data->producer;
+    int32_t at;
+    int64_t amount;
+    while (rewrite_is(pad, "Identity"))
+        pad = ir_in(pad, 0)->producer;
+    if (!pad || pad->graph != before->graph || !slice_updates_padding(pad, rank, &at, &amount))
+        return NULL;
+    const int32_t axis = at % rank;
+    const bool front = at < rank;
+    for (int32_t k = 0; k < rank; k++) {
+        const int64_t start = k == axis && !front ? slice_box_dim(u->data, k) - amount : 0;
+        if (u->box.steps[k] != 1 || u->box.starts[k] != start ||
+            !(k == axis ? grt_dim_equals(slice_box_dims(u->data), u->box.sizes[k], amount)
+                        : u->box.sizes[k] == u->data->type.dims[k]))
+            return NULL;
+    }
+    ir_value *x = ir_in(pad, 0);
+    ir_node *made = ir_node_create(before->graph, before, "", "Concat", before->desc.name, 2,
+                                   (ir_value *[]){front ? u->updates : x, front ? x : u->updates}, 1);
+    if (!made)
+        return NULL;
+    ir_attr_set_int(made, "axis", axis);
+    return offered(context, made);
+}
+
 static ir_value *write_box(const pass_context *context, ir_node *before, const scatter_write *u)
 {
     ir_value *in[] = {u->data, u->updates};
@@ -183,6 +231,7 @@ static ir_value *updated(const pass_context *context, ir_node *before, scatter_w
     if (slice_box_is_all(&u->box, u->data))
         return u->updates;
     ir_value *made = join_writes(u);
+    made = made ? made : write_joined(context, before, u);
     made = made ? made : write_padded(context, before, u);
     return made ? made : write_box(context, before, u);
 }

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Models of many families as both of PyTorch's exporters write them: two narrow layers each, batch 2, with what PyTorch makes of the inputs. Writes families.tar.xz
-beside itself, families/NAME.EXPORTER[.opset23][.open]/{model.onnx,test_data_set_0/*.pb}, and families.json: versions, each model's sha256, what is not exported and why.
+beside itself, families/NAME.EXPORTER[.opset23][.open][.SUFFIX]/{model.onnx,test_data_set_0/*.pb}, and families.json: versions of packages by that of torch; of each model its torch
+and sha256; what is not exported and why.
 
-usage: families.py [--work DIR] [--expect BUILD] [NAME ...]    (pip install torch torchvision timm transformers onnx onnxruntime onnxscript; the models of DIR are not exported again)
+usage: families.py [--work DIR] [--suffix SUFFIX] [--expect BUILD] [NAME ...]    (pip install torch torchvision timm transformers onnx onnxruntime onnxscript)
+Models of DIR are not exported again. With names, the other models stay as they are in the archive. --suffix torch2.15: beside those of another version, under names that end so.
 --expect BUILD: writes nothing, but prints the lines of ../conformance/families.txt that hold for plans of the build directory.
 
 Weights repeat one block of numbers, each from another place, so that they compress and no two are alike: 1,021 numbers, a prime, so that rows of a matrix differ.
@@ -236,8 +238,8 @@ def export_quietly(case, directory, form):
     os._exit(1)
 
 
-def case_name(name, exporter, opset, open_dims):
-    return f"{name}.{exporter}{f'.opset{opset}' if opset else ''}{'.open' if open_dims else ''}"
+def case_name(name, exporter, opset, open_dims, suffix):
+    return f"{name}.{exporter}{f'.opset{opset}' if opset else ''}{'.open' if open_dims else ''}{f'.{suffix}' if suffix else ''}"
 
 
 def forms(name):
@@ -249,7 +251,7 @@ def forms(name):
         yield name, "script", None, True
 
 
-def export_all(names, work):
+def export_all(names, work, suffix=""):
     import onnxscript  # noqa: F401
     import torch
     torch.set_num_threads(1)
@@ -257,7 +259,7 @@ def export_all(names, work):
         if CATALOGUE[name][0] != "torch":
             importlib.import_module(CATALOGUE[name][0])
         for form in forms(name):
-            directory = work / case_name(*form)
+            directory = work / case_name(*form, suffix)
             if directory.exists():
                 continue
             child = multiprocessing.get_context("fork").Process(target=export_quietly, args=(directory.name, directory, form))
@@ -274,23 +276,44 @@ def dims_of(directory):
     return f"open, but: {reason.read_text()}" if reason.exists() else "open"
 
 
-def manifest(names, work):
+def described(path, exporter, open_dims):
     import onnx
-    models, absent = {}, {}
+    data = path.read_bytes()
+    model = onnx.load_from_string(data)
+    opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    return {"torch": importlib.metadata.version("torch"), "exporter": exporter, "opset": opset, "dtype": "float32", "dims": dims_of(path.parent) if open_dims else "static",
+            "nodes": len(model.graph.node), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def manifest(listed, names, work, suffix):
+    """What is listed, and instead of that of these cases what they are now."""
+    torch = importlib.metadata.version("torch")
     for name in names:
         for form in forms(name):
-            case = case_name(*form)
+            case = case_name(*form, suffix)
             path, reason = work / case / "model.onnx", work / case / "reason"
+            listed["models"].pop(case, None)
+            listed["not_exported"].pop(case, None)
             if reason.exists():
-                absent[case] = reason.read_text()
-            if not path.exists():
-                continue
-            data = path.read_bytes()
-            model = onnx.load_from_string(data)
-            opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
-            models[case] = {"exporter": form[1], "opset": opset, "dtype": "float32", "dims": dims_of(work / case) if form[3] else "static", "nodes": len(model.graph.node),
-                            "sha256": hashlib.sha256(data).hexdigest()}
-    return {"versions": {p: importlib.metadata.version(p) for p in PACKAGES}, "models": models, "not_exported": absent}
+                listed["not_exported"][case] = {"torch": torch, "reason": reason.read_text()}
+            elif path.exists():
+                listed["models"][case] = described(path, form[1], form[3])
+    listed["versions"][torch] = {p: importlib.metadata.version(p) for p in PACKAGES}
+    used = {item["torch"] for part in ("models", "not_exported") for item in listed[part].values()}
+    listed["versions"] = {version: listed["versions"][version] for version in sorted(used)}
+    return listed
+
+
+def unpack(cases, work):
+    """Those of the archive that are not there."""
+    missing = {case for case in cases if not (work / case).exists()}
+    with tarfile.open(HERE / "families.tar.xz") as archive:
+        for member in archive:
+            case = pathlib.PurePosixPath(member.name).parts[1]
+            if case in missing:
+                path = work / pathlib.PurePosixPath(member.name).relative_to("families")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(archive.extractfile(member).read())
 
 
 def pack(listed, work):
@@ -333,6 +356,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--work", type=pathlib.Path, default=pathlib.Path("families.work"))
     p.add_argument("--pack", action="store_true", help="export nothing, pack what there is")
+    p.add_argument("--suffix", default="")
     p.add_argument("--expect", type=pathlib.Path, metavar="BUILD")
     p.add_argument("names", nargs="*", default=family_models.NAMES)
     args = p.parse_args()
@@ -342,8 +366,9 @@ def main():
             print(f"{case}: {expectations(args.expect, args.work / case / 'model.onnx')}", flush=True)
         return
     if not args.pack:
-        export_all(args.names, args.work)
-    listed = manifest(args.names, args.work)
+        export_all(args.names, args.work, args.suffix)
+    listed = manifest(json.loads((HERE / "families.json").read_text()), args.names, args.work, args.suffix)
+    unpack(listed["models"], args.work)
     (HERE / "families.json").write_text(json.dumps(listed, indent=1) + "\n")
     pack(listed, args.work)
 

@@ -2,7 +2,7 @@
 """The families of families.py: small models out of bench's catalogue, and smaller ones here where those are large."""
 from catalogue import entry, image
 from catalogue_families import sequence
-from catalogue_language import NARROW, language_model, pictures, samples, tokens
+from catalogue_language import NARROW, T5, language_model, pictures, samples, tokens
 from catalogue_vision import timm_model, torchvision_model
 
 SOUND = {**NARROW, "conv_dim": [16, 16], "conv_kernel": [10, 4], "conv_stride": [5, 4], "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 8,
@@ -41,6 +41,17 @@ language_model("modernbert", "ModernBertModel", ("ModernBertConfig", {"vocab_siz
                "sep_token_id": 2}), NARROW, tokens(24))
 language_model("qwen2", "Qwen2Model", ("Qwen2Config", {}), {**NARROW, "num_key_value_heads": 2, "vocab_size": 99}, tokens(24), {"use_cache": False})
 language_model("gptj", "GPTJModel", ("GPTJConfig", {}), {"n_embd": 64, "n_layer": 2, "n_head": 4, "rotary_dim": 8, "vocab_size": 99}, tokens(24), {"use_cache": False})
+language_model("falcon_groups", "FalconModel", ("FalconConfig", {}), {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_kv_heads": 2,
+               "new_decoder_architecture": True, "vocab_size": 99}, tokens(24), {"use_cache": False})
+language_model("persimmon", "PersimmonModel", ("PersimmonConfig", {}), {**NARROW, "vocab_size": 99}, tokens(24), {"use_cache": False})
+language_model("glm4", "Glm4Model", ("Glm4Config", {"pad_token_id": 0}), {**NARROW, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 99}, tokens(24), {"use_cache": False})
+language_model("deepseek_v3", "DeepseekV3Model", ("DeepseekV3Config", {}), {
+    **NARROW, "num_key_value_heads": 4, "vocab_size": 99, "q_lora_rank": 32, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 16,
+    "first_k_dense_replace": 2}, tokens(24), {"use_cache": False})
+language_model("openai_gpt", "OpenAIGPTModel", ("OpenAIGPTConfig", {}), {"vocab_size": 99, "n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 4}, tokens(24, mask=False))
+language_model("umt5", "UMT5Model", ("UMT5Config", {}), {**T5, "vocab_size": 99}, tokens(24, 99, decoder=12), {"use_cache": False})
+language_model("moonshine", "models.moonshine.modeling_moonshine.MoonshineEncoder", ("MoonshineConfig", {}), {
+    "hidden_size": 64, "intermediate_size": 128, "encoder_num_hidden_layers": 2, "encoder_num_attention_heads": 4, "encoder_num_key_value_heads": 4}, samples(2000, 2000))
 language_model("yolos", "YolosModel", ("YolosConfig", {}), {**NARROW, "image_size": [32, 32], "patch_size": 8, "num_detection_tokens": 4}, pictures(32, 32))
 language_model("ast", "ASTModel", ("ASTConfig", {}), {**NARROW, "max_length": 32, "num_mel_bins": 16, "patch_size": 8, "time_stride": 4, "frequency_stride": 4},
                lambda batch, small: (["input_values"], [__import__("torch").rand(batch, 32, 16)]))
@@ -164,9 +175,9 @@ def gru(small, batch):
 
 TEXT = """bert bert_nomask distilbert roberta deberta deberta_v2 albert electra mpnet xlnet modernbert nomic_bert esm roformer convbert fnet funnel longformer"""
 DECODERS = """gpt2 gpt2_masked gpt_neo gpt_neox gptj opt bloom mpt falcon llama llama_masked mistral qwen2 qwen3 phi phi3 gemma gemma2 gemma3 cohere glm stablelm olmo2
-granite gpt_oss starcoder2 gpt_bigcode codegen mixtral gpt2_past"""
-PAIRS = "t5 t5_encoder bart marian pegasus m2m_100 whisper whisper_encoder"
-SOUNDS = "wav2vec2 hubert wavlm data2vec_audio wav2vec2_conformer parakeet ast"
+granite gpt_oss starcoder2 gpt_bigcode codegen mixtral gpt2_past falcon_groups persimmon glm4 deepseek_v3 openai_gpt"""
+PAIRS = "t5 t5_encoder umt5 bart marian pegasus m2m_100 whisper whisper_encoder"
+SOUNDS = "wav2vec2 hubert wavlm data2vec_audio wav2vec2_conformer parakeet ast moonshine"
 PICTURES = """hf_vit vit_b_16 timm_vit_base_patch16_224 deit_hf timm_deit_small_patch16_224 hf_beit timm_beit_base_patch16_224 hf_swin swin_t
 timm_swin_tiny_patch4_window7_224 swinv2_hf swin_v2_t clip siglip dinov2 dinov3 detr sam_vision segformer mobilevit_hf mobilevitv2 timesformer videomae yolos
 timm_eva02_tiny_patch14_224 timm_cait_xxs24_224 timm_xcit_nano_12_p16_224 perceiver"""
@@ -178,4 +189,4 @@ NAMES = " ".join((OTHERS, TEXT, DECODERS, PAIRS, SOUNDS, PICTURES, CONVOLUTIONS)
 NEWEST = """bert gpt2_masked llama_masked gemma2 gpt_oss qwen3 t5 bart whisper hf_vit vit_b_16 swin_t clip deberta_v2 modernbert transformer heads_sequence_first_masked
 wav2vec2""".split()
 OPEN = """bert distilbert gpt2_masked llama_masked qwen3 gemma3 bloom t5 bart whisper_encoder wav2vec2 hf_vit vit_b_16 clip swin_t detr heads_batch_first
-heads_sequence_first lstm convnext_tiny""".split()
+heads_sequence_first lstm convnext_tiny falcon_groups glm4 openai_gpt umt5 moonshine""".split()

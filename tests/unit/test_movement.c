@@ -285,6 +285,38 @@ END_TEST
 
 /* ---- indices ---- */
 
+/* One element for each index, of rows that all have the same indices: more than one thread takes at once, of
+ * every size of element, counted from either end. */
+START_TEST(single_elements_of_rows)
+{
+    enum { ROWS = 2, SIZE = 5, N = 70001 };
+    static const grt_dtype dtypes[] = {GRT_DTYPE_INT8, GRT_DTYPE_INT16, GRT_DTYPE_INT32, GRT_DTYPE_INT64};
+    int32_t *at = malloc(N * sizeof *at);
+    int64_t data[ROWS * SIZE];
+    ck_assert_ptr_nonnull(at);
+    for (int32_t k = 0; k < N; k++)
+        at[k] = (k * 7 + k / 11) % (2 * SIZE) - SIZE;
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        const size_t bytes = grt_dtype_size(dtypes[d]);
+        for (int64_t k = 0; k < ROWS * SIZE; k++)
+            memcpy((char *)data + (size_t)k * bytes, &(int64_t){3 * k + 1}, bytes);
+        op_runner r;
+        op_begin(&r, "", "Gather");
+        op_int(&r, "axis", 1);
+        op_add(&r, dtypes[d], 2, DIMS(ROWS, SIZE), data);
+        op_add(&r, GRT_DTYPE_INT32, 1, DIMS(N), at);
+        op_run_ok(&r, 1);
+        expect_dims(&r, 0, 2, DIMS(ROWS, N));
+        for (int64_t k = 0; k < ROWS * N; k++) {
+            const int64_t index = at[k % N] + (at[k % N] < 0 ? SIZE : 0);
+            ck_assert_int_eq(grt_tensor_int(&r.out[0].t, k), 3 * (k / N * SIZE + index) + 1);
+        }
+        op_end(&r);
+    }
+    free(at);
+}
+END_TEST
+
 START_TEST(indices_out_of_range_are_refused)
 {
     static const float x[6] = {0, 1, 2, 3, 4, 5};
@@ -608,6 +640,7 @@ Suite *suite_test_movement(void)
     tcase_add_test(tc, extremes_of_infinities_are_infinite);
     tcase_add_loop_test(tc, extremes_of_columns_keep_nan, 0, 4);
     tcase_add_test(tc, long_sums_stay_exact_enough);
+    tcase_add_test(tc, single_elements_of_rows);
     tcase_add_test(tc, indices_out_of_range_are_refused);
     tcase_add_test(tc, scatter_keeps_order_and_reduces);
     tcase_add_test(tc, pads_in_every_mode);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ten times the moves take about ten times as long: one value that is cut into many parts, and a long chain.
  */
+#include "graph/ir/constant.h"
 #include "graph/ir/infer.h"
 #include "tests/unit/ir_text.h"
 #include "tests/unit/suite.h"
@@ -8,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static ir_value *move(ir_value *x, const char *op, ir_value *shape)
@@ -80,6 +82,37 @@ static void rows_turned(ir_value *x, ir_value **parts, int32_t n)
     }
 }
 
+static ir_value *projected(ir_value *x)
+{
+    enum { WIDTH = 8 };
+    grt_tensor *w = ir_constant_create(x->graph->module, GRT_DTYPE_FLOAT, 2, (int64_t[]){6, WIDTH});
+    memset(w->data, 0, 6 * WIDTH * sizeof(float));
+    return move(x, "MatMul", ir_constant(x->graph, NULL, w));
+}
+
+/* Products whose columns are read by twos. */
+static void projections(ir_value *x, ir_value **parts, int32_t n)
+{
+    ir_graph *g = x->graph;
+    ir_value *halves[2], *end = ir_constant_ints(g, NULL, (int64_t[]){99}, 1),
+                         *two = ir_constant_ints(g, NULL, (int64_t[]){2}, 1);
+    for (int32_t k = 0; k < n; k++) {
+        ir_value *y = projected(x);
+        for (int64_t i = 0; i < 2; i++) {
+            ir_value *in[] = {y, ir_constant_ints(g, NULL, &i, 1), end, two, two};
+            halves[i] = move(ir_node_out(ir_node_create(g, NULL, "", "Slice", "", 5, in, 1)), "Neg", NULL);
+        }
+        parts[k] = move(halves[0], "Add", halves[1]);
+    }
+}
+
+static void rows_of_product(ir_value *x, ir_value **parts, int32_t n)
+{
+    ir_value *y = projected(x);
+    for (int32_t k = 0; k < n; k++)
+        parts[k] = row(y, k);
+}
+
 typedef void (*maker)(ir_value *x, ir_value **parts, int32_t n);
 
 /* Processor seconds that the pass takes. */
@@ -111,7 +144,8 @@ static double growth_seconds(maker make, const char *pass, int32_t n)
  */
 static void check_growth(const char *what, maker make)
 {
-    static const char *const passes[] = {"simplify", "slice_updates", "moves", "equal_parts", "row_order"};
+    static const char *const passes[] = {"simplify",    "slice_updates", "moves",
+                                         "equal_parts", "row_order",     "column_order"};
     enum { FEW = 2000, FACTOR = 10, SLACK = 4 };
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
         const double few = fmin(growth_seconds(make, passes[i], FEW), growth_seconds(make, passes[i], FEW)),
@@ -142,4 +176,11 @@ START_TEST(long_chains)
 }
 END_TEST
 
-UNIT_SUITE(test_pass_growth, NULL, NULL, parts, long_chains)
+START_TEST(products)
+{
+    check_growth("products that are cut apart", projections);
+    check_growth("a product that is cut into rows", rows_of_product);
+}
+END_TEST
+
+UNIT_SUITE(test_pass_growth, NULL, NULL, parts, long_chains, products)

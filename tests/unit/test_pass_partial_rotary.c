@@ -74,6 +74,17 @@ START_TEST(dims_are_read)
         "partial_rotary",
         "Slice Reshape Shape Concat Expand Expand RotaryEmbedding Reshape Slice Reshape RotaryEmbedding "
         "Reshape");
+    /* the same, of the part before its heads are joined */
+    ir_text_check(
+        "in x f32 b,s,3,8\nin c f32 1,s,2\nin d f32 1,s,2\nconst a0 i64 1 0\nconst a1 i64 1 4\n"
+        "const a2 i64 1 8\nconst last i64 1 3\nconst flat i64 3 0 0 12\nconst heads i64 4 0 0 3 4\n"
+        "const ones i64 2 1 1\np = Slice x a0 a1 last\nz = Shape p start=0 end=1\nf = Reshape p flat\n"
+        "e = Concat z ones axis=0\nce = Expand c e\nde = Expand d e\n"
+        "r = RotaryEmbedding f ce de num_heads=3\nu = Reshape r heads\nq = Slice x a1 a2 last\n"
+        "y = Concat u q axis=3\nout y\n",
+        "partial_rotary",
+        "Slice Shape Reshape Concat Expand Expand RotaryEmbedding Reshape Slice Reshape RotaryEmbedding "
+        "Reshape");
 }
 END_TEST
 

@@ -3,6 +3,7 @@
 #include "tests/unit/ir_text.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 /* x rotated by halves: x * cos + (-high, low) * sin. */
@@ -67,6 +68,47 @@ START_TEST(each_half_by_itself)
     ir_text_pass(module, "dce");
     ck_assert_str_eq(ir_text_ops(module), "Cos Sin RotaryEmbedding");
     ir_module_release(module);
+}
+END_TEST
+
+/* Halves that take turns in what is rotated, and not in the result, as DeepSeek. */
+#define IN_TURNS(first, second, step)               \
+    "in x f32 2,2,3,4\n"                            \
+    "const cos f32 1,1,3,2 1 0.5 0.9 0.4 0.8 0.3\n" \
+    "const sin f32 3,2 0 0.5 0.1 0.6 0.2 0.7\n"     \
+    "const ax i64 1 3\nconst big i64 1 99\n"        \
+    "const i i64 1 " first "\n"                     \
+    "const j i64 1 " second "\n"                    \
+    "const k i64 1 " step "\n"                      \
+    "a = Slice x i big ax k\n"                      \
+    "b = Slice x j big ax k\n"                      \
+    "ac = Mul a cos\nbs = Mul b sin\n"              \
+    "bc = Mul b cos\nas = Mul a sin\n"              \
+    "low = Sub ac bs\nhigh = Add bc as\n"           \
+    "y = Concat low high axis=-1\nout y\n"
+
+START_TEST(halves_in_turns)
+{
+    ir_text_check(IN_TURNS("0", "1", "2"), "rotary",
+                  "Slice Slice Mul Mul Mul Mul Sub Add Reshape Transpose Reshape RotaryEmbedding");
+    ir_text_check(IN_TURNS("1", "0", "2"), "rotary", "Slice Slice Mul Mul Mul Mul Sub Add Concat");
+}
+END_TEST
+
+/* Halves that are joined with the rest of each head at once, in any order. */
+START_TEST(halves_beside_the_rest)
+{
+    static const char *const lists[] = {"rest low high", "low high rest", "rest low high rest"};
+    char text[700];
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        snprintf(text, sizeof text,
+                 "in x f32 2,2,3,4\nin rest f32 2,2,3,2\nconst cos f32 1,1,3,2 1 0.5 0.9 0.4 0.8 0.3\n"
+                 "const sin f32 3,2 0 0.5 0.1 0.6 0.2 0.7\na,b = Split x axis=3 num_outputs=2\n"
+                 "ac = Mul a cos\nbs = Mul b sin\nbc = Mul b cos\nas = Mul a sin\n"
+                 "low = Sub ac bs\nhigh = Add bc as\ny = Concat %s axis=-1\nout y\n",
+                 lists[i]);
+        ir_text_check(text, "rotary", "Split Mul Mul Mul Mul Sub Add RotaryEmbedding Concat");
+    }
 }
 END_TEST
 
@@ -194,7 +236,7 @@ START_TEST(computed_tables)
                   "cos = Unsqueeze c one\n"
                   "sin = Unsqueeze s one\n" SLICES TURN SUM,
                   "rotary",
-                  "Transpose Concat Cos Sin Unsqueeze Unsqueeze Slice Slice Neg Concat Mul Mul Slice Slice "
+                  "Transpose Concat Cos Sin Unsqueeze Unsqueeze Slice Slice Neg Concat Mul Mul Cos Sin "
                   "Reshape RotaryEmbedding Reshape Transpose");
 }
 END_TEST
@@ -257,6 +299,8 @@ Suite *suite_test_pass_rotary(void)
     tcase_add_test(tc, one_position);
     tcase_add_test(tc, halves_of_one_split);
     tcase_add_test(tc, each_half_by_itself);
+    tcase_add_test(tc, halves_in_turns);
+    tcase_add_test(tc, halves_beside_the_rest);
     tcase_add_test(tc, tables_of_16_bits);
     tcase_add_test(tc, before_the_transpose);
     tcase_add_test(tc, halves_that_differ_stay);

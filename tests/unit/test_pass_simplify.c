@@ -276,6 +276,78 @@ START_TEST(transposes_cancel)
 }
 END_TEST
 
+/* Biases by distance: a table of heads is transposed instead of what is looked up in it. */
+START_TEST(a_transpose_of_looked_up_rows)
+{
+    ir_text_check("in i i64 3,2\nconst t f32 4,5\na = Gather t i\nb = Transpose a perm=2,0,1\nc = Relu b\n"
+                  "out c\n",
+                  "simplify", "Transpose Gather Relu");
+    ir_text_check("in i i64 3\nconst t f32 2,4,5\na = Gather t i axis=1\nb = Transpose a perm=2,0,1\n"
+                  "c = Relu b\nout c\n",
+                  "simplify", "Transpose Gather Relu");
+    ir_text_check("in i i64 3\nconst t f32 2,4,5\na = Gather t i axis=1\nb = Transpose a perm=1,2,0\n"
+                  "c = Relu b\nout c\n",
+                  "simplify", "Transpose Gather Relu");
+}
+END_TEST
+
+/* The indices themselves are turned, or what is looked up has another reader, or lies in no constant. */
+START_TEST(other_transposes_of_rows_stay)
+{
+    ir_text_check("in i i64 3,2\nconst t f32 4,5\na = Gather t i\nb = Transpose a perm=2,1,0\nc = Relu b\n"
+                  "out c\n",
+                  "simplify", "Gather Transpose Relu");
+    ir_text_check("in i i64 3,2\nconst t f32 4,5\na = Gather t i\nb = Transpose a perm=1,2,0\nc = Relu b\n"
+                  "out c\n",
+                  "simplify", "Gather Transpose Relu");
+    ir_text_check("in i i64 3,2\nconst t f32 4,5\na = Gather t i\nb = Transpose a perm=2,0,1\nc = Relu b\n"
+                  "d = Relu a\nout c\nout d\n",
+                  "simplify", "Gather Transpose Relu Relu");
+    ir_text_check("in i i64 3,2\nin t f32 4,5\na = Gather t i\nb = Transpose a perm=2,0,1\nc = Relu b\n"
+                  "out c\n",
+                  "simplify", "Gather Transpose Relu");
+}
+END_TEST
+
+/* Frequencies by positions. */
+START_TEST(a_transpose_of_an_outer_product)
+{
+    ir_text_check("in p f32 1,1,n\nconst f f32 1,4,1\na = MatMul f p\nb = Transpose a perm=0,2,1\nc = Cos b\n"
+                  "out c\n",
+                  "simplify", "Reshape Reshape Mul Cos");
+    ir_text_check("in p f32 1,2,n\nconst f f32 1,4,2\na = MatMul f p\nb = Transpose a perm=0,2,1\nc = Cos b\n"
+                  "out c\n",
+                  "simplify", "MatMul Transpose Cos");
+    ir_text_check("in p f32 2,1,n\nconst f f32 2,4,1\na = MatMul f p\nb = Transpose a perm=1,0,2\nc = Cos b\n"
+                  "out c\n",
+                  "simplify", "MatMul Transpose Cos");
+}
+END_TEST
+
+START_TEST(transposes_of_what_is_joined)
+{
+    /* keys of DeepSeek: a part that all heads share, beside one of each head */
+    ir_text_check("in x f32 2,5,3,4\nin y f32 2,1,5,2\nconst s i64 4 1 3 1 1\na = Transpose x perm=0,2,1,3\n"
+                  "b = Expand y s\nc = Concat a b axis=3\nd = Transpose c perm=0,1,3,2\ne = Relu d\nout e\n",
+                  "simplify", "Reshape Expand Concat Transpose Relu");
+    ir_text_check("in x f32 2,5,3,4\nin y f32 2,1,5,2\nconst s i64 4 1 3 1 1\na = Transpose x perm=0,2,1,3\n"
+                  "b = Expand y s\nc = Concat a b axis=3\nd = Relu c\nout d\n",
+                  "simplify", "Transpose Expand Concat Relu");
+    ir_text_check("in x f32 2,5,3,4\nin y f32 1,3,5,2\nconst s i64 4 2 1 1 1\na = Transpose x perm=0,2,1,3\n"
+                  "b = Expand y s\nc = Concat a b axis=3\nd = Transpose c perm=0,1,3,2\ne = Relu d\nout e\n",
+                  "simplify", "Transpose Expand Concat Transpose Relu");
+    ir_text_check("in x f32 2,3,4\nin y f32 2,3,5\na = Transpose x perm=1,2,0\nb = Transpose y perm=1,2,0\n"
+                  "c = Concat a b axis=1\nd = Relu c\nout d\n",
+                  "simplify", "Concat Transpose Relu");
+    ir_text_check("in x f32 2,3,4\nin y f32 3,2,4\na = Transpose x perm=1,0,2\n"
+                  "c = Concat a y axis=2\nd = Relu c\nout d\n",
+                  "simplify", "Transpose Concat Relu");
+    ir_text_check("in x f32 2,3,4\nin y f32 2,3,4\na = Transpose x perm=1,0,2\nb = Transpose y perm=1,0,2\n"
+                  "c = Concat a b axis=2\nd = Relu c\ne = Relu a\nout d\nout e\n",
+                  "simplify", "Transpose Transpose Concat Relu Relu");
+}
+END_TEST
+
 START_TEST(a_transpose_of_ones_is_a_reshape)
 {
     ir_text_check("in x f32 1,3,4\n"
@@ -429,8 +501,9 @@ UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, tests_of_what_was_wide
            an_expansion_that_gives_the_shape_stays, an_output_that_is_an_input_keeps_its_node,
            two_outputs_of_one_value_keep_both_names, inverse_casts, a_cast_that_loses_stays,
            reshape_of_reshape, reshape_to_the_same_shape, a_reshape_with_a_zero_dim, transposes_join,
-           transposes_cancel, a_transpose_of_ones_is_a_reshape, keys_of_attention,
-           keys_of_attention_of_open_dims, reshapes_of_open_dims, slices_go_first, powers, one_divided_by,
-           a_whole_slice, a_reversing_slice_stays, empty_parts_and_factors_of_one, gathers_by_constants,
+           transposes_cancel, a_transpose_of_looked_up_rows, other_transposes_of_rows_stay,
+           a_transpose_of_ones_is_a_reshape, keys_of_attention, keys_of_attention_of_open_dims,
+           reshapes_of_open_dims, slices_go_first, powers, one_divided_by, a_whole_slice,
+           a_reversing_slice_stays, empty_parts_and_factors_of_one, gathers_by_constants,
            pad_before_a_convolution, pad_before_moves_and_a_convolution, repeated_inputs,
-           a_sum_of_two_is_an_add)
+           a_transpose_of_an_outer_product, transposes_of_what_is_joined, a_sum_of_two_is_an_add)

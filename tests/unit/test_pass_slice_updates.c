@@ -265,7 +265,30 @@ START_TEST(rows_at_computed_places)
 }
 END_TEST
 
+/* Two writes fill a constant: one behind the other. */
+#define FILLED(first, second, rest)                    \
+    "in a f32 3,2\nin b f32 " second "\n"              \
+    "const z f32 3,4 0\nconst i i64 3,2,2 " first "\n" \
+    "const j i64 " rest "\n"                           \
+    "v = ScatterND z i a\nw = Identity v\ny = ScatterND w j b\no = Relu y\nout o\n"
+
+START_TEST(what_was_padded_is_written)
+{
+    slice_updates_check(FILLED("0 0 0 1 1 0 1 1 2 0 2 1", "3,2", "3,2,2 0 2 0 3 1 2 1 3 2 2 2 3"),
+                        "Pad Identity Concat Relu");
+    slice_updates_check(FILLED("0 2 0 3 1 2 1 3 2 2 2 3", "3,2", "3,2,2 0 0 0 1 1 0 1 1 2 0 2 1"),
+                        "Pad Identity Concat Relu");
+    /* a part of it, or of what is there */
+    slice_updates_check(FILLED("0 0 0 1 1 0 1 1 2 0 2 1", "3,1", "3,1,2 0 2 1 2 2 2"),
+                        "Pad Identity graphrt::WriteSlice Relu");
+    slice_updates_check(FILLED("0 0 0 1 1 0 1 1 2 0 2 1", "3,2", "3,2,2 0 1 0 2 1 1 1 2 2 1 2 2"),
+                        "Pad Identity graphrt::WriteSlice Relu");
+    slice_updates_check(FILLED("0 1 0 2 1 1 1 2 2 1 2 2", "3,1", "3,1,2 0 3 1 3 2 3"),
+                        "Pad Identity graphrt::WriteSlice Relu");
+}
+END_TEST
+
 UNIT_SUITE(test_pass_slice_updates, NULL, NULL, all_of_it, a_range, indices_in_one_list_or_in_another_order,
            elements_along_an_axis, sums, into_a_constant, what_is_no_slice_stays, an_index_outside_stays,
            dims_that_no_index_names_may_be_open, writes_of_writes, the_last_write_counts,
-           rows_at_computed_places)
+           rows_at_computed_places, what_was_padded_is_written)

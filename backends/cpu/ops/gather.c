@@ -26,6 +26,48 @@ static inline bool fix_index(int64_t *index, int64_t size)
     return *index >= 0 && *index < size;
 }
 
+/* One row of the output: its elements differ in the index of the last axis only. at: the row's indices. */
+#define PICK_ALL(at, stride, step)  \
+    for (int64_t k = 0; k < n; k++) \
+    to[k] = from[((at)[k] + ((at)[k] < 0 ? size : 0)) * (stride) + k * (step)]
+#define DEFINE_PICK(bits)                                                                           \
+    static void pick_##bits(void *dst, const void *src, const void *at, grt_dtype dtype, int64_t n, \
+                            int64_t size, int64_t stride, int64_t step)                             \
+    {                                                                                               \
+        cpu_bits##bits *restrict to = dst;                                                          \
+        const cpu_bits##bits *from = src;                                                           \
+        const int32_t *narrow = at;                                                                 \
+        const int64_t *wide = at;                                                                   \
+        if (dtype == GRT_DTYPE_INT32)                                                               \
+            PICK_ALL(narrow, stride, step);                                                         \
+        else if (stride == 1 && step == 0)                                                          \
+            PICK_ALL(wide, 1, 0);                                                                   \
+        else                                                                                        \
+            PICK_ALL(wide, stride, step);                                                           \
+    }
+DEFINE_PICK(8)
+DEFINE_PICK(16)
+DEFINE_PICK(32)
+DEFINE_PICK(64)
+DEFINE_PICK(128)
+
+/* Single elements of each row of the data, whose indices are the same for all rows. */
+static void gather_singles(const grt_run *run, const grt_tensor *data, const grt_tensor *indices,
+                           grt_tensor *out, int64_t rows, int64_t size)
+{
+    const int64_t n = grt_tensor_elements(indices), pieces = (n + CPU_GRAIN - 1) / CPU_GRAIN;
+    const size_t bytes = grt_dtype_size(data->dtype), of_index = grt_dtype_size(indices->dtype);
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (rows * n > 2 * CPU_GRAIN)
+    for (int64_t k = 0; k < rows * pieces; k++) {
+        const int64_t row = k / pieces, first = k % pieces * CPU_GRAIN,
+                      count = n - first < CPU_GRAIN ? n - first : CPU_GRAIN;
+        const void *src = cpu_at_const(data->data, row * size, bytes);
+        const void *at = cpu_at_const(indices->data, first, of_index);
+        void *dst = cpu_at(out->data, row * n + first, bytes);
+        CPU_BY_SIZE(bytes, pick_, dst, src, at, indices->dtype, count, size, 1, 0);
+    }
+}
+
 static grt_status gather_pick(const grt_run *run, const grt_tensor *data, const grt_tensor *indices,
                               grt_tensor *out)
 {
@@ -39,6 +81,10 @@ static grt_status gather_pick(const grt_run *run, const grt_tensor *data, const 
         return gather_out_of_range(run, wrong, cpu_index(indices, wrong), size);
     if (bytes == 0)
         return GRT_OK;
+    if (inner == 1) {
+        gather_singles(run, data, indices, out, outer, size);
+        return GRT_OK;
+    }
     int64_t total = outer * n;
     bool many = total > 1 && total * inner > 2 * CPU_GRAIN;
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (many)
@@ -69,31 +115,6 @@ static grt_status run_gather_each(const grt_run *run)
             GRT_TRY(gather_pick(run, run->in[i], run->in[run->n_out + i], run->out[i]));
     return GRT_OK;
 }
-
-/* One row of the output: its elements differ in the index of the last axis only. at: the row's indices. */
-#define PICK_ALL(at, stride, step)  \
-    for (int64_t k = 0; k < n; k++) \
-    to[k] = from[((at)[k] + ((at)[k] < 0 ? size : 0)) * (stride) + k * (step)]
-#define DEFINE_PICK(bits)                                                                           \
-    static void pick_##bits(void *dst, const void *src, const void *at, grt_dtype dtype, int64_t n, \
-                            int64_t size, int64_t stride, int64_t step)                             \
-    {                                                                                               \
-        cpu_bits##bits *restrict to = dst;                                                          \
-        const cpu_bits##bits *from = src;                                                           \
-        const int32_t *narrow = at;                                                                 \
-        const int64_t *wide = at;                                                                   \
-        if (dtype == GRT_DTYPE_INT32)                                                               \
-            PICK_ALL(narrow, stride, step);                                                         \
-        else if (stride == 1 && step == 0)                                                          \
-            PICK_ALL(wide, 1, 0);                                                                   \
-        else                                                                                        \
-            PICK_ALL(wide, stride, step);                                                           \
-    }
-DEFINE_PICK(8)
-DEFINE_PICK(16)
-DEFINE_PICK(32)
-DEFINE_PICK(64)
-DEFINE_PICK(128)
 
 static grt_status run_gather_elements(const grt_run *run)
 {
