@@ -196,10 +196,10 @@ typedef struct op_row {
     int16_t since; /* version of the newest form, the one all fields below speak of */
     int16_t min_in, max_in, min_out, max_out; /* max: OP_VARIADIC if unbounded */
     /* A word for each input: its type parameter, as the operator's schema calls it. Inputs of one parameter
-     * have one dtype. "-", or no word: a type of its own; "T...": this and all further inputs. "T - T" is Pad.
-     * Asked of a model's nodes, not of those that rewrites and passes make: see infer_types.c. */
+     * have one dtype. "-", or no word: a type of its own; "T...": this and all further inputs. "T - T" is
+     * Pad. Asked of a model's nodes, not of those that rewrites and passes make: see infer_types.c. */
     const char *types;
-    const op_attr *attrs;                     /* ends with a NULL name; NULL: none */
+    const op_attr *attrs;   /* ends with a NULL name; NULL: none */
     const op_range *ranges; /* of attributes, whatever is known of dims; ends with a NULL attr; NULL: any */
     uint32_t flags;
     op_precision precision;
