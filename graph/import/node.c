@@ -239,7 +239,6 @@ static grt_status op_node(importer *imp, scope *s, const culprit *who, const Onn
     if (!node)
         return grt_fail_memory(0);
     node->opset = (int32_t)who->opset;
-    node->check_types = true;
     GRT_TRY(name_outputs(imp, s, who, node, proto));
     GRT_TRY(import_attrs(imp, s, who, node, proto));
     /* The values that bear the source's names: an upgrade may let another node make them. */
@@ -248,6 +247,7 @@ static grt_status op_node(importer *imp, scope *s, const culprit *who, const Onn
     if (n_named && !named)
         return grt_fail_memory(0);
     GRT_TRY(upgrade(imp, who, node, who->opset));
+    node->check_types = true;
     take_declared(node);
     return define_outputs(imp, s, who, n_named, named, proto);
 }

@@ -53,9 +53,9 @@ grt_status infer_types(ir_node *node)
     parameter known[OP_MAX_TYPES];
     int32_t n = 0;
     bool again = false;
-    if (!node->check_types || !node->row || !node->row->types)
+    if (!node->check_types)
         return GRT_OK;
-    const char *at = node->row->types;
+    const char *at = node->row && node->row->types ? node->row->types : "";
     for (int32_t i = 0; i < node->n_in && *at; i++) {
         const ir_value *value = node->in[i].value;
         const parameter word = next_word(&at);

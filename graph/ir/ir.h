@@ -146,7 +146,8 @@ void ir_attr_set_string(ir_node *node, const char *name, const char *value);
 void ir_attr_set_ints(ir_node *node, const char *name, const int64_t *values, size_t n);
 void ir_attr_remove(ir_node *node, const char *name);
 void ir_attrs_copy(ir_node *to, const ir_node *from);
-/* Turn the node into another op in place (same inputs, outputs, attributes). */
+/* Turn the node into another op in place (same inputs, outputs, attributes); it is no longer one of the
+ * model's. */
 void ir_node_become(ir_node *node, const char *domain, const char *op);
 /* desc.name of `node` becomes "its name+other's": for fusions. */
 void ir_node_absorb_name(ir_node *node, const ir_node *other);

@@ -212,16 +212,19 @@ START_TEST(in_a_body_with_a_value_from_outside)
 }
 END_TEST
 
-/* Once all is known and equal, passes may give the node other inputs. */
+/* Passes may give the node inputs of other dtypes, and make another op of it. */
 START_TEST(nodes_are_asked_once)
 {
     onnx_model m = of_inputs();
-    onnx_node(&m, m.graph, "Add", "f,g", "y");
+    onnx_node(&m, m.graph, "Add", "f,g", "x");
+    onnx_node(&m, m.graph, "Neg", "x", "y");
     onnx_output(&m, m.graph, "y");
-    ir_module *module = inferred(&m);
-    ck_assert_ptr_nonnull(module);
-    ck_assert(!module->main->first->check_types);
+    ir_module *module = import_ok(&m);
+    ck_assert(module->main->first->check_types && module->main->last->check_types);
+    ck_assert_msg(ir_infer(module) == GRT_OK, "%s", grt_last_error());
+    ck_assert(!module->main->first->check_types && !module->main->last->check_types);
     ir_module_release(module);
+    onnx_release(&m);
 }
 END_TEST
 
