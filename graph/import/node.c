@@ -247,6 +247,7 @@ static grt_status op_node(importer *imp, scope *s, const culprit *who, const Onn
     if (n_named && !named)
         return grt_fail_memory(0);
     GRT_TRY(upgrade(imp, who, node, who->opset));
+    node->check_types = true;
     take_declared(node);
     return define_outputs(imp, s, who, n_named, named, proto);
 }

@@ -280,6 +280,7 @@ static grt_status infer_outputs(ir_node *node)
         return GRT_OK;
     GRT_TRY(op_check_ranges(node->row, &node->desc));
     GRT_TRY(infer_mixed(node));
+    GRT_TRY(infer_types(node));
     GRT_TRY(infer_reduction(node));
     GRT_TRY(infer_permutation(node));
     const ir_type **in = GRT_ARENA_ARRAY(module->arena, const ir_type *, node->n_in);

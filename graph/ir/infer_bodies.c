@@ -414,6 +414,7 @@ static grt_status rewrite_node(ir_node *node, ir_node **out_next)
 {
     ir_graph *graph = node->graph;
     ir_node *before = node->prev;
+    GRT_TRY(infer_types(node));
     grt_status status = node->row->rewrite(node);
     *out_next = before ? before->next : graph->first;
     /* Whatever else went wrong, it began with this. */

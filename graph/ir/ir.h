@@ -43,6 +43,7 @@ struct ir_node {
     grt_op_desc desc;  /* desc.attrs is replaced, not edited: see ir_attr_set */
     const op_row *row; /* NULL only for an op that no row knows (kept so that check can list it) */
     int32_t opset;     /* that the source node was written for */
+    bool check_types;  /* a node of the model's: inference has yet to compare its inputs' dtypes */
     int32_t n_in, n_out;
     ir_use *in;     /* in[i].value may be NULL */
     ir_value **out; /* out[i] may be NULL */
@@ -145,7 +146,8 @@ void ir_attr_set_string(ir_node *node, const char *name, const char *value);
 void ir_attr_set_ints(ir_node *node, const char *name, const int64_t *values, size_t n);
 void ir_attr_remove(ir_node *node, const char *name);
 void ir_attrs_copy(ir_node *to, const ir_node *from);
-/* Turn the node into another op in place (same inputs, outputs, attributes). */
+/* Turn the node into another op in place (same inputs, outputs, attributes); it is no longer one of the
+ * model's. */
 void ir_node_become(ir_node *node, const char *domain, const char *op);
 /* desc.name of `node` becomes "its name+other's": for fusions. */
 void ir_node_absorb_name(ir_node *node, const ir_node *other);

@@ -149,6 +149,7 @@ void ir_node_become(ir_node *node, const char *domain, const char *op)
     node->desc.op = grt_arena_strdup(arena, op);
     node->row = op_find(domain, op);
     node->opset = node->row ? node->row->since : 0;
+    node->check_types = false;
 }
 
 void ir_node_absorb_name(ir_node *node, const ir_node *other)

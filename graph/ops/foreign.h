@@ -12,11 +12,11 @@
 
 #include "graph/ir/ir.h"
 
-/* One row: FOREIGN("com.microsoft", "Gelu", 1, 1, 1, 1, NULL, rewrite_gelu). */
-#define FOREIGN(domain_name, op_name, least_in, most_in, least_out, most_out, attributes, function) \
-    {                                                                                               \
-        .domain = domain_name, .name = op_name, .since = 1, .min_in = least_in, .max_in = most_in,  \
-        .min_out = least_out, .max_out = most_out, .attrs = attributes, .rewrite = function         \
+/* One row: FOREIGN("com.microsoft", "Gelu", 1, 1, 1, 1, NULL, rewrite_gelu). Further fields may follow. */
+#define FOREIGN(domain_name, op_name, least_in, most_in, least_out, most_out, attributes, ...)     \
+    {                                                                                              \
+        .domain = domain_name, .name = op_name, .since = 1, .min_in = least_in, .max_in = most_in, \
+        .min_out = least_out, .max_out = most_out, .attrs = attributes, .rewrite = __VA_ARGS__     \
     }
 #define MS "com.microsoft"
 

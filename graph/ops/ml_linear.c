@@ -326,13 +326,14 @@ static grt_status expand_one_hot(ir_node *node, bool *out_done)
     return GRT_OK;
 }
 
-#define ML(op, inputs, outputs, attributes, rule, expansion)                                         \
+#define ML(op, inputs, outputs, attributes, rule, ...)                                               \
     {                                                                                                \
         .domain = "ai.onnx.ml", .name = op, .since = 1, .min_in = 1, .max_in = inputs, .min_out = 1, \
-        .max_out = outputs, .attrs = attributes, .infer = rule, .expand = expansion                  \
+        .max_out = outputs, .attrs = attributes, .infer = rule, .expand = __VA_ARGS__                \
     }
 static const op_row rows[] = {
-    ML("FeatureVectorizer", OP_VARIADIC, 1, vectorizer_attrs, ml_linear_infer_vectorizer, expand_vectorizer),
+    ML("FeatureVectorizer", OP_VARIADIC, 1, vectorizer_attrs, ml_linear_infer_vectorizer, expand_vectorizer,
+       .types = "T1..."),
     ML("Imputer", 1, 1, imputer_attrs, infer_same_as_first, expand_imputer),
     ML("LinearClassifier", 1, 2, classifier_attrs, ml_linear_infer_classifier, ml_linear_expand_classifier),
     ML("LinearRegressor", 1, 1, regressor_attrs, ml_linear_infer_regressor, ml_linear_expand_regressor),
