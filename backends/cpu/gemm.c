@@ -387,7 +387,7 @@ static void gemm_run_tile(const grt_gemm *g, const plan *p, const operands *o, i
                 const grt_gemm_store t = shift_store(&s, row + i, col + j);
                 const grt_gemm_ahead ahead =
                     gemm_share_of(&next, o, strips, j / NR, gemm_ceil_div(now, NR), b);
-                p->kernel->block((int)strip, now, len, at, rsa, csa, b, ldb, o->panel_stride, ahead, &t);
+                p->kernel->block((int)strip, now, len, at, rsa, csa, b, ldb, o->panel_stride, &ahead, &t);
             }
         }
         x += len;

@@ -218,18 +218,19 @@ static inline void next_panel(grt_gemm_store *s)
 
 /* One function per number of rows. Panel by panel, without a way back to the driver: where k is short, calls
  * would take a tenth of the time. */
-#define DEFINE_BLOCK(R)                                                                                   \
-    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,       \
-                                 const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead, \
-                                 const grt_gemm_store *store)                                             \
-    {                                                                                                     \
-        grt_gemm_store t = *store;                                                                        \
-        const grt_gemm_store *const s = &t;                                                               \
-        for (; cols > 0; cols -= GRT_GEMM_NR, b += panel_stride, next_panel(&t)) {                        \
-            SUM_AND_STORE(R, STEPS_AHEAD)                                                                 \
-            ahead.next += panel_stride;                                                                   \
-            ahead.last += panel_stride;                                                                   \
-        }                                                                                                 \
+#define DEFINE_BLOCK(R)                                                                             \
+    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, \
+                                 const float *b, int64_t ldb, int64_t panel_stride,                 \
+                                 const grt_gemm_ahead *asked, const grt_gemm_store *store)          \
+    {                                                                                               \
+        grt_gemm_ahead ahead = *asked;                                                              \
+        grt_gemm_store t = *store;                                                                  \
+        const grt_gemm_store *const s = &t;                                                         \
+        for (; cols > 0; cols -= GRT_GEMM_NR, b += panel_stride, next_panel(&t)) {                  \
+            SUM_AND_STORE(R, STEPS_AHEAD)                                                           \
+            ahead.next += panel_stride;                                                             \
+            ahead.last += panel_stride;                                                             \
+        }                                                                                           \
     }
 /* A batch of small products is little else: asking ahead would take longer than it saves. */
 #define DEFINE_FEW(R)                                                                             \
@@ -250,11 +251,11 @@ DEFINE_FEW(2)
 DEFINE_FEW(3)
 
 static void gemm_avx2_block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
-                            const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead,
+                            const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_ahead *ahead,
                             const grt_gemm_store *s)
 {
     typedef void of_rows(int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t, int64_t,
-                         grt_gemm_ahead, const grt_gemm_store *);
+                         const grt_gemm_ahead *, const grt_gemm_store *);
     static of_rows *const blocks[] = {block_1, block_2, block_3, block_4, block_5, block_6};
     blocks[rows - 1](cols, k, a, rsa, csa, b, ldb, panel_stride, ahead, s);
 }

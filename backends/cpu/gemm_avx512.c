@@ -13,6 +13,7 @@
 #include <math.h>
 
 enum { ROWS = 12, LEAST = 4, PANELS = 2, WIDTH = PANELS * GRT_GEMM_NR, GROUP = 3, GROUPS = ROWS / GROUP };
+enum { CALL_PANELS = 4 }; /* that one call takes at most, two at a time */
 
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,fma")))
 #define INLINE static inline __attribute__((always_inline))
@@ -177,20 +178,36 @@ TARGET INLINE void multiply(const int rows, const int panels, const bool packed,
     gemm_avx512_finish(rows, cols, dense, s);
 }
 
-#define BLOCK(R)                                                                                          \
-    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,       \
-                                 const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead, \
-                                 const grt_gemm_store *s)                                                 \
-    {                                                                                                     \
-        const bool packed = csa == 1 && ldb == GRT_GEMM_NR;                                               \
-        if (packed && cols > GRT_GEMM_NR)                                                                 \
-            multiply(R, 2, true, cols, k, a, rsa, 1, b, GRT_GEMM_NR, panel_stride, ahead, s);             \
-        else if (packed)                                                                                  \
-            multiply(R, 1, true, cols, k, a, rsa, 1, b, GRT_GEMM_NR, panel_stride, ahead, s);             \
-        else if (cols > GRT_GEMM_NR)                                                                      \
-            multiply(R, 2, false, cols, k, a, rsa, csa, b, ldb, panel_stride, ahead, s);                  \
-        else                                                                                              \
-            multiply(R, 1, false, cols, k, a, rsa, csa, b, ldb, panel_stride, ahead, s);                  \
+/* The store of the next two panels' sums. */
+TARGET INLINE void move_store(grt_gemm_store *s)
+{
+    s->c += WIDTH;
+    s->bias = s->bias ? s->bias + WIDTH : NULL;
+    s->residual = s->residual ? s->residual + WIDTH : NULL;
+}
+
+/* Two panels at a time, without a way back to the driver: where k is short, calls would take an eighth of the
+ * time. */
+#define BLOCK(R)                                                                                    \
+    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, \
+                                 const float *b, int64_t ldb, int64_t panel_stride,                 \
+                                 const grt_gemm_ahead *asked, const grt_gemm_store *store)          \
+    {                                                                                               \
+        const bool packed = csa == 1 && ldb == GRT_GEMM_NR;                                         \
+        grt_gemm_store s = *store;                                                                  \
+        grt_gemm_ahead ahead = *asked;                                                              \
+        for (; cols > 0; cols -= WIDTH, b += PANELS * panel_stride, move_store(&s)) {               \
+            if (packed && cols > GRT_GEMM_NR)                                                       \
+                multiply(R, 2, true, cols, k, a, rsa, 1, b, GRT_GEMM_NR, panel_stride, ahead, &s);  \
+            else if (packed)                                                                        \
+                multiply(R, 1, true, cols, k, a, rsa, 1, b, GRT_GEMM_NR, panel_stride, ahead, &s);  \
+            else if (cols > GRT_GEMM_NR)                                                            \
+                multiply(R, 2, false, cols, k, a, rsa, csa, b, ldb, panel_stride, ahead, &s);       \
+            else                                                                                    \
+                multiply(R, 1, false, cols, k, a, rsa, csa, b, ldb, panel_stride, ahead, &s);       \
+            ahead.next += PANELS * panel_stride;                                                    \
+            ahead.last += PANELS * panel_stride;                                                    \
+        }                                                                                           \
     }
 BLOCK(1)
 BLOCK(2)
@@ -206,11 +223,11 @@ BLOCK(11)
 BLOCK(12)
 
 static void gemm_avx512_block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
-                              const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead,
+                              const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_ahead *ahead,
                               const grt_gemm_store *s)
 {
     typedef void of_rows(int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t, int64_t,
-                         grt_gemm_ahead, const grt_gemm_store *);
+                         const grt_gemm_ahead *, const grt_gemm_store *);
     static of_rows *const blocks[ROWS] = {block_1, block_2, block_3, block_4,  block_5,  block_6,
                                           block_7, block_8, block_9, block_10, block_11, block_12};
     blocks[rows - 1](cols, k, a, rsa, csa, b, ldb, panel_stride, ahead, s);
@@ -218,7 +235,7 @@ static void gemm_avx512_block(int rows, int64_t cols, int64_t k, const float *a,
 
 const grt_gemm_kernel *grt_gemm_kernel_avx512(void)
 {
-    static const grt_gemm_kernel kernel = {"avx512", ROWS, LEAST, PANELS, gemm_avx512_block, NULL};
+    static const grt_gemm_kernel kernel = {"avx512", ROWS, LEAST, CALL_PANELS, gemm_avx512_block, NULL};
     return cpu_isa_best() >= CPU_ISA_AVX512 ? &kernel : NULL;
 }
 

@@ -24,7 +24,7 @@ static void gemm_c_stream(int rows, int64_t cols, int64_t k, const float *a, int
 
 /* Fetches nothing ahead: hardware without a kernel of its own does that as it sees fit. */
 static void gemm_c_block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
-                         const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead,
+                         const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_ahead *ahead,
                          const grt_gemm_store *store)
 {
     (void)ahead;

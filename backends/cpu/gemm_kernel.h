@@ -43,9 +43,10 @@ typedef struct grt_gemm_ahead {
  * p starts at b + p * panel_stride and its rows are ldb floats apart. */
 typedef void grt_gemm_micro(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
                             const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_store *store);
-/* The same, while the lines of `ahead` are fetched into the second-level cache. */
+/* The same, while the lines of `ahead` are fetched into the second-level cache. By its address: two pointers
+ * that are handed on by value are copied as one vector, which waits for the stores of both. */
 typedef void grt_gemm_block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
-                            const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead,
+                            const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_ahead *ahead,
                             const grt_gemm_store *store);
 
 /* Products of a few rows, where B is what costs. */

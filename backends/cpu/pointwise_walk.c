@@ -4,12 +4,15 @@
 
 #include "backends/cpu/cpu.h"
 #include "src/base/checked.h"
+#include "src/base/int64.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Rows shorter than this are not worth a call each: operands are gathered into blocks instead. */
 enum { SHORT_ROW = 32 };
+/* Rows up to this length are walked several at a time, if there are as many. */
+enum { GROUPED_ROW = PW_BLOCK / 2, LEAST_ROWS = 4 };
 
 typedef enum operand_mode {
     OPERAND_FLAT,   /* elements in the output's order */
@@ -28,6 +31,7 @@ struct pw_walk {
     int32_t rank; /* of the merged dims, at least 1 */
     int32_t n, threads;
     bool gather;
+    int64_t rows; /* of a block; 0: rows are not grouped */
     int64_t total;
     int64_t dims[GRT_MAX_RANK];
     size_t pointers_at, flags_at, offsets_at, scratch_at, thread_bytes; /* layout of a thread's workspace */
@@ -79,6 +83,43 @@ static operand_mode pointwise_walk_mode_of(const pw_walk *walk, const operand *o
     return scalar ? OPERAND_SCALAR : flat ? OPERAND_FLAT : OPERAND_ROWS;
 }
 
+/* Within the last two dims: the same row again and again. */
+static bool repeats(const pw_walk *walk, const operand *op)
+{
+    return op->strides[walk->rank - 2] == 0 && op->strides[walk->rank - 1] == 1;
+}
+
+/* Within the last two dims: elements in the output's order. */
+static bool flows(const pw_walk *walk, const operand *op)
+{
+    return op->strides[walk->rank - 1] == 1 && op->strides[walk->rank - 2] == walk->dims[walk->rank - 1];
+}
+
+/* As a channel's scales are to pixels with channels last: rows that repeat are copied side by side, once for
+ * all the rows that they meet, and a block is then several rows. 0: some operand is another. */
+static int64_t rows_of_block(const pw_walk *walk)
+{
+    const int32_t last = walk->rank - 1;
+    if (last < 1 || walk->dims[last] < 1 || walk->dims[last] > GROUPED_ROW ||
+        walk->dims[last - 1] < LEAST_ROWS)
+        return 0;
+    for (int32_t k = 0; k < walk->n; k++) {
+        const operand *op = &walk->operands[k];
+        const bool one = op->strides[last] == 0 && op->strides[last - 1] == 0;
+        if (!one && !repeats(walk, op) && !flows(walk, op))
+            return 0;
+    }
+    return grt_min64(PW_BLOCK / walk->dims[last], walk->dims[last - 1]);
+}
+
+/* What a thread copies of operand k, in elements: a block may begin within a row. */
+static size_t copied(const pw_walk *walk, const operand *op)
+{
+    if (walk->rows)
+        return repeats(walk, op) ? (size_t)((walk->rows + 1) * walk->dims[walk->rank - 1]) : 0;
+    return walk->gather && op->mode == OPERAND_ROWS ? PW_BLOCK : 0;
+}
+
 static void layout_workspace(pw_walk *walk, size_t scratch_bytes)
 {
     size_t at = 0, n = (size_t)walk->n;
@@ -88,10 +129,10 @@ static void layout_workspace(pw_walk *walk, size_t scratch_bytes)
     at = grt_align_up(at + n * sizeof(int64_t), 64);
     walk->flags_at = at;
     at = grt_align_up(at + n, 64);
-    for (int32_t k = 0; walk->gather && k < walk->n; k++) {
+    for (int32_t k = 0; k < walk->n; k++) {
         operand *op = &walk->operands[k];
         op->buffer_at = at;
-        at += op->mode == OPERAND_ROWS ? grt_align_up(PW_BLOCK * op->size, 64) : 0;
+        at += grt_align_up(copied(walk, op) * op->size, 64);
     }
     walk->scratch_at = at;
     walk->thread_bytes = grt_align_up(at + scratch_bytes, 64);
@@ -119,7 +160,8 @@ grt_status cpu_pw_walk_create_strided(int32_t rank, const int64_t *dims, int32_t
             grt_broadcast_strides(in[k]->dims, in[k]->rank, rank, walk->operands[k].strides);
     }
     merge_dims(walk);
-    walk->gather = walk->rank > 1 && walk->dims[walk->rank - 1] < SHORT_ROW;
+    walk->rows = rows_of_block(walk);
+    walk->gather = !walk->rows && walk->rank > 1 && walk->dims[walk->rank - 1] < SHORT_ROW;
     for (int32_t k = 0; k < n; k++)
         walk->operands[k].mode = pointwise_walk_mode_of(walk, &walk->operands[k]);
     int64_t useful = walk->total / CPU_GRAIN + 1;
@@ -282,11 +324,65 @@ static void pointwise_walk_run_rows(const job *j, int64_t begin, int64_t end, ch
     }
 }
 
+/* Offsets of the operands where the last two dims begin for the `slice`-th time; copies rows that repeat. */
+static void enter_slice(const job *j, int64_t slice, int64_t *offset, char *mine)
+{
+    const pw_walk *walk = j->walk;
+    const int32_t last = walk->rank - 1;
+    int64_t index[GRT_MAX_RANK] = {0};
+    for (int32_t i = last - 2; i >= 0; i--) {
+        index[i] = slice % walk->dims[i];
+        slice /= walk->dims[i];
+    }
+    for (int32_t k = 0; k < walk->n; k++) {
+        const operand *op = &walk->operands[k];
+        const size_t bytes = (size_t)walk->dims[last] * op->size;
+        offset[k] = 0;
+        for (int32_t i = 0; i < last - 1; i++)
+            offset[k] += index[i] * op->strides[i];
+        const char *row = (const char *)j->data[k] + (size_t)offset[k] * op->size;
+        for (int64_t i = 0; repeats(walk, op) && i <= walk->rows; i++)
+            memcpy(mine + op->buffer_at + (size_t)i * bytes, row, bytes);
+    }
+}
+
+/* Several rows at a time: operands are in the output's order, one element, or rows that repeat. */
+static void pointwise_walk_run_grouped(const job *j, int64_t begin, int64_t end, char *mine)
+{
+    const pw_walk *walk = j->walk;
+    const void **in = (const void **)(void *)(mine + walk->pointers_at);
+    int64_t *offset = (int64_t *)(void *)(mine + walk->offsets_at);
+    uint8_t *scalar = (uint8_t *)mine + walk->flags_at;
+    const int32_t last = walk->rank - 1;
+    const int64_t inner = walk->dims[last], slice = inner * walk->dims[last - 1];
+    for (int32_t k = 0; k < walk->n; k++)
+        scalar[k] = walk->operands[k].strides[last] == 0;
+    int64_t left = 0; /* of a slice */
+    for (int64_t pos = begin, n; pos < end; pos += n, left -= n) {
+        const int64_t at = pos % slice;
+        if (left == 0) {
+            enter_slice(j, pos / slice, offset, mine);
+            left = slice - at;
+        }
+        n = grt_min64(grt_min64(walk->rows * inner, left), end - pos);
+        for (int32_t k = 0; k < walk->n; k++) {
+            const operand *op = &walk->operands[k];
+            if (repeats(walk, op))
+                in[k] = mine + op->buffer_at + (size_t)(at % inner) * op->size;
+            else
+                in[k] = (const char *)j->data[k] + (size_t)(offset[k] + (scalar[k] ? 0 : at)) * op->size;
+        }
+        j->block(j->user, n, j->out + (size_t)pos * j->out_size, in, scalar, mine + walk->scratch_at);
+    }
+}
+
 static void pointwise_walk_run_range(const job *j, int64_t begin, int64_t end, char *mine)
 {
     if (begin >= end)
         return;
-    if (j->walk->rank > 1 && !j->walk->gather)
+    if (j->walk->rows)
+        pointwise_walk_run_grouped(j, begin, end, mine);
+    else if (j->walk->rank > 1 && !j->walk->gather)
         pointwise_walk_run_rows(j, begin, end, mine);
     else
         pointwise_walk_run_blocks(j, begin, end, mine);

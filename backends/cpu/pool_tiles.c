@@ -174,6 +174,7 @@ INLINE void fold_every_second(const float *from, int64_t step, int64_t taps, int
 
 INLINE void fill(float *to, int64_t n, float value)
 {
+#pragma omp simd
     for (int64_t i = 0; i < n; i++)
         to[i] = value;
 }

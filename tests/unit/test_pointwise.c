@@ -51,6 +51,9 @@ static const struct {
     {10, {2, 1, 2, 3, 1, 2, 2, 1, 3, 2}},
     {11, {1, 1, 2, 1, 2, 2, 1, 3, 1, 1, 37}},
     {2, {300, 200}},
+    {4, {3, 6, 7, 24}}, /* images with channels last */
+    {4, {2, 40, 3, 160}},
+    {3, {2, 11, 512}},
 };
 
 START_TEST(operands_broadcast_like_numpy)

@@ -45,14 +45,14 @@ static void interleave_inputs(const grt_run *run, int32_t axis, int64_t outer)
     }
 }
 
-/* True if a second thread pays, though it would not for every input by itself, and runs are long enough. */
+/* True if runs are long enough to write the result from front to back: input by input, its lines would be
+ * written in parts, and a second thread might not pay for each. */
 static bool pays_in_one(const grt_run *run, int32_t axis, int64_t outer)
 {
     enum { LEAST_BYTES = 1 << 17, LEAST_RUN = 128 };
     const grt_tensor *out = run->out[0];
     const size_t size = grt_dtype_size(out->dtype);
-    bool pays = run->threads > 1 && outer >= 4 * run->threads &&
-                (size_t)grt_tensor_elements(out) * size >= LEAST_BYTES;
+    bool pays = outer >= 4 * run->threads && (size_t)grt_tensor_elements(out) * size >= LEAST_BYTES;
     for (int32_t i = 0; pays && i < run->n_in; i++)
         pays = (size_t)grt_dims_product(run->in[i]->dims, axis, out->rank) * size >= LEAST_RUN;
     return pays;
