@@ -52,6 +52,7 @@ src_SOURCES += src/base/large.h src/base/large.c
 src_SOURCES += src/base/value.h src/base/value.c
 src_SOURCES += src/base/value_map.h src/base/value_map.c
 
+src_SOURCES += src/onnx/other_file.h src/onnx/other_file.c
 src_SOURCES += src/onnx/pb.h src/onnx/pb.c
 src_SOURCES += src/onnx/pb_file.c
 src_SOURCES += src/onnx/pb_tensor.c

@@ -78,6 +78,7 @@ unit_SOURCES += tests/unit/test_printable.c tests/unit/test_signature.c
 unit_SOURCES += tests/unit/test_plan_choices.c
 unit_SOURCES += tests/unit/test_move.c
 unit_SOURCES += tests/unit/test_movement.c
+unit_SOURCES += tests/unit/test_resize.c
 unit_SOURCES += tests/unit/test_shape_rules.c
 unit_SOURCES += tests/unit/test_infer_bodies.c
 unit_SOURCES += tests/unit/test_pass_affine.c

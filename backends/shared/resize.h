@@ -59,11 +59,19 @@ bool grt_resize_supports(const grt_kernel_node *node, grt_text *why);
 grt_status grt_resize_plan(const grt_resize *resize, const grt_op_desc *desc, const grt_tensor *const *in,
                            int32_t n_in, const grt_tensor *out, grt_resize_axis *axes);
 
+/* A position or width that is whole, or half, but for what rounding the scale to float32 did.
+ * Scales of models are quotients of sizes so rounded: 1 / float(1/3) is 2.99999991, and its element is 3. */
+GRT_INLINE double grt_resize_settle(double x)
+{
+    const double half = floor(2 * x + 0.5) / 2, least = 0x1p-10, error = 0x1p-23 * (fabs(x) + 1);
+    return fabs(x - half) <= (error < least ? error : least) ? half : x;
+}
+
 /* Where output position i of an axis lies on the input. False: outside of what is cropped from. */
 GRT_INLINE bool grt_resize_source(grt_resize_coordinates coordinates, const grt_resize_axis *p, int64_t i,
                                   double *out_x)
 {
-    const double x = (double)i, in = (double)p->in, width = p->scale * in;
+    const double x = (double)i, in = (double)p->in, width = grt_resize_settle(p->scale * in);
     switch (coordinates) {
     case GRT_RESIZE_HALF_PIXEL:
         *out_x = (x + 0.5) / p->scale - 0.5;
@@ -98,8 +106,9 @@ GRT_INLINE int64_t grt_resize_clamp(double x, int64_t n)
     return !(x > 0) ? 0 : x >= (double)n ? n - 1 : (int64_t)x;
 }
 
-GRT_INLINE int64_t grt_resize_nearest(grt_resize_rounding rounding, double x, int64_t n)
+GRT_INLINE int64_t grt_resize_nearest(grt_resize_rounding rounding, double position, int64_t n)
 {
+    const double x = grt_resize_settle(position);
     const double whole = rounding == GRT_RESIZE_PREFER_FLOOR  ? ceil(x - 0.5)
                          : rounding == GRT_RESIZE_PREFER_CEIL ? floor(x + 0.5)
                          : rounding == GRT_RESIZE_FLOOR       ? floor(x)

@@ -112,8 +112,13 @@ static grt_status expand_imputer(ir_node *node, bool *out_done)
     const float *floats = grt_attr_floats(&node->desc, "imputed_value_floats", &n_floats);
     const int64_t *ints = grt_attr_ints(&node->desc, "imputed_value_int64s", &n_ints);
     const bool is_int = dtype == GRT_DTYPE_INT64;
-    if (is_int ? !n_ints : !n_floats || (dtype != GRT_DTYPE_FLOAT && dtype != GRT_DTYPE_DOUBLE))
-        return GRT_OK;
+    if (!is_int && dtype != GRT_DTYPE_FLOAT && dtype != GRT_DTYPE_DOUBLE)
+        return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL,
+                           "the input is %s; it must be float32, float64 or int64", grt_dtype_name(dtype));
+    if (is_int ? !n_ints : !n_floats)
+        return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL,
+                           "attribute %s is missing, and the input is %s",
+                           is_int ? "imputed_value_int64s" : "imputed_value_floats", grt_dtype_name(dtype));
     const double replaced = is_int ? 0 : (double)grt_attr_float(&node->desc, "replaced_value_float", 0);
     if (isnan(replaced)) {
         hole = ml_node(node, "IsNaN", 1, &x);
@@ -215,8 +220,7 @@ static grt_status ml_linear_infer_regressor(infer *inf)
 
 static grt_status ml_linear_expand_regressor(ir_node *node, bool *out_done)
 {
-    if (!ml_has_transform(&node->desc))
-        return GRT_OK;
+    GRT_TRY(ml_check_transform(&node->desc));
     ir_value *y = linear(node, grt_attr_int(&node->desc, "targets", 1));
     y = ml_transform(node, y, grt_attr_string(&node->desc, "post_transform", "NONE"));
     if (!y)
@@ -245,8 +249,7 @@ static grt_status ml_linear_infer_classifier(infer *inf)
 static grt_status ml_linear_expand_classifier(ir_node *node, bool *out_done)
 {
     const int64_t rows = classifier_rows(&node->desc);
-    if (!ml_has_transform(&node->desc))
-        return GRT_OK;
+    GRT_TRY(ml_check_transform(&node->desc));
     *out_done = true;
     return ml_classify(node, linear(node, rows), rows, 0, false);
 }
@@ -282,31 +285,24 @@ static grt_status ml_linear_infer_one_hot(infer *inf)
     return GRT_OK;
 }
 
-/* Each category has a row with a one, and with zeros = 1 all others have a row of zeros. With zeros = 0 there
- * is no row for them, and Gather says so. */
+/* Categories are numbered, and what is none of them has the number n, of which OneHot makes zeros. With
+ * zeros = 0 it is an error: Gather says that a list of n has no element n. */
 static grt_status expand_one_hot(ir_node *node, bool *out_done)
 {
-    enum { MOST = 1 << 12 };
     grt_arena *arena = node->graph->module->arena;
     const int64_t *ints;
     const grt_string *strings;
     const int64_t n = (int64_t)categories(&node->desc, &ints, &strings);
     const bool zeros = grt_attr_int(&node->desc, "zeros", 1) != 0;
     ir_value *x = ir_in(node, 0);
-    if (n > MOST) /* the table has n * n elements */
-        return GRT_OK;
     x = strings ? x : ml_cast(node, x, GRT_DTYPE_INT64);
     ir_node *encoder =
         x ? ir_node_create(node->graph, node, "ai.onnx.ml", "LabelEncoder", node->desc.name, 1, &x, 1) : NULL;
     int64_t *numbers = GRT_ARENA_ARRAY(arena, int64_t, n);
-    ir_value *table = ml_floats(node->graph, GRT_DTYPE_FLOAT, 2, (int64_t[]){n + zeros, n}, NULL);
-    if (!encoder || !numbers || !table)
+    if (!encoder || !numbers)
         return grt_fail_memory(0);
-    float *one = table->type.data->data;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++)
         numbers[i] = i;
-        one[i * n + i] = 1;
-    }
     if (strings) {
         grt_attr keys = {.name = "keys_strings", .kind = GRT_ATTR_STRINGS};
         keys.strings.v = strings;
@@ -317,7 +313,14 @@ static grt_status expand_one_hot(ir_node *node, bool *out_done)
     }
     ir_attr_set_ints(encoder, "values_int64s", numbers, (size_t)n);
     ir_attr_set_int(encoder, "default_int64", n);
-    ir_value *y = ml_node(node, "Gather", 2, (ir_value *[]){table, encoder->out[0]});
+    ir_value *number = encoder->out[0];
+    if (!zeros)
+        number = ml_node(node, "Gather", 2,
+                         (ir_value *[]){ir_constant_ints(node->graph, node->desc.name, numbers, n), number});
+    ir_value *y = ml_node(
+        node, "OneHot", 3,
+        (ir_value *[]){number, ir_constant_int(node->graph, node->desc.name, n),
+                       ml_floats(node->graph, GRT_DTYPE_FLOAT, 1, (int64_t[]){2}, (const float[]){0, 1})});
     if (!y)
         return grt_fail_memory(0);
     ml_become(node, 0, y);

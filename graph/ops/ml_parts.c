@@ -45,14 +45,18 @@ ir_value *ml_reduce(ir_node *before, const char *op, ir_value *x)
     return ml_node(before, op, 2, (ir_value *[]){x, axis});
 }
 
-bool ml_has_transform(const grt_op_desc *desc)
+grt_status ml_check_transform(const grt_op_desc *desc)
 {
     static const char *const known[] = {"NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"};
     const char *transform = grt_attr_string(desc, "post_transform", "NONE");
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(transform, known[i]))
-            return true;
-    return false;
+            return GRT_OK;
+    return grt_fail_op(
+        desc, GRT_STATUS_INVALID_MODEL,
+        "attribute post_transform is '%s'; it must be NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or "
+        "PROBIT",
+        transform);
 }
 
 static ir_value *ml_parts_number(ir_node *before, double value)

@@ -14,8 +14,8 @@ ir_value *ml_floats(ir_graph *graph, grt_dtype dtype, int32_t rank, const int64_
 /* An operator along the last dim that keeps it. */
 ir_value *ml_reduce(ir_node *before, const char *op, ir_value *x);
 
-/* True if the attribute post_transform is one that is known. */
-bool ml_has_transform(const grt_op_desc *desc);
+/* Fails unless the attribute post_transform is one that is known. */
+grt_status ml_check_transform(const grt_op_desc *desc);
 ir_value *ml_transform(ir_node *before, ir_value *scores, const char *transform);
 
 /* Numbers or words that a classifier gives its classes. */

@@ -131,16 +131,6 @@ static grt_status samples(ir_node *node, int64_t features, ir_value **out)
     return GRT_OK;
 }
 
-static grt_status check_transform(const ir_node *node)
-{
-    return ml_has_transform(&node->desc)
-               ? GRT_OK
-               : foreign_invalid(node,
-                                 "attribute post_transform is '%s'; it must be NONE, LOGISTIC, SOFTMAX, "
-                                 "SOFTMAX_ZERO or PROBIT",
-                                 grt_attr_string(&node->desc, "post_transform", ""));
-}
-
 static grt_status rewrite_regressor(ir_node *node)
 {
     size_t n, n_rho;
@@ -151,7 +141,7 @@ static grt_status rewrite_regressor(ir_node *node)
     if (!n || !n_rho || (supports && supports != (int64_t)n))
         return foreign_invalid(node, "there are %zu coefficients and %zu in rho for n_supports = %lld", n,
                                n_rho, (long long)supports);
-    GRT_TRY(check_transform(node));
+    GRT_TRY(ml_check_transform(&node->desc));
     if (supports) {
         vectors v;
         GRT_TRY(read_vectors(node, supports, &v));
@@ -209,7 +199,7 @@ static grt_status read_classifier(const ir_node *node, classifier *c)
         return foreign_invalid(
             node, "coefficients, rho, prob_a and prob_b do not fit %lld classes and %lld vectors",
             (long long)c->classes, (long long)total);
-    return check_transform(node);
+    return ml_check_transform(&node->desc);
 }
 
 /* [vectors, pairs]: what each vector has for the decision between two classes; and [pairs, classes] twice:

@@ -394,25 +394,43 @@ static int64_t aggregate_of(const grt_op_desc *desc)
     return -1;
 }
 
-/* Scores [N, n_targets], base values included. *out NULL: there is no form for this one. */
+/* Attributes that speak of scores. */
+static grt_status check_scores(const grt_op_desc *desc, const ensemble *e, int64_t n_scores)
+{
+    if (e->base.n < 0)
+        return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL,
+                           "base_values_as_tensor must be float32 or float64");
+    if (e->base.n && e->base.n != n_scores)
+        return grt_fail_op(
+            desc, GRT_STATUS_INVALID_MODEL,
+            "base_values has %lld numbers; there are %lld scores, so it must have as many, or none",
+            (long long)e->base.n, (long long)n_scores);
+    return ml_check_transform(desc);
+}
+
+/* Scores [N, n_targets], base values included. */
 static grt_status scores_of(ir_node *node, const ensemble *e, int64_t n_targets, ir_value **out)
 {
     enum { AVERAGE, SUM, MOST_NODES = 1 << 26 };
     int64_t aggregate = aggregate_of(&node->desc), total = 0, trees = 0, most = 1;
-    *out = NULL;
     for (int64_t from = 0, to; from < e->n; from = to, trees++) {
         to = tree_end(e, from);
         const int64_t copies = copies_of(e, from, to);
         most = copies > most ? copies : most;
         if (copies > MOST_NODES / (to - from) || (total += copies * (to - from)) > MOST_NODES)
-            return GRT_OK;
+            return grt_fail_op(
+                &node->desc, GRT_STATUS_UNSUPPORTED,
+                "its trees have more than %d nodes, each counted as often as its leaves have weights",
+                MOST_NODES);
     }
     if (aggregate > SUM && (n_targets > 64 || !leaves_are_full(e, n_targets)))
         return grt_fail_op(&node->desc, GRT_STATUS_UNSUPPORTED,
                            "aggregate_function is %s, and not every leaf has a weight for each target",
                            grt_attr_string(&node->desc, "aggregate_function", ""));
     if (aggregate < 0)
-        return GRT_OK;
+        return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL,
+                           "attribute aggregate_function is '%s'; it must be AVERAGE, SUM, MIN or MAX",
+                           grt_attr_string(&node->desc, "aggregate_function", ""));
     writer w = {.e = e};
     if (!ml_tree_allocate(&w, node->graph->module->arena, total + trees * most))
         return grt_fail_memory(0);
@@ -451,12 +469,11 @@ static grt_status ml_tree_expand_regressor(ir_node *node, bool *out_done)
     ensemble e;
     ir_value *y;
     GRT_TRY(read_ensemble(node, false, &e));
-    if (!ml_has_transform(&node->desc) || (e.base.n && e.base.n != e.n_targets))
-        return GRT_OK;
+    GRT_TRY(check_scores(&node->desc, &e, e.n_targets));
     GRT_TRY(scores_of(node, &e, e.n_targets, &y));
-    y = y ? ml_transform(node, y, grt_attr_string(&node->desc, "post_transform", "NONE")) : NULL;
+    y = ml_transform(node, y, grt_attr_string(&node->desc, "post_transform", "NONE"));
     if (!y)
-        return GRT_OK;
+        return grt_fail_memory(0);
     ml_become(node, 0, y);
     ir_node_remove(node);
     *out_done = true;
@@ -482,15 +499,12 @@ static grt_status ml_tree_expand_classifier(ir_node *node, bool *out_done)
     }
     const bool single = e.n_targets == 2 && one_class;
     const int64_t n_scores = single ? 1 : e.n_targets;
-    if (!ml_has_transform(&node->desc) || (e.base.n && e.base.n != n_scores))
-        return GRT_OK;
+    GRT_TRY(check_scores(&node->desc, &e, n_scores));
     int64_t *zeros = single ? GRT_ARENA_ARRAY(node->graph->module->arena, int64_t, e.n_weights) : NULL;
     if (single && !zeros)
         return grt_fail_memory(0);
     e.targets = single ? zeros : e.targets;
     GRT_TRY(scores_of(node, &e, n_scores, &y));
-    if (!y)
-        return GRT_OK;
     *out_done = true;
     return ml_classify(node, y, n_scores, single && positive ? 0.5 : 0, !positive);
 }

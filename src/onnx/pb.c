@@ -3,6 +3,7 @@
 #include "src/onnx/pb.h"
 
 #include "src/base/checked.h"
+#include "src/onnx/other_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -274,7 +275,8 @@ grt_status grt_pb_unpack(const ProtobufCMessageDescriptor *descriptor, const voi
                                     descriptor->short_name);
     }
     free(w.out);
-    return status;
+    const char *other = status == GRT_STATUS_INVALID_MODEL ? grt_other_file(bytes, size) : NULL;
+    return other ? grt_fail(status, "not an ONNX file, but %s", other) : status;
 }
 
 grt_string grt_pb_raw(const Onnx__TensorProto *proto)

@@ -97,6 +97,32 @@ START_TEST(not_a_model)
 }
 END_TEST
 
+/* Kinds of files that stand in the place of models are told by their names. */
+START_TEST(another_kind_of_file)
+{
+    static const struct {
+        const char *begin, *word;
+    } files[] = {
+        {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "git lfs pull"},
+        {"PK\3\4............", "ZIP"},
+        {"\x80\2}q............", "pickle"},
+        {"\x89HDF\r\n\x1a\n........", "HDF5"},
+        {"GGUF\3...........", "GGUF"},
+        {"\1\1\1\1\1\1\1\1{\"a\":1}...", "safetensors"},
+        {"\x18..\1ORTM........", ".ort"},
+        {"\x1c..\1TFL3........", "TensorFlow Lite"},
+        {"\x1f\x8b\b.............", "gzip"},
+        {"\n <!DOCTYPE html>", "HTML"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        compile_source source = {.bytes = files[i].begin, .size = strlen(files[i].begin)};
+        ir_module *module = NULL;
+        ck_assert_int_eq(ir_import(&source, &module), GRT_STATUS_INVALID_MODEL);
+        ck_assert_msg(strstr(grt_last_error(), files[i].word), "%s: %s", files[i].word, grt_last_error());
+    }
+}
+END_TEST
+
 START_TEST(field_given_twice)
 {
     onnx_model m = onnx_relu();
@@ -133,13 +159,9 @@ Suite *suite_test_import_bytes(void);
 Suite *suite_test_import_bytes(void)
 {
     Suite *suite = suite_create("import_bytes");
-    const TTest *const bytes[] = {check_lists_everything,
-                                  truncated_anywhere,
-                                  every_bit_flipped,
-                                  not_a_model,
-                                  field_given_twice,
-                                  empty_messages_are_bounded,
-                                  NULL};
+    const TTest *const bytes[] = {
+        check_lists_everything, truncated_anywhere, every_bit_flipped,          not_a_model,
+        another_kind_of_file,   field_given_twice,  empty_messages_are_bounded, NULL};
     import_add(suite, "bytes", bytes);
     return suite;
 }

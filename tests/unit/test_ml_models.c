@@ -231,5 +231,82 @@ START_TEST(one_hot)
 }
 END_TEST
 
+/* What it costs grows with the categories, not with their square. */
+START_TEST(one_hot_of_many_categories)
+{
+    enum { MANY = 6000 };
+    int64_t categories[MANY];
+    for (int i = 0; i < MANY; i++)
+        categories[i] = 3 * i;
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_INT64, "n,1");
+    ints(&m, ml_node(&m, "OneHotEncoder", "x", "y"), "cats_int64s", MANY, categories);
+    onnx_output(&m, m.graph, "y");
+    onnx_opset(&m, "ai.onnx.ml", 3);
+    grt_model *model = onnx_open(&m, runtime);
+    grt_model_info info = {.struct_size = sizeof info};
+    ck_assert_int_eq(grt_model_get_info(model, &info), GRT_OK);
+    ck_assert_uint_lt(info.weights_bytes, (uint64_t)64 * MANY);
+    grt_model_release(model);
+    const run_state r = open_model(&m);
+    ck_assert_msg(run(r, GRT_DTYPE_INT64, 2, 1, (int64_t[]){3 * 5999, 1}) == GRT_OK, "%s", grt_last_error());
+    float expected[2 * MANY] = {0};
+    expected[5999] = 1;
+    expect_floats(r, 0, (int64_t)2 * MANY, expected);
+    close_model(r);
+}
+END_TEST
+
+/* A stump for three classes, with whatever attributes a test adds. */
+static Onnx__NodeProto *stump(onnx_model *m)
+{
+    *m = onnx_create();
+    onnx_input(m, m->graph, "x", GRT_DTYPE_FLOAT, "n,2");
+    onnx_opset(m, "ai.onnx.ml", 3);
+    Onnx__NodeProto *node = ml_node(m, "TreeEnsembleClassifier", "x", "label,scores");
+    for (size_t i = 0; i < 5; i++)
+        ints(m, node,
+             ((const char *const[]){"nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids",
+                                    "nodes_falsenodeids"})[i],
+             1, (int64_t[]){0});
+    floats(m, node, "nodes_values", 1, (float[]){0});
+    strings(m, node, "nodes_modes", 1, (const char *[]){"LEAF"});
+    for (size_t i = 0; i < 3; i++)
+        ints(m, node, ((const char *const[]){"class_treeids", "class_nodeids", "class_ids"})[i], 1,
+             (int64_t[]){0});
+    floats(m, node, "class_weights", 1, (float[]){1});
+    ints(m, node, "classlabels_int64s", 3, (int64_t[]){0, 1, 2});
+    onnx_output(m, m->graph, "scores");
+    return node;
+}
+
+static void expect_refused(onnx_model *m, const char *part)
+{
+    grt_model *model = NULL;
+    const grt_string bytes = onnx_bytes(m);
+    ck_assert_int_eq(grt_model_open_memory(runtime, bytes.data, bytes.size, &model),
+                     GRT_STATUS_INVALID_MODEL);
+    ck_assert_msg(strstr(grt_last_error(), part), "'%s' is not in '%s'", part, grt_last_error());
+    onnx_release(m);
+}
+
+/* Not "there is no kernel for this op", which is what remains where an expansion gives no reason. */
+START_TEST(refusals_name_the_attribute)
+{
+    onnx_model m;
+    floats(&m, stump(&m), "base_values", 1, (float[]){0});
+    expect_refused(&m, "base_values has 1 numbers; there are 3 scores");
+    string(&m, stump(&m), "post_transform", "SIGMOID");
+    expect_refused(&m, "post_transform is 'SIGMOID'; it must be NONE");
+    m = onnx_create();
+    onnx_opset(&m, "ai.onnx.ml", 3);
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_INT64, "n,2");
+    floats(&m, ml_node(&m, "Imputer", "x", "y"), "imputed_value_floats", 1, (float[]){1});
+    onnx_output(&m, m.graph, "y");
+    expect_refused(&m, "imputed_value_int64s is missing, and the input is int64");
+}
+END_TEST
+
 UNIT_SUITE(test_ml_models, runtime_open, runtime_close, trees_with_several_weights_a_leaf,
-           a_single_score_for_two_classes, a_pipeline_of_scalings_and_a_linear_classifier, one_hot)
+           a_single_score_for_two_classes, a_pipeline_of_scalings_and_a_linear_classifier, one_hot,
+           one_hot_of_many_categories, refusals_name_the_attribute)
