@@ -19,7 +19,7 @@ static bool casts_is_constant(const ir_value *value, grt_dtype_set dtypes)
 }
 
 /* The constant that a Cast of it to float32 makes `value` of; NULL: none. */
-static ir_value *cast_of(const ir_value *value)
+static ir_value *casts_source(const ir_value *value)
 {
     const ir_node *cast = rewrite_producer(value, "Cast");
     ir_value *data = cast ? ir_in(cast, 0) : NULL;
@@ -52,8 +52,8 @@ static bool read_casts(const ir_node *mul, casts *out)
         ir_value *made = ir_in(mul, side);
         const ir_node *sub = rewrite_producer(made, "Sub");
         int32_t zero_axis = -1;
-        *out = (casts){cast_of(sub ? ir_in(sub, 0) : made), ir_in(mul, 1 - side), sub ? ir_in(sub, 1) : NULL,
-                       -1};
+        *out = (casts){casts_source(sub ? ir_in(sub, 0) : made), ir_in(mul, 1 - side),
+                       sub ? ir_in(sub, 1) : NULL, -1};
         if (out->data && casts_is_constant(out->scale, GRT_BIT(FLOAT)) &&
             levels_axis(out->scale->type.data, out->data->type.data, &out->axis) &&
             (!sub || (casts_is_constant(out->zero, GRT_BIT(FLOAT)) &&
