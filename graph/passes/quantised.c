@@ -7,9 +7,9 @@
 grt_status pass_quantised(pass_context *context)
 {
     static grt_status (*const parts[])(pass_context *, ir_graph *) = {
-        quantised_integer,   quantised_moves,   quantised_products, quantised_moves,
-        quantised_pointwise, quantised_means,   quantised_tables,   quantised_turns,
-        quantised_sums,      quantised_weights, quantised_reasons};
+        quantised_casts, quantised_integer,   quantised_moves,   quantised_products,
+        quantised_moves, quantised_pointwise, quantised_means,   quantised_tables,
+        quantised_turns, quantised_sums,      quantised_weights, quantised_reasons};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         GRT_TRY(rewrite_each_graph(context, parts[i]));
         GRT_TRY(pass_dce(context)); /* what a part has replaced uses values that the next one counts */

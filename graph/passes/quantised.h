@@ -55,6 +55,7 @@ void quantised_all_bytes(grt_dtype dtype, uint8_t *bytes, grt_tensor *out);
 bool quantised_changes_nothing(const grt_tensor *table, grt_dtype dtype);
 
 /* The parts, one sweep each. */
+grt_status quantised_casts(pass_context *context, ir_graph *graph);   /* Cast, Sub, Mul of weights */
 grt_status quantised_integer(pass_context *context, ir_graph *graph); /* QLinear*, *Integer */
 grt_status quantised_moves(pass_context *context, ir_graph *graph);
 grt_status quantised_products(pass_context *context, ir_graph *graph);

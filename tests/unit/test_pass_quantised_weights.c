@@ -42,6 +42,62 @@ START_TEST(large_weights_of_float_products_stay_small)
 }
 END_TEST
 
+/* What a script makes of a file's weights: they would be widened in every run, too. */
+START_TEST(large_weights_that_casts_widen_stay_small)
+{
+    static const char *const scales[] = {"-", "1", "600", "1,600"};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "in x f32 2,512\n"
+                 "const w i8 512,600" WEIGHTS "const ws f32 %s 0.03125 0.5\n"
+                 "wf = Cast w to=1\n"
+                 "wd = Mul %s\n"
+                 "y = MatMul x wd\n"
+                 "out y\n",
+                 scales[i], i % 2 ? "wf ws" : "ws wf");
+        ir_text_check(text, "quantised", "graphrt::WMatMul");
+    }
+    ir_text_check("in x f32 2,600\n"
+                  "const w u8 512,600" WEIGHTS "const ws f32 512,1 0.03125 0.5\nconst wz f32 512,1 7 200\n"
+                  "wf = Cast w to=1\n"
+                  "wc = Sub wf wz\n"
+                  "wd = Mul wc ws\n"
+                  "wt = Transpose wd perm=1,0\n"
+                  "y = MatMul x wt\n"
+                  "out y\n",
+                  "quantised", "graphrt::WMatMul");
+    ir_text_check("in x i64 2,3\n"
+                  "const w i8 600,512" WEIGHTS "const ws f32 600,1 0.03125 0.5\n"
+                  "wf = Cast w to=1\n"
+                  "wd = Mul wf ws\n"
+                  "y = Gather wd x\n"
+                  "out y\n",
+                  "quantised", "graphrt::WGather");
+}
+END_TEST
+
+/* Zero points that no byte is, and scales along two axes, are arithmetic. */
+START_TEST(casts_that_are_no_dequantisation_stay)
+{
+    ir_text_check("in x f32 2,512\n"
+                  "const w i8 512,600" WEIGHTS "const ws f32 - 0.03125\nconst wz f32 - 0.5\n"
+                  "wf = Cast w to=1\n"
+                  "wc = Sub wf wz\n"
+                  "wd = Mul wc ws\n"
+                  "y = MatMul x wd\n"
+                  "out y\n",
+                  "quantised", "Cast Sub Mul MatMul");
+    ir_text_check("in x f32 2,512\n"
+                  "const w i8 512,600" WEIGHTS "const ws f32 512,600 0.03125 0.5\n"
+                  "wf = Cast w to=1\n"
+                  "wd = Mul wf ws\n"
+                  "y = MatMul x wd\n"
+                  "out y\n",
+                  "quantised", "Cast Mul MatMul");
+}
+END_TEST
+
 /* float8, and scales for rows of the summed dim: neither is widened when the model runs. */
 START_TEST(other_forms_of_large_weights_stay_small)
 {
@@ -236,4 +292,5 @@ END_TEST
 UNIT_SUITE(test_pass_quantised_weights, NULL, NULL, large_weights_of_float_products_stay_small,
            other_forms_of_large_weights_stay_small, weights_with_scales_of_e8m0_stay_small,
            equal_zero_points_are_one, accuracy_levels_stay_with_the_product, drawn_weights_are_never_widened,
-           weights_of_float_steps_are_folded)
+           weights_of_float_steps_are_folded, large_weights_that_casts_widen_stay_small,
+           casts_that_are_no_dequantisation_stay)
