@@ -84,20 +84,20 @@ static operand_mode pointwise_walk_mode_of(const pw_walk *walk, const operand *o
 }
 
 /* Within the last two dims: the same row again and again. */
-static bool operand_repeats(const pw_walk *walk, const operand *op)
+static bool row_repeats(const pw_walk *walk, const operand *op)
 {
     return op->strides[walk->rank - 2] == 0 && op->strides[walk->rank - 1] == 1;
 }
 
 /* Within the last two dims: elements in the output's order. */
-static bool operand_flows(const pw_walk *walk, const operand *op)
+static bool flows(const pw_walk *walk, const operand *op)
 {
     return op->strides[walk->rank - 1] == 1 && op->strides[walk->rank - 2] == walk->dims[walk->rank - 1];
 }
 
 /* As a channel's scales are to pixels with channels last: rows that repeat are copied side by side, once for
  * all the rows that they meet, and a block is then several rows. 0: some operand is another. */
-static int64_t rows_in_block(const pw_walk *walk)
+static int64_t grouped_rows_of(const pw_walk *walk)
 {
     const int32_t last = walk->rank - 1;
     if (last < 1 || walk->dims[last] < 1 || walk->dims[last] > GROUPED_ROW ||
@@ -106,7 +106,7 @@ static int64_t rows_in_block(const pw_walk *walk)
     for (int32_t k = 0; k < walk->n; k++) {
         const operand *op = &walk->operands[k];
         const bool one = op->strides[last] == 0 && op->strides[last - 1] == 0;
-        if (!one && !operand_repeats(walk, op) && !operand_flows(walk, op))
+        if (!one && !row_repeats(walk, op) && !flows(walk, op))
             return 0;
     }
     return grt_min64(PW_BLOCK / walk->dims[last], walk->dims[last - 1]);
@@ -116,7 +116,7 @@ static int64_t rows_in_block(const pw_walk *walk)
 static size_t copied(const pw_walk *walk, const operand *op)
 {
     if (walk->rows)
-        return operand_repeats(walk, op) ? (size_t)((walk->rows + 1) * walk->dims[walk->rank - 1]) : 0;
+        return row_repeats(walk, op) ? (size_t)((walk->rows + 1) * walk->dims[walk->rank - 1]) : 0;
     return walk->gather && op->mode == OPERAND_ROWS ? PW_BLOCK : 0;
 }
 
@@ -160,7 +160,7 @@ grt_status cpu_pw_walk_create_strided(int32_t rank, const int64_t *dims, int32_t
             grt_broadcast_strides(in[k]->dims, in[k]->rank, rank, walk->operands[k].strides);
     }
     merge_dims(walk);
-    walk->rows = rows_in_block(walk);
+    walk->rows = grouped_rows_of(walk);
     walk->gather = !walk->rows && walk->rank > 1 && walk->dims[walk->rank - 1] < SHORT_ROW;
     for (int32_t k = 0; k < n; k++)
         walk->operands[k].mode = pointwise_walk_mode_of(walk, &walk->operands[k]);
@@ -341,7 +341,7 @@ static void enter_slice(const job *j, int64_t slice, int64_t *offset, char *mine
         for (int32_t i = 0; i < last - 1; i++)
             offset[k] += index[i] * op->strides[i];
         const char *row = (const char *)j->data[k] + (size_t)offset[k] * op->size;
-        for (int64_t i = 0; operand_repeats(walk, op) && i <= walk->rows; i++)
+        for (int64_t i = 0; row_repeats(walk, op) && i <= walk->rows; i++)
             memcpy(mine + op->buffer_at + (size_t)i * bytes, row, bytes);
     }
 }
@@ -367,7 +367,7 @@ static void pointwise_walk_run_grouped(const job *j, int64_t begin, int64_t end,
         n = grt_min64(grt_min64(walk->rows * inner, left), end - pos);
         for (int32_t k = 0; k < walk->n; k++) {
             const operand *op = &walk->operands[k];
-            if (operand_repeats(walk, op))
+            if (row_repeats(walk, op))
                 in[k] = mine + op->buffer_at + (size_t)(at % inner) * op->size;
             else
                 in[k] = (const char *)j->data[k] + (size_t)(offset[k] + (scalar[k] ? 0 : at)) * op->size;
