@@ -37,11 +37,12 @@ static void find_product_of_rows(pass_context *context, ir_node *node)
     recognise_put(context, node, made);
 }
 
-static void recognise_look(pass_context *context, ir_node *node)
+static void recognise_look(pass_context *context, selection_mask *last, ir_node *node)
 {
     recognise_product p;
     if (recognise_group_norm(context, node) || recognise_wider_group_norm(context, node) ||
-        recognise_unit_rows(context, node) || recognise_selection(context, node) || !rewrite_is(node, "Mul"))
+        recognise_unit_rows(context, node) || recognise_selection(context, last, node) ||
+        !rewrite_is(node, "Mul"))
         return;
     if (recognise_factors_of(node->out[0], &p) &&
         (recognise_gelu(context, node, &p) || recognise_swish(context, node, &p) ||
@@ -60,12 +61,13 @@ static bool is_live_float(const ir_node *node)
 /* Layer normalisation first: it holds what looks like an RMS normalisation. */
 static grt_status recognise_visit(pass_context *context, ir_graph *graph)
 {
+    selection_mask last = {NULL, NULL};
     IR_FOR_EACH_NODE (node, graph)
         if (is_live_float(node))
             recognise_layer_norm(context, node);
     IR_FOR_EACH_NODE (node, graph)
         if (is_live_float(node))
-            recognise_look(context, node);
+            recognise_look(context, &last, node);
     IR_FOR_EACH_NODE (node, graph)
         if (is_live_float(node))
             find_product_of_rows(context, node);

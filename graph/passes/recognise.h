@@ -48,8 +48,14 @@ bool recognise_unit_rows(pass_context *context, ir_node *node);
 bool recognise_group_norm(pass_context *context, ir_node *node);
 /* What multiplies the channels of a group normalisation, or is added to them, joins its scale and bias. */
 bool recognise_wider_group_norm(pass_context *context, ir_node *node);
-/* x * m + c * (1 - m), where m is zeros and ones, from its Add or Sub. */
-bool recognise_selection(pass_context *context, ir_node *node);
+/* The mask of the last selection found in a graph, and its bools, which are made in front of the first node
+ * that needs them. {NULL, NULL} in front of the graph's first node. */
+typedef struct selection_mask {
+    const ir_value *mask;
+    ir_value *condition;
+} selection_mask;
+/* x * m + c * (1 - m), where m is zeros and ones, from its Add or Sub. Nodes are asked in their order. */
+bool recognise_selection(pass_context *context, selection_mask *last, ir_node *node);
 /* Norms, scales and the like of each row of a head, behind the transpose that puts heads in front of tokens,
  * go in front of it. From the last such node. */
 bool recognise_row_of_head(pass_context *context, ir_node *node);

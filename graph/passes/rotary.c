@@ -554,24 +554,32 @@ static bool type_of_pair(grt_dims *dims, ir_value *const *pair, grt_dim *to, ir_
     return true;
 }
 
-/* Halves that are joined with what is not rotated of a head at once. */
+/* Both halves that follow each other from input i on, rotated; NULL if they are none. */
+static ir_value *rotation_from(pass_context *context, ir_node *concat, int32_t i)
+{
+    if (i + 1 >= concat->n_in)
+        return NULL;
+    ir_value *const pair[] = {ir_in(concat, i), ir_in(concat, i + 1)};
+    grt_dim to[4];
+    ir_type type;
+    return type_of_pair(context->module->dims, pair, to, &type)
+               ? rotation_of_terms(context, concat, pair, true, &type)
+               : NULL;
+}
+
+/* Halves that are joined with what is not rotated of a head at once. Inputs close up in one sweep. */
 static void look_among_joined(pass_context *context, ir_node *concat)
 {
-    for (int32_t i = 0; i + 1 < concat->n_in; i++) {
-        ir_value *const pair[] = {ir_in(concat, i), ir_in(concat, i + 1)};
-        grt_dim to[4];
-        ir_type type;
-        ir_value *made = type_of_pair(context->module->dims, pair, to, &type)
-                             ? rotation_of_terms(context, concat, pair, true, &type)
-                             : NULL;
-        if (!made)
-            continue;
-        ir_node_set_input(concat, i, made);
-        for (int32_t k = i + 2; k < concat->n_in; k++)
-            ir_node_set_input(concat, k - 1, ir_in(concat, k));
-        ir_node_drop_inputs(concat, concat->n_in - 1);
-        context->changed++;
+    int32_t n = 0;
+    for (int32_t i = 0; i < concat->n_in; i++) {
+        ir_value *made = rotation_from(context, concat, i);
+        if (made || n < i)
+            ir_node_set_input(concat, n, made ? made : ir_in(concat, i));
+        i += made != NULL;
+        n++;
     }
+    context->changed += concat->n_in - n;
+    ir_node_drop_inputs(concat, n);
 }
 
 static bool joins_heads(const ir_node *node)

@@ -63,6 +63,40 @@ START_TEST(a_product_that_is_read_stays)
 }
 END_TEST
 
+static const ir_value *condition_at(const ir_module *module, int nth)
+{
+    return ir_in(ir_text_node(module, "Where", nth), 0);
+}
+
+/* Layers share their mask, and its bools. */
+START_TEST(a_shared_mask_is_made_bools_once)
+{
+    static const char text[] = "in x f32 2,3\nconst m f32 3 1 0 0\nconst n f32 3 1 1 0\nconst c f32 3 0 4 4\n"
+                               "const d f32 3 0 0 4\np = Mul x m\na = Add p c\nq = Mul a m\nb = Add q c\n"
+                               "r = Mul b n\ny = Add r d\nout y\n";
+    ir_text_check(text, "recognise", "Mul Where Mul Where Mul Where");
+    ir_module *module = ir_text(text);
+    ir_text_pass(module, "recognise");
+    ck_assert_ptr_eq(condition_at(module, 0), condition_at(module, 1));
+    ck_assert_ptr_ne(condition_at(module, 1), condition_at(module, 2));
+    ir_module_release(module);
+}
+END_TEST
+
+/* Masks are read as far as the compile's budget goes. */
+START_TEST(reading_takes_of_the_budget)
+{
+    for (int32_t enough = 0; enough < 2; enough++) {
+        ir_module *module = ir_text(
+            "in x f32 2,3,3\nconst m f32 1,3,3 1 0 0 1 1 0 1 1 1\nconst one f32 - 1\nconst c f32 - 4\n"
+            "s = Transpose m perm=0,2,1\np = Mul x s\nr = Sub one s\nh = Mul r c\ny = Add h p\nout y\n");
+        module->budget.operations = enough ? 100 : 8;
+        ck_assert_int_eq(ir_text_pass(module, "recognise"), enough);
+        ir_module_release(module);
+    }
+}
+END_TEST
+
 /* Scores of OpenAI's first GPT: attention whose mask hides by -1e4. */
 START_TEST(attention_behind_it)
 {
@@ -81,4 +115,5 @@ START_TEST(attention_behind_it)
 END_TEST
 
 UNIT_SUITE(test_pass_recognise_selection, NULL, NULL, a_constant_mask, a_moved_mask, other_blends_stay,
-           a_product_that_is_read_stays, attention_behind_it)
+           a_product_that_is_read_stays, a_shared_mask_is_made_bools_once, reading_takes_of_the_budget,
+           attention_behind_it)

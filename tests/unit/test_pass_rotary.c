@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exported decompositions of rotary position embedding become one node. */
+#include "graph/ir/infer.h"
 #include "tests/unit/ir_text.h"
 
 #include <check.h>
@@ -109,6 +110,49 @@ START_TEST(halves_beside_the_rest)
                  lists[i]);
         ir_text_check(text, "rotary", "Split Mul Mul Mul Mul Sub Add RotaryEmbedding Concat");
     }
+}
+END_TEST
+
+static ir_value *of_two(const char *op, ir_value *a, ir_value *b)
+{
+    return ir_node_out(ir_node_create(a->graph, NULL, "", op, "", 2, (ir_value *[]){a, b}, 1));
+}
+
+/* Bytes of nodes that the pass makes where n pairs of halves are joined, with a rest behind each. */
+static size_t bytes_for_pairs(int32_t n)
+{
+    ir_module *module =
+        ir_text("in x f32 2,2,3,4\nin rest f32 2,2,3,2\nconst cos f32 1,1,3,2 1 0.5 0.9 0.4 0.8 0.3\n"
+                "const sin f32 3,2 0 0.5 0.1 0.6 0.2 0.7\na,b = Split x axis=3 num_outputs=2\n"
+                "ac = Mul a cos\nbs = Mul b sin\nr = Neg rest\nout ac\nout bs\nout r\n");
+    const ir_node *ac = ir_text_node(module, "Mul", 0), *bs = ir_text_node(module, "Mul", 1);
+    ir_value *a = ir_in(ac, 0), *cos = ir_in(ac, 1), *b = ir_in(bs, 0), *sin = ir_in(bs, 1),
+             **in = GRT_ARENA_ARRAY(module->arena, ir_value *, 3 * (size_t)n);
+    for (int32_t i = 0; i < n; i++) {
+        in[3 * i] = of_two("Sub", of_two("Mul", a, cos), of_two("Mul", b, sin));
+        in[3 * i + 1] = of_two("Add", of_two("Mul", b, cos), of_two("Mul", a, sin));
+        in[3 * i + 2] = ir_text_node(module, "Neg", 0)->out[0];
+    }
+    ir_node *joined = ir_node_create(module->main, NULL, "", "Concat", "", 3 * n, in, 1);
+    ir_attr_set_int(joined, "axis", 3);
+    ir_graph_add_output(module->main, joined->out[0]);
+    ck_assert_msg(ir_infer(module) == GRT_OK, "%s", grt_last_error());
+    const size_t before = grt_arena_bytes(module->arena);
+    ck_assert_int_eq(ir_text_pass(module, "rotary"), n);
+    ck_assert_int_eq(joined->n_in, 2 * n);
+    ck_assert_str_eq(ir_in(joined, 2 * n - 1)->producer->desc.op, "Neg");
+    const size_t bytes = grt_arena_bytes(module->arena) - before;
+    ir_module_release(module);
+    return bytes;
+}
+
+/* Inputs of the Concat close up once, not for each pair. */
+START_TEST(many_halves_beside_the_rest)
+{
+    enum { FEW = 300, FACTOR = 8 };
+    const size_t few = bytes_for_pairs(FEW), many = bytes_for_pairs(FEW * FACTOR);
+    ck_assert_msg(many < 2 * FACTOR * few, "%zu bytes for %d pairs, %zu for %d times as many", few, FEW, many,
+                  FACTOR);
 }
 END_TEST
 
@@ -301,6 +345,7 @@ Suite *suite_test_pass_rotary(void)
     tcase_add_test(tc, each_half_by_itself);
     tcase_add_test(tc, halves_in_turns);
     tcase_add_test(tc, halves_beside_the_rest);
+    tcase_add_test(tc, many_halves_beside_the_rest);
     tcase_add_test(tc, tables_of_16_bits);
     tcase_add_test(tc, before_the_transpose);
     tcase_add_test(tc, halves_that_differ_stay);
