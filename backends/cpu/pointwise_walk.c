@@ -11,8 +11,9 @@
 
 /* Rows shorter than this are not worth a call each: operands are gathered into blocks instead. */
 enum { SHORT_ROW = 32 };
-/* Rows up to this length are walked several at a time, if there are as many. */
-enum { GROUPED_ROW = PW_BLOCK / 2, LEAST_ROWS = 4 };
+/* Rows up to this length are walked several at a time, if there are as many, and as many elements in all:
+ * a block does not go on beyond the rows that share an operand's, and small ones cost more than gathering. */
+enum { GROUPED_ROW = PW_BLOCK / 2, LEAST_ROWS = 4, LEAST_SLICE = 128 };
 
 typedef enum operand_mode {
     OPERAND_FLAT,   /* elements in the output's order */
@@ -101,7 +102,7 @@ static int64_t grouped_rows_of(const pw_walk *walk)
 {
     const int32_t last = walk->rank - 1;
     if (last < 1 || walk->dims[last] < 1 || walk->dims[last] > GROUPED_ROW ||
-        walk->dims[last - 1] < LEAST_ROWS)
+        walk->dims[last - 1] < LEAST_ROWS || walk->dims[last - 1] < LEAST_SLICE / walk->dims[last])
         return 0;
     for (int32_t k = 0; k < walk->n; k++) {
         const operand *op = &walk->operands[k];

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operands of pointwise ops: how they broadcast, and what ops of several make of integers, NaN and absent
  * bounds. */
+#include "backends/cpu/pointwise_walk.h"
+#include "src/base/checked.h"
 #include "tests/unit/evaluate.h"
 
 #include <check.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- broadcasting ---- */
@@ -85,6 +88,43 @@ START_TEST(operands_broadcast_like_numpy)
         }
         grt_value_clear(&out);
     }
+}
+END_TEST
+
+static void count_block(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
+                        void *scratch)
+{
+    int *const *blocks = user;
+    (void)n, (void)out, (void)in, (void)scalar, (void)scratch;
+    ++**blocks;
+}
+
+/* Calls of a block for dims [n, rows, row], where one operand is of [n, 1, row]. */
+static int blocks_of(int64_t n, int64_t rows, int64_t row)
+{
+    static float x[1 << 14], y[1 << 14];
+    const int64_t dims[] = {n, rows, row};
+    const grt_tensor a = {.dtype = GRT_DTYPE_FLOAT, .rank = 3, .dims = {n, rows, row}, .data = x},
+                     b = {.dtype = GRT_DTYPE_FLOAT, .rank = 3, .dims = {n, 1, row}, .data = x};
+    int blocks = 0, *counted = &blocks;
+    pw_walk *walk;
+    ck_assert_int_eq(cpu_pw_walk_create(3, dims, 2, (const grt_tensor *const[]){&a, &b}, 1, 0, &walk),
+                     GRT_OK);
+    const size_t bytes = grt_align_up(cpu_pw_walk_workspace(walk), 64);
+    void *workspace = aligned_alloc(64, bytes);
+    ck_assert_ptr_nonnull(workspace);
+    cpu_pw_walk_run(walk, (const void *const[]){x, x}, y, sizeof *y, workspace, count_block, &counted);
+    free(workspace);
+    cpu_pw_walk_release(walk);
+    return blocks;
+}
+
+/* A call for each row, or for each few of short ones, would take longer than what it computes. */
+START_TEST(blocks_are_long)
+{
+    ck_assert_int_eq(blocks_of(2, 128, 64), 2 * 128 * 64 / PW_BLOCK);
+    ck_assert_int_eq(blocks_of(1024, 4, 2), 1024 * 4 * 2 / PW_BLOCK);
+    ck_assert_int_eq(blocks_of(256, 4, 16), 256 * 4 * 16 / PW_BLOCK);
 }
 END_TEST
 
@@ -207,6 +247,7 @@ Suite *suite_test_pointwise(void)
     Suite *suite = suite_create("pointwise");
     TCase *tc = tcase_create("pointwise");
     tcase_add_loop_test(tc, operands_broadcast_like_numpy, 0, (int)(sizeof shapes / sizeof *shapes));
+    tcase_add_test(tc, blocks_are_long);
     tcase_add_test(tc, integers_wrap_and_divide_like_onnx);
     tcase_add_test(tc, large_unsigned_integers_are_exact);
     tcase_add_test(tc, remainders_of_floats_are_exact);
