@@ -42,7 +42,7 @@ static bool goes_along_row(const grt_dims *dims, const index_part *part, int64_t
                            int64_t *stride)
 {
     return grt_dim_is_const(dims, part->stride, stride) && grt_dim_is_const(dims, part->size, size) &&
-           *stride > 0 && *stride<width && * size> 0 && *size <= width;
+           *stride > 0 && width > *stride && *size > 0 && width >= *size;
 }
 
 /* Sets where the columns are. False if the map is none of rows and columns, or repeats elements. */
