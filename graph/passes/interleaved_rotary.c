@@ -12,7 +12,7 @@
 #include "graph/ir/constant.h"
 #include "graph/passes/interleaved_rotary.h"
 #include "graph/passes/rewrite.h"
-#include "graph/passes/rotary.h"
+#include "graph/passes/rotary_nodes.h"
 
 #include <string.h>
 

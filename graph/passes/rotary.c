@@ -10,9 +10,10 @@
  * transposed to the front before that, behind it, or anywhere in between: all nodes but the tables treat
  * heads and positions alike. The rotation is done before the transpose, so that attention can take its inputs
  * as they were; that also goes for rotations that were one node from the start. */
-#include "graph/passes/rotary.h"
 #include "graph/ir/constant.h"
 #include "graph/passes/rewrite.h"
+#include "graph/passes/rotary_nodes.h"
+#include "graph/passes/rotary_repeats.h"
 
 #include <string.h>
 
@@ -353,19 +354,6 @@ static ir_value *cache_of(const rotation *r, const grt_tensor *table, ir_graph *
     return ir_constant(graph, NULL, cache);
 }
 
-ir_node *rotary_add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
-{
-    ir_node *node = ir_node_create(before->graph, before, "", op, before->desc.name, n_in, in, 1);
-    return node;
-}
-
-ir_node *rotary_reshape(ir_node *before, ir_value *x, const int64_t *shape, int64_t n)
-{
-    ir_value *constant = ir_constant_ints(before->graph, before->desc.name, shape, n);
-    ir_node *node = constant ? rotary_add_node(before, "Reshape", 2, (ir_value *[]){x, constant}) : NULL;
-    return node && op_infer_node(node) == GRT_OK ? node : NULL;
-}
-
 /* The left half of a table that is computed: its steps are done to the half. */
 static ir_value *half_of(ir_node *before, const rotation *r, ir_value *table)
 {
@@ -386,31 +374,10 @@ static ir_value *half_of(ir_node *before, const rotation *r, ir_value *table)
     return x;
 }
 
-bool rotary_widen(ir_node *rotary)
-{
-    bool done;
-    ir_node *last = rotary->prev;
-    if (rotary->row->expand(rotary, &done) != GRT_OK)
-        return false;
-    for (ir_node *node = last ? last->next : rotary->graph->first; node != rotary; node = node->next)
-        if (op_infer_node(node) != GRT_OK)
-            return false;
-    return true;
-}
-
 /* [batch, sequence, heads * size] of [batch, sequence, heads, size]. */
 static ir_node *flattened(ir_node *before, ir_value *x, int64_t heads, int64_t size)
 {
     return rotary_reshape(before, x, (int64_t[]){0, 0, heads * size}, 3);
-}
-
-ir_value *rotary_exchanged(ir_node *before, ir_value *x)
-{
-    ir_node *back = rotary_add_node(before, "Transpose", 1, &x);
-    if (!back)
-        return NULL;
-    ir_attr_set_ints(back, "perm", swap_heads, 4);
-    return op_infer_node(back) == GRT_OK ? back->out[0] : NULL;
 }
 
 /* [batch, sequence, heads, size] again. */

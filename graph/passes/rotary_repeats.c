@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heads that are repeated for groups of queries and then rotated (Falcon) are rotated and then repeated:
  * fewer are rotated, and attention reads each of them once. */
+#include "graph/passes/rotary_repeats.h"
 #include "graph/passes/rewrite.h"
-#include "graph/passes/rotary.h"
+#include "graph/passes/rotary_nodes.h"
 
 /* The Expand whose result the value is, under other dims, if nothing else reads that. */
 static ir_node *expand_behind_views(ir_value *value)
@@ -60,11 +61,6 @@ static bool read_heads(const ir_node *rotary, int64_t *heads, grt_dim *step)
     return true;
 }
 
-static ir_node *rotary_repeats_put(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
-{
-    return ir_node_create(before->graph, before, "", op, before->desc.name, n_in, in, 1);
-}
-
 /* x with so many heads, `step` elements apart, rotated as `rotary` rotates. */
 static ir_value *rotated_heads(pass_context *context, ir_node *rotary, ir_value *x, int64_t heads,
                                grt_dim step)
@@ -76,7 +72,7 @@ static ir_value *rotated_heads(pass_context *context, ir_node *rotary, ir_value 
                           rows ? grt_dim_mulc(dims, step, heads) : type->dims[2], type->dims[type->rank - 1]};
     ir_value *in[] = {rewrite_reshaped(rotary, x, type->rank, to), ir_in(rotary, 1), ir_in(rotary, 2),
                       ir_in(rotary, 3)};
-    ir_node *made = in[0] ? rotary_repeats_put(rotary, "RotaryEmbedding", in[3] ? 4 : 3, in) : NULL;
+    ir_node *made = in[0] ? rotary_add_node(rotary, "RotaryEmbedding", in[3] ? 4 : 3, in) : NULL;
     if (!made)
         return NULL;
     ir_attrs_copy(made, rotary);
@@ -100,7 +96,7 @@ bool rotary_before_repeats(pass_context *context, ir_node *rotary)
     ir_value *y = rotated_heads(context, rotary, x, heads / repeats, step);
     y = y ? rewrite_reshaped(rotary, y, x->type.rank, x->type.dims) : NULL;
     ir_value *in[] = {y, ir_in(expand, 1)};
-    ir_node *again = y ? rotary_repeats_put(rotary, "Expand", 2, in) : NULL;
+    ir_node *again = y ? rotary_add_node(rotary, "Expand", 2, in) : NULL;
     if (!again || op_infer_node(again) != GRT_OK)
         return false;
     y = rewrite_reshaped(rotary, again->out[0], out->rank, out->dims);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the passes that find rotary position embedding share: making its nodes. */
-#ifndef GRT_GRAPH_PASSES_ROTARY_H
-#define GRT_GRAPH_PASSES_ROTARY_H
+#ifndef GRT_GRAPH_PASSES_ROTARY_NODES_H
+#define GRT_GRAPH_PASSES_ROTARY_NODES_H
 
 #include "graph/ir/ir.h"
-#include "graph/passes/pass.h"
 
+/* A node with one result, named like the one it is in front of. */
 ir_node *rotary_add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in);
 /* x under that shape, which may have zeros for dims of x. NULL if it cannot be. */
 ir_node *rotary_reshape(ir_node *before, ir_value *x, const int64_t *shape, int64_t n);
@@ -13,7 +13,5 @@ ir_node *rotary_reshape(ir_node *before, ir_value *x, const int64_t *shape, int6
 ir_value *rotary_exchanged(ir_node *before, ir_value *x);
 /* Give a RotaryEmbedding a row of angles for each of the batch, as kernels want it. */
 bool rotary_widen(ir_node *rotary);
-/* A RotaryEmbedding of heads that are repeated is done before they are. True if it was and is gone. */
-bool rotary_before_repeats(pass_context *context, ir_node *rotary);
 
 #endif
