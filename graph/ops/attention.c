@@ -78,17 +78,19 @@ static grt_status infer_attention(infer *inf)
     return GRT_OK;
 }
 
-/* A mask of integers is added to the scores like one of floats. Kernels know floats and bool. */
+/* A mask of integers is added to the scores like one of floats. Kernels know floats and bool. Beside queries
+ * that are not floats, which no kernel has, a Cast to their dtype would leave it as it is. */
 static grt_status expand_integer_mask(ir_node *node, bool *out_done)
 {
     ir_value *mask = ir_in(node, MASK);
-    if (!mask || !grt_dtype_in(mask->type.dtype, GRT_SET_INTS))
+    const grt_dtype floating = ir_in(node, Q)->type.dtype;
+    if (!mask || !grt_dtype_in(mask->type.dtype, GRT_SET_INTS) || !grt_dtype_in(floating, GRT_SET_FLOATS))
         return GRT_OK;
     ir_value *floats =
         ir_node_out(ir_node_create(node->graph, node, "", "Cast", node->desc.name, 1, &mask, 1));
     if (!floats)
         return grt_fail_memory(0);
-    ir_attr_set_int(floats->producer, "to", ir_in(node, Q)->type.dtype);
+    ir_attr_set_int(floats->producer, "to", floating);
     ir_node_set_input(node, MASK, floats);
     *out_done = true;
     return GRT_OK;
