@@ -3,6 +3,7 @@
  * Types are inferred again on the way, as a folded shape input makes the shapes after it known. */
 #include "graph/ir/flops.h"
 #include "graph/ir/constant.h"
+#include "graph/passes/fold_repeats.h"
 #include "graph/passes/rewrite.h"
 
 #include "src/base/checked.h"
@@ -13,7 +14,12 @@
  * made from, but for weights that a model makes by ConstantOfShape or Expand, and for those of few bits that
  * no step reads as they are (pass `quantised` went before): they would be widened in every run. The module's
  * budget bounds all of it together, and the work. */
-enum { FREE_BYTES = 1 << 20, UNKNOWN_ELEMENTS = 1 << 16, MOST_WORKSPACE = 16 << 20 };
+enum {
+    FREE_BYTES = 1 << 20,
+    FEW_BYTES = 1 << 16, /* that a weight is made of by ConstantOfShape or Expand */
+    UNKNOWN_ELEMENTS = 1 << 16,
+    MOST_WORKSPACE = 16 << 20
+};
 
 typedef struct fold {
     pass_context *context;
@@ -76,8 +82,8 @@ static bool fold_measure(const fold *f, const ir_node *node, size_t *out_bytes)
         if (!grt_add_size(*out_bytes, bytes, out_bytes))
             return false;
     }
-    return *out_bytes <= FREE_BYTES || *out_bytes <= in_bytes || node->row->flags & OP_FILLS ||
-           rewrite_is(node, "DequantizeLinear");
+    return *out_bytes <= FREE_BYTES || *out_bytes <= in_bytes ||
+           (node->row->flags & OP_FILLS && in_bytes <= FEW_BYTES) || rewrite_is(node, "DequantizeLinear");
 }
 
 /* Takes the work from the budget if that has room for the node. */
@@ -214,6 +220,17 @@ static void fold_elems(fold *f, ir_value *value)
         put_constant(f, value, kept);
 }
 
+/* A result that is too large to be folded as a whole may repeat a slice that is not. */
+static grt_status fold_slice(fold *f, ir_node *node)
+{
+    const size_t bytes = node->row && node->n_out == 1 && node->out[0]
+                             ? fold_bytes_of(f->context->module->dims, &node->out[0]->type)
+                             : 0;
+    ir_node *made = bytes > FREE_BYTES && bytes != SIZE_MAX ? fold_repeats(node) : NULL;
+    f->context->changed += made != NULL;
+    return made && is_foldable(f, made) ? fold_node(f, made) : GRT_OK;
+}
+
 static grt_status fold_graph(fold *f, ir_graph *graph);
 
 static grt_status fold_visit(fold *f, ir_node *node)
@@ -232,8 +249,9 @@ static grt_status fold_visit(fold *f, ir_node *node)
     for (int32_t i = 0; i < node->n_out; i++)
         if (node->out[i])
             fold_elems(f, node->out[i]);
-    if (ir_node_is_unused(node))
-        ir_node_remove(node);
+    if (!ir_node_is_unused(node))
+        return fold_slice(f, node);
+    ir_node_remove(node);
     return GRT_OK;
 }
 

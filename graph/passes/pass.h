@@ -116,6 +116,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(merge_products, 2, KEEPS, "make one product of those of one row that have the same input")          \
     X(networks, 2, DROPS, "compute chains of small batched products in one go")                           \
     X(weight_rows, 2, KEEPS, "store constant weights of float32 products as tensor cores read them")      \
+    X(whole_columns, 2, KEEPS, "give large products columns of zeros until they are whole vectors")       \
     X(layout, 2, KEEPS, "lay convolution regions out with channels last")                                 \
     X(whole_vectors, 2, KEEPS, "give convolutions filters of zeros until channels are whole vectors")     \
     X(equal_parts, 2, KEEPS, "move equal parts of a value, which are moved alike, all at once")           \

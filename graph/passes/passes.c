@@ -42,7 +42,7 @@ static const unsigned char schedule[] = {
     /* narrowed, once all that gains has its final form */
     PASS_bfloat16_products, PASS_precision, PASS_dce, PASS_quantised_norms, PASS_dce, PASS_unsigned_windows,
     /* joined, with the constants that they have by now */
-    PASS_merge_products, PASS_dce, PASS_weight_rows,
+    PASS_merge_products, PASS_dce, PASS_weight_rows, PASS_whole_columns, PASS_dce,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce, PASS_whole_vectors, PASS_dce,
     /* chains of moves that begin or end at channels last, and parts of what has them */

@@ -7,9 +7,8 @@
  * remembered as the `whole` twin of the value that it stands for. Convolutions multiply these by zeros;
  * element-wise functions that are finite for them, and pools, work on them; for whatever else uses the value
  * they are cut off. */
-#include "graph/ir/constant.h"
 #include "graph/ops/window.h"
-#include "graph/passes/rewrite.h"
+#include "graph/passes/zeros.h"
 #include "src/base/grow.h"
 
 #include <stdlib.h>
@@ -76,41 +75,6 @@ static bool whole_vectors_has_pixels(const ir_value *y)
             return true;
     }
     return false;
-}
-
-/* The constant with `more` zeros behind those along an axis. */
-static ir_value *whole_filled(const ir_value *value, int32_t axis, int64_t more)
-{
-    const grt_tensor *t = value->type.data;
-    int64_t dims[GRT_MAX_RANK];
-    memcpy(dims, t->dims, (size_t)t->rank * sizeof *dims);
-    dims[axis] += more;
-    grt_tensor *filled = ir_constant_create(value->graph->module, t->dtype, t->rank, dims);
-    if (!filled)
-        return NULL;
-    const size_t n = (size_t)grt_dims_product(t->dims, 0, axis), from = n ? grt_tensor_bytes(t) / n : 0,
-                 to = n ? grt_tensor_bytes(filled) / n : 0;
-    memset(filled->data, 0, n * to);
-    for (size_t i = 0; i < n; i++)
-        memcpy((char *)filled->data + i * to, (const char *)t->data + i * from, from);
-    return ir_constant(value->graph, NULL, filled);
-}
-
-static ir_value *whole_vectors_ints(ir_node *node, int64_t value)
-{
-    return ir_constant_ints(node->graph, node->desc.name, &value, 1);
-}
-
-/* The first `channels` of what a node makes. */
-static ir_node *whole_vectors_cut(ir_node *made, int64_t channels)
-{
-    const int32_t last = made->out[0]->type.rank - 1;
-    ir_value *in[] = {made->out[0], whole_vectors_ints(made, 0), whole_vectors_ints(made, channels),
-                      whole_vectors_ints(made, last)};
-    ir_node *slice = in[1] && in[2] && in[3]
-                         ? ir_node_create(made->graph, made->next, "", "Slice", made->desc.name, 4, in, 1)
-                         : NULL;
-    return slice && op_infer_node(slice) == GRT_OK ? slice : NULL;
 }
 
 /* The value with zeros behind its channels, by a copy. */
@@ -249,10 +213,10 @@ static bool whole_conv_inputs(const whole_vectors *s, ir_node *node, const whole
     if (more)
         in[0] = whole_twin_of(s, in[0]) ? whole_twin_of(s, in[0]) : whole_padded(node, in[0], more);
     if (more && !c->depthwise)
-        in[W] = whole_filled(in[W], c->transposed ? 0 : 1, more);
+        in[W] = zeros_behind(in[W], c->transposed ? 0 : 1, more);
     if (filters && in[W])
-        in[W] = whole_filled(in[W], c->transposed ? 1 : 0, filters);
-    if (filters && node->n_in > BIAS && in[BIAS] && !(in[BIAS] = whole_filled(in[BIAS], 0, filters)))
+        in[W] = zeros_behind(in[W], c->transposed ? 1 : 0, filters);
+    if (filters && node->n_in > BIAS && in[BIAS] && !(in[BIAS] = zeros_behind(in[BIAS], 0, filters)))
         return false;
     if (filters && node->n_in > RESIDUAL && in[RESIDUAL])
         in[RESIDUAL] = whole_twin_of(s, in[RESIDUAL]);
@@ -292,7 +256,7 @@ static ir_value *whole_input(const whole_vectors *s, ir_value *value, int64_t ch
     const int64_t own = whole_channels_of(value);
     if (value->type.rank == 0 || own == 1)
         return value;
-    return value->type.data && own == channels ? whole_filled(value, value->type.rank - 1, more) : NULL;
+    return value->type.data && own == channels ? zeros_behind(value, value->type.rank - 1, more) : NULL;
 }
 
 static grt_status whole_visit_between(whole_vectors *s, ir_node *node)
@@ -321,7 +285,7 @@ static grt_status whole_finish(whole_vectors *s)
         ir_node *old = s->twins[i].old;
         ir_value *value = old->out[0];
         if (value->n_uses) {
-            const ir_node *cut = whole_vectors_cut(s->twins[i].whole->producer, whole_channels_of(value));
+            const ir_node *cut = zeros_cut_off(s->twins[i].whole->producer, whole_channels_of(value));
             if (!cut || !rewrite_take_over(value, cut->out[0]))
                 return grt_fail_op(&old->desc, GRT_STATUS_INTERNAL,
                                    "whole_vectors: the channels of '%s' cannot be cut out", value->name);

@@ -27,6 +27,49 @@ START_TEST(a_constant_output_keeps_its_name)
 }
 END_TEST
 
+/* A mask of a whole batch, larger than what is folded: one slice of it is, and what reads it broadcasts. */
+START_TEST(slices_that_repeat)
+{
+    ir_module *m = ir_text("in x f32 40,1,200,200\n"
+                           "const a f32 40,1,200,1 1\n"
+                           "const b f32 200,200\n"
+                           "c = Sub a b\n"
+                           "d = Exp c\n"
+                           "y = Mul x d\n"
+                           "out y\n");
+    ir_text_pass(m, "fold");
+    ir_text_pass(m, "simplify");
+    ir_text_pass(m, "dce");
+    ck_assert_str_eq(ir_text_ops(m), "Mul");
+    ck_assert_int_eq(ir_in(ir_text_node(m, "Mul", 0), 1)->type.data->dims[0], 1);
+    ir_module_release(m);
+}
+END_TEST
+
+START_TEST(slices_that_repeat_compute_the_same)
+{
+    ir_text_check("in x f32 40,1,100,100\n"
+                  "const a f32 40,1,100,1 1\n"
+                  "const b f32 100,100\n"
+                  "c = Sub a b\n"
+                  "y = Mul x c\n"
+                  "out y\n",
+                  "fold", "Expand Mul");
+}
+END_TEST
+
+START_TEST(slices_that_differ)
+{
+    ir_text_check("in x f32 40,1,100,100\n"
+                  "const a f32 40,1,100,1\n"
+                  "const b f32 100,100\n"
+                  "c = Sub a b\n"
+                  "y = Mul x c\n"
+                  "out y\n",
+                  "fold", "Sub Mul");
+}
+END_TEST
+
 START_TEST(views_of_constants)
 {
     ir_text_check("in x f32 2,3\n"
@@ -109,6 +152,9 @@ Suite *suite_test_pass_fold(void)
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, arithmetic);
     tcase_add_test(tc, a_constant_output_keeps_its_name);
+    tcase_add_test(tc, slices_that_repeat);
+    tcase_add_test(tc, slices_that_repeat_compute_the_same);
+    tcase_add_test(tc, slices_that_differ);
     tcase_add_test(tc, views_of_constants);
     tcase_add_test(tc, shapes_of_fixed_dims);
     tcase_add_test(tc, random_numbers_are_not_constants);
