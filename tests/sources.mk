@@ -115,6 +115,7 @@ unit_SOURCES += tests/unit/test_pass_fold.c
 unit_SOURCES += tests/unit/test_pass_fold_if.c
 unit_SOURCES += tests/unit/test_pass_layout.c
 unit_SOURCES += tests/unit/test_pass_legalise.c
+unit_SOURCES += tests/unit/test_pass_legalise_dtypes.c
 unit_SOURCES += tests/unit/test_pass_merge_products.c
 unit_SOURCES += tests/unit/test_pass_networks.c
 unit_SOURCES += tests/unit/test_pass_merge_gathers.c

@@ -19,6 +19,8 @@ static grt_status infer_flex(infer *inf)
 {
     static const char *const names[] = {"Q", "K", "V"};
     const ir_type *q = inf->in[Q], *v = inf->in[V];
+    grt_dtype precision;
+    GRT_TRY(infer_dtype_attr(inf, "softmax_precision", GRT_SET_FLOATS, GRT_DTYPE_NONE, &precision));
     infer_set_fresh(inf, 0, v->dtype, 4);
     for (int32_t i = Q; i <= V; i++) {
         if (inf->in[i]->dtype && !grt_dtype_in(inf->in[i]->dtype, GRT_SET_FLOATS))
@@ -178,7 +180,8 @@ static grt_status expand_flex(ir_node *node, bool *out_done)
                            (long long)q_heads, (long long)kv_heads);
     grt_dtype dtype = q->type.dtype, v_dtype = v->type.dtype;
     grt_dtype compute = dtype == GRT_DTYPE_DOUBLE ? dtype : GRT_DTYPE_FLOAT;
-    compute = (grt_dtype)grt_attr_int(&node->desc, "softmax_precision", compute);
+    const grt_dtype precision = (grt_dtype)grt_attr_int(&node->desc, "softmax_precision", GRT_DTYPE_NONE);
+    compute = precision ? precision : compute;
     float scale = grt_attr_float(&node->desc, "scale", (float)(1 / sqrt((double)size)));
     ir_value *root = ir_constant_scalar(node->graph, "scale", dtype, (double)sqrtf(scale));
     q = flex_attention_add(&b, "Mul", q, root);

@@ -8,6 +8,7 @@
  * that such nodes connect, also by reading one value, are a region. It is turned as a whole, where that moves
  * fewer elements: Transposes on its border vanish, and what enters or leaves it otherwise gets one. */
 #include "graph/passes/rewrite.h"
+#include "src/base/checked.h"
 #include "src/base/grow.h"
 
 #include <stdlib.h>
@@ -189,13 +190,13 @@ static int64_t gain_of(row_order *o, row_value *v)
         if (is_used_inside(o, use))
             continue;
         if (v->made && is_turned_outside(o, use))
-            gain += width;
+            gain = grt_add_saturated(gain, width);
         else if (!v->made || !use->node || !meets_move(use->node, true))
             inside = false;
     }
     v->inside = inside;
     if (v->made)
-        return inside ? gain : gain - width;
+        return inside ? gain : grt_sub_saturated(gain, width);
     if (v->value->type.data && !producer && !v->value->is_input)
         return 0; /* turned when compiling */
     if (producer && producer->graph == v->value->graph && meets_move(producer, false))
@@ -215,7 +216,8 @@ static void share_move(row_order *o, const ir_value *x, const ir_value *y, int64
     int64_t width;
     grt_dim_is_const(o->dims, x->type.dims[ROWS_RANK - 1], &width);
     if (made->made)
-        o->values[neighbour].gain -= read->inside ? 2 * width : width;
+        o->values[neighbour].gain =
+            grt_sub_saturated(o->values[neighbour].gain, read->inside ? grt_mul_saturated(2, width) : width);
 }
 
 /* What a turned value changes for regions that a Transpose connects with its own. */
@@ -387,7 +389,8 @@ static grt_status row_order_visit(pass_context *context, ir_graph *graph)
             ok = connect(&o, node);
     for (int64_t i = 0; i < o.n && ok; i++) {
         const int64_t gain = gain_of(&o, &o.values[i]);
-        o.values[row_order_root(&o, i)].gain += gain;
+        row_value *root = &o.values[row_order_root(&o, i)];
+        root->gain = grt_add_saturated(root->gain, gain);
     }
     ok = ok && choose_regions(&o);
     if (ok)

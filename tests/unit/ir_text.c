@@ -55,6 +55,7 @@ static grt_dtype dtype_of(const char *word)
                   {"i64", GRT_DTYPE_INT64},
                   {"i32", GRT_DTYPE_INT32},
                   {"bool", GRT_DTYPE_BOOL},
+                  {"str", GRT_DTYPE_STRING},
                   {"u8", GRT_DTYPE_UINT8},
                   {"i8", GRT_DTYPE_INT8},
                   {"e4m3", GRT_DTYPE_FLOAT8E4M3FN}, /* constants are codes */
@@ -88,12 +89,16 @@ static void read_input(reader *r)
 {
     char *dims[MAX_WORDS];
     ir_value *value = ir_value_create(r->module->main, r->words[1]);
+    const bool is_map = !strncmp(r->words[2], "map:", 4);
     int n = strcmp(r->words[3], "-") ? split(r->words[3], ",", dims) : 0;
     grt_dim *d = GRT_ARENA_ARRAY(r->module->arena, grt_dim, n);
     for (int i = 0; i < n; i++)
         d[i] = dims[i][0] >= '0' && dims[i][0] <= '9' ? grt_dim_const(r->module->dims, atoll(dims[i]))
                                                       : grt_dim_symbol(r->module->dims, dims[i]);
-    value->type = (ir_type){.dtype = dtype_of(r->words[2]), .rank = n, .dims = d};
+    value->type = (ir_type){.kind = is_map ? GRT_KIND_MAP : GRT_KIND_TENSOR,
+                            .dtype = dtype_of(r->words[2] + (is_map ? 4 : 0)),
+                            .rank = n,
+                            .dims = d};
     ir_graph_add_input(r->module->main, value, NULL);
     remember(r, r->words[1], value);
 }
@@ -125,6 +130,31 @@ static void read_constant(reader *r)
              ir_constant(r->module->main, r->words[1], grt_arena_memdup(r->module->arena, &t, sizeof t)));
 }
 
+static void set_list(ir_node *node, const op_attr *attr, char **items, int n)
+{
+    int64_t ints[MAX_WORDS];
+    float floats[MAX_WORDS];
+    grt_string strings[MAX_WORDS];
+    grt_attr list = {.name = attr->name, .kind = attr->kind};
+    for (int i = 0; i < n; i++) {
+        ints[i] = atoll(items[i]);
+        floats[i] = (float)atof(items[i]);
+        strings[i] = (grt_string){items[i], strlen(items[i])};
+    }
+    grt_arena *arena = node->graph->module->arena;
+    if (attr->kind == GRT_ATTR_FLOATS) {
+        list.floats.v = grt_arena_memdup(arena, floats, (size_t)n * sizeof *floats);
+        list.floats.n = (size_t)n;
+    } else if (attr->kind == GRT_ATTR_STRINGS) { /* the items lie in the arena's copy of the text */
+        list.strings.v = grt_arena_memdup(arena, strings, (size_t)n * sizeof *strings);
+        list.strings.n = (size_t)n;
+    } else {
+        ir_attr_set_ints(node, attr->name, ints, (size_t)n);
+        return;
+    }
+    ir_attr_set(node, list);
+}
+
 static void read_attr(ir_node *node, char *text)
 {
     char *value = strchr(text, '='), *items[MAX_WORDS];
@@ -139,13 +169,8 @@ static void read_attr(ir_node *node, char *text)
         ir_attr_set_float(node, text, (float)atof(value));
     else if (attr->kind == GRT_ATTR_STRING)
         ir_attr_set_string(node, text, value);
-    else {
-        int64_t ints[MAX_WORDS];
-        int n = split(value, ",", items);
-        for (int i = 0; i < n; i++)
-            ints[i] = atoll(items[i]);
-        ir_attr_set_ints(node, text, ints, (size_t)n);
-    }
+    else
+        set_list(node, attr, items, split(value, ",", items));
 }
 
 static void read_node(reader *r)
@@ -169,7 +194,7 @@ static void read_node(reader *r)
     }
 }
 
-ir_module *ir_text(const char *text)
+ir_module *ir_text_read(const char *text)
 {
     reader r = {.seed = 1};
     ck_assert_int_eq(ir_module_create(&r.module), GRT_OK);
@@ -191,9 +216,15 @@ ir_module *ir_text(const char *text)
         else
             read_node(&r);
     }
-    ck_assert_msg(ir_infer(r.module) == GRT_OK, "%s", grt_last_error());
-    ck_assert_msg(ir_verify(r.module) == GRT_OK, "%s", grt_last_error());
     return r.module;
+}
+
+ir_module *ir_text(const char *text)
+{
+    ir_module *module = ir_text_read(text);
+    ck_assert_msg(ir_infer(module) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(ir_verify(module) == GRT_OK, "%s", grt_last_error());
+    return module;
 }
 
 bool ir_text_takes_all(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in, int32_t n_in,

@@ -3,6 +3,7 @@
  * computes the same.
  *
  *   in x f32 2,seq          input; dims are numbers or symbols, "-" for a scalar
+ *   in m map:f32 -          a map to float32
  *   const w f32 3,4 0.5 -1  constant; the values are repeated as needed; without any, they look random
  *   y = MatMul x w          node; "_" for an omitted input, "a,b = Split ..." for several outputs
  *   z = Transpose y perm=1,0 then attributes, of the kinds that the op's row says
@@ -17,6 +18,8 @@
 
 /* Types are inferred. Fails the test on anything that cannot be read. */
 ir_module *ir_text(const char *text);
+/* The same with only the types of inputs and constants. */
+ir_module *ir_text_read(const char *text);
 /* Run one pass (or "" for all of them) for the CPU and verify the result. Returns the number of rewrites. */
 int64_t ir_text_pass(ir_module *module, const char *pass);
 /* "MatMul Add graphrt::Conv": the ops of the main graph in order. Lives as long as the module. */

@@ -112,6 +112,25 @@ START_TEST(flex_attention_of_complex_numbers)
 }
 END_TEST
 
+/* It names the type in which the softmax is computed: none, none that is floating-point, one whose low bits
+ * are those of float32. */
+START_TEST(flex_attention_in_a_type_of_no_fractions)
+{
+    static const int64_t numbers[] = {-1, GRT_DTYPE_INT64, GRT_DTYPE_STRING,
+                                      ((int64_t)1 << 32) + GRT_DTYPE_FLOAT};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        onnx_model m = onnx_create();
+        onnx_opset(&m, "ai.onnx.preview", 1);
+        onnx_input(&m, m.graph, "q", GRT_DTYPE_FLOAT, "1,1,2,4");
+        Onnx__NodeProto *node = onnx_node(&m, m.graph, "FlexAttention", "q,q,q", "y");
+        node->domain = "ai.onnx.preview";
+        onnx_attr_int(&m, node, "softmax_precision", numbers[i]);
+        onnx_output(&m, m.graph, "y");
+        assert_says(&m, NULL, GRT_STATUS_INVALID_MODEL, "attribute softmax_precision is");
+    }
+}
+END_TEST
+
 /* Batches that the compiler cannot see. */
 START_TEST(a_grid_of_fewer_batches)
 {
@@ -342,6 +361,7 @@ Suite *suite_test_bad_models(void)
     tcase_add_test(tests, a_default_of_other_dims);
     tcase_add_test(tests, dtypes_that_there_are_not);
     tcase_add_test(tests, flex_attention_of_complex_numbers);
+    tcase_add_test(tests, flex_attention_in_a_type_of_no_fractions);
     tcase_add_test(tests, a_grid_of_fewer_batches);
     tcase_add_test(tests, an_axis_beyond_the_rank);
     tcase_add_test(tests, an_only_output_that_is_left_out);

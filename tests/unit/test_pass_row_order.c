@@ -203,6 +203,15 @@ static void draw_graph(uint32_t state, const char *second, grt_text *text)
         grt_text_add(text, "out v%d\n", i);
 }
 
+/* A width that a model only claims: a move at each end, of as many elements as can be counted. */
+START_TEST(widths_without_a_sum)
+{
+    ir_module *m = ir_text("in x f32 2,4,9223372036854775807\ny = Exp x\nout y\n");
+    ck_assert_int_eq(ir_text_pass(m, "row_order"), 0);
+    ir_module_release(m);
+}
+END_TEST
+
 START_TEST(drawn_graphs)
 {
     static const char *const second[] = {"4", "b", "3", "1"};
@@ -226,4 +235,5 @@ START_TEST(drawn_graphs)
 END_TEST
 
 UNIT_SUITE(test_pass_row_order, NULL, NULL, a_region_is_turned, the_ends_are_moved, beside_rows,
-           the_narrow_side, near_misses, a_region_beside_itself_turned, neighbours_share_a_move, drawn_graphs)
+           the_narrow_side, near_misses, a_region_beside_itself_turned, neighbours_share_a_move,
+           widths_without_a_sum, drawn_graphs)
