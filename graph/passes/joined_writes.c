@@ -17,7 +17,7 @@ static ir_value *concat(const pass_context *context, ir_node *before, ir_value *
 }
 
 /* What makes the value in the same graph; Identities are passed over. NULL: nothing does. */
-static const ir_node *maker(const ir_node *reader, const ir_value *value)
+static const ir_node *writes_maker(const ir_node *reader, const ir_value *value)
 {
     const ir_node *node = value->producer;
     while (rewrite_is(node, "Identity"))
@@ -59,7 +59,7 @@ static bool only_padding(const ir_node *pad, int32_t rank, int32_t *out_at, int6
 static ir_value *join_padded(const pass_context *context, ir_node *before, const scatter_write *u)
 {
     const int32_t rank = u->box.rank;
-    const ir_node *pad = maker(before, u->data);
+    const ir_node *pad = writes_maker(before, u->data);
     int32_t at;
     int64_t amount;
     if (!pad || !only_padding(pad, rank, &at, &amount))
@@ -99,7 +99,7 @@ static int32_t cut_axis(const slice_box *b, const ir_value *value)
 }
 
 /* False if the box is no such part, or one of those there are overlaps it. */
-static bool add_part(written *w, const ir_value *data, const slice_box *b, ir_value *part)
+static bool writes_add_part(written *w, const ir_value *data, const slice_box *b, ir_value *part)
 {
     int64_t size;
     int32_t at = 0;
@@ -135,10 +135,10 @@ static ir_value *join_beside(const pass_context *context, ir_node *before, const
     if (w.axis < 0)
         return NULL;
     const int64_t whole = slice_box_dim(u->data, w.axis);
-    for (const ir_value *data = u->data; add_part(&w, u->data, &box, part);) {
+    for (const ir_value *data = u->data; writes_add_part(&w, u->data, &box, part);) {
         if (w.total == whole)
             return concat(context, before, w.parts, w.n, w.axis);
-        const ir_node *write = maker(before, data);
+        const ir_node *write = writes_maker(before, data);
         if (!slice_box_of_write(write, &box))
             return NULL;
         data = ir_in(write, 0);
