@@ -61,6 +61,7 @@ graph_SOURCES += graph/passes/planes.c
 graph_SOURCES += graph/passes/spectra.c
 graph_SOURCES += graph/passes/slice_box.h graph/passes/slice_box.c
 graph_SOURCES += graph/passes/scatter_write.h graph/passes/scatter_write.c
+graph_SOURCES += graph/passes/joined_writes.h graph/passes/joined_writes.c
 graph_SOURCES += graph/passes/slice_updates.c graph/passes/joined_slices.c
 graph_SOURCES += graph/passes/mask_rows.c
 graph_SOURCES += graph/passes/weight_gates.c

@@ -18,8 +18,9 @@ enum { CALL_PANELS = 4 }; /* that one call takes at most, two at a time */
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,fma")))
 #define INLINE static inline __attribute__((always_inline))
 
-/* Sums to C: the general epilogue. `kind` is a constant where this is inlined; kinds that act_avx512.h does
- * not have are left to be applied later, and the sums stay where they are. */
+/* Sums of two panels, or of what is left of them, to C: the general epilogue. `kind` is a constant where this
+ * is inlined; kinds that act_avx512.h does not have are left to be applied later, and the sums stay where
+ * they are. */
 TARGET INLINE void finish_kind(const grt_act_kind kind, const bool later, int rows, int64_t cols, float *sums,
                                const grt_gemm_store *s)
 {
@@ -53,8 +54,11 @@ TARGET INLINE void finish_kind(const grt_act_kind kind, const bool later, int ro
         finish_kind(KIND, false, rows, cols, sums, s); \
         return
 
+/* `cols` are all that the call has left, of which two panels are at hand: the sums of earlier steps of the
+ * others are still in C. */
 TARGET static void gemm_avx512_finish(int rows, int64_t cols, float *sums, const grt_gemm_store *s)
 {
+    const int64_t here = cols < WIDTH ? cols : WIDTH;
     switch (s->act.kind) {
         FINISH(GRT_ACT_NONE);
         FINISH(GRT_ACT_RELU);
@@ -69,7 +73,7 @@ TARGET static void gemm_avx512_finish(int rows, int64_t cols, float *sums, const
     finish_kind(GRT_ACT_NONE, true, rows, cols, sums, s);
     grt_act_apply(s->act, sums, rows * WIDTH);
     for (int i = 0; i < rows; i++)
-        memcpy(s->c + i * s->ldc, sums + i * WIDTH, (size_t)cols * sizeof *sums);
+        memcpy(s->c + i * s->ldc, sums + i * WIDTH, (size_t)here * sizeof *sums);
 }
 
 /* Adding a zero bias costs one instruction and saves a second set of stores; so does a mask of all lanes. */

@@ -135,6 +135,16 @@ bool rewrite_runs(const pass_context *context, const ir_node *node, grt_text *wh
                        context->target->runs ? context->target->runs : context->target->supports, why);
 }
 
+ir_value *rewrite_offered(const pass_context *context, ir_node *made)
+{
+    if (!made)
+        return NULL;
+    if (op_infer_node(made) == GRT_OK && rewrite_supported(context, made, NULL))
+        return made->out[0];
+    ir_node_remove(made);
+    return NULL;
+}
+
 bool rewrite_same_shape(const ir_type *a, const ir_type *b)
 {
     if (a->rank < 0 || a->rank != b->rank)

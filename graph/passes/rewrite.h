@@ -33,6 +33,9 @@ bool rewrite_needs_no_kernel(const ir_node *node);
 bool rewrite_supported(const pass_context *context, const ir_node *node, grt_text *why);
 /* The same, or a kernel of the host's. */
 bool rewrite_runs(const pass_context *context, const ir_node *node, grt_text *why);
+/* The output of a node that was just made. NULL, and the node is gone, if that is NULL, its output has no
+ * type or the target has no kernel for it. */
+ir_value *rewrite_offered(const pass_context *context, ir_node *made);
 /* Known and provably equal. */
 bool rewrite_same_shape(const ir_type *a, const ir_type *b);
 /* A node of ai.onnx (domain "") or of ours ("graphrt"). */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing into a slice of a tensor, which exporters write as ScatterND or ScatterElements with an index for
  * every row or element, becomes what it is: the updates themselves where the slice is the whole tensor, Pad
- * where the rest is one constant, Concat where that is written over, else graphrt::WriteSlice. A slice that
+ * where the rest is one constant, Concat where all of it is written, else graphrt::WriteSlice. A slice that
  * is read after it was written is what was written, and one that is written back as it is changes nothing; so
  * `x[:, 1:][..., 1:] += y`, a write for each pair of brackets, becomes one. */
 #include "graph/ir/constant.h"
+#include "graph/passes/joined_writes.h"
 #include "graph/passes/scatter_write.h"
 
 #include <string.h>
@@ -90,16 +91,6 @@ static ir_value *join_writes(scatter_write *u)
     return NULL;
 }
 
-static ir_value *offered(const pass_context *context, ir_node *made)
-{
-    if (!made)
-        return NULL;
-    if (op_infer_node(made) == GRT_OK && rewrite_supported(context, made, NULL))
-        return made->out[0];
-    ir_node_remove(made);
-    return NULL;
-}
-
 /* The box of data; data itself if that is all of it. */
 static ir_value *slice_to_add_to(const pass_context *context, ir_node *before, const scatter_write *u)
 {
@@ -118,7 +109,7 @@ static ir_value *slice_to_add_to(const pass_context *context, ir_node *before, c
     ir_value *in[] = {u->data, ir_constant_ints(graph, NULL, u->box.starts, rank),
                       ir_constant_ints(graph, NULL, ends, rank), ir_constant_ints(graph, NULL, axes, rank),
                       ir_constant_ints(graph, NULL, u->box.steps, rank)};
-    return offered(context, ir_node_create(graph, before, "", "Slice", before->desc.name, 5, in, 1));
+    return rewrite_offered(context, ir_node_create(graph, before, "", "Slice", before->desc.name, 5, in, 1));
 }
 
 /* One element that all of a constant's are equal to; NULL if they are not. */
@@ -152,55 +143,8 @@ static ir_value *write_padded(const pass_context *context, ir_node *before, cons
     ir_value *in[] = {u->updates, ir_constant_ints(before->graph, NULL, pads, 2 * rank), rest};
     if (!rest)
         return NULL;
-    return offered(context, ir_node_create(before->graph, before, "", "Pad", before->desc.name, 3, in, 1));
-}
-
-/* The only amount that the node pads with a constant; false if there are others, or it pads otherwise. */
-static bool slice_updates_padding(const ir_node *pad, int32_t rank, int32_t *out_at, int64_t *out_amount)
-{
-    const int64_t *pads;
-    int64_t n;
-    *out_amount = 0;
-    if (!rewrite_is(pad, "Pad") || strcmp(grt_attr_string(&pad->desc, "mode", "constant"), "constant") != 0 ||
-        ir_in(pad, 3) || !ir_const_ints(ir_in(pad, 1), &pads, &n) || n != 2 * (int64_t)rank)
-        return false;
-    for (int32_t i = 0; i < 2 * rank; i++)
-        if (pads[i]) {
-            if (*out_amount)
-                return false;
-            *out_at = i;
-            *out_amount = pads[i];
-        }
-    return *out_amount > 0;
-}
-
-/* All that was padded is written over: what was padded and what is written, one behind the other. */
-static ir_value *write_joined(const pass_context *context, ir_node *before, const scatter_write *u)
-{
-    const int32_t rank = u->box.rank;
-    const ir_node *pad = u->data->producer;
-    int32_t at;
-    int64_t amount;
-    while (rewrite_is(pad, "Identity"))
-        pad = ir_in(pad, 0)->producer;
-    if (!pad || pad->graph != before->graph || !slice_updates_padding(pad, rank, &at, &amount))
-        return NULL;
-    const int32_t axis = at % rank;
-    const bool front = at < rank;
-    for (int32_t k = 0; k < rank; k++) {
-        const int64_t start = k == axis && !front ? slice_box_dim(u->data, k) - amount : 0;
-        if (u->box.steps[k] != 1 || u->box.starts[k] != start ||
-            !(k == axis ? grt_dim_equals(slice_box_dims(u->data), u->box.sizes[k], amount)
-                        : u->box.sizes[k] == u->data->type.dims[k]))
-            return NULL;
-    }
-    ir_value *x = ir_in(pad, 0);
-    ir_node *made = ir_node_create(before->graph, before, "", "Concat", before->desc.name, 2,
-                                   (ir_value *[]){front ? u->updates : x, front ? x : u->updates}, 1);
-    if (!made)
-        return NULL;
-    ir_attr_set_int(made, "axis", axis);
-    return offered(context, made);
+    return rewrite_offered(context,
+                           ir_node_create(before->graph, before, "", "Pad", before->desc.name, 3, in, 1));
 }
 
 static ir_value *write_box(const pass_context *context, ir_node *before, const scatter_write *u)
@@ -212,7 +156,7 @@ static ir_value *write_box(const pass_context *context, ir_node *before, const s
         return NULL;
     ir_attr_set_ints(made, "starts", u->box.starts, (size_t)u->box.rank);
     ir_attr_set_ints(made, "steps", u->box.steps, (size_t)u->box.rank);
-    return offered(context, made);
+    return rewrite_offered(context, made);
 }
 
 /* The value of the update; NULL if the target cannot compute it. */
@@ -221,8 +165,8 @@ static ir_value *updated(const pass_context *context, ir_node *before, scatter_w
     if (u->adds) {
         ir_value *old = slice_to_add_to(context, before, u);
         ir_value *in[] = {old, u->updates};
-        u->updates = old ? offered(context, ir_node_create(before->graph, before, "", "Add",
-                                                           before->desc.name, 2, in, 1))
+        u->updates = old ? rewrite_offered(context, ir_node_create(before->graph, before, "", "Add",
+                                                                   before->desc.name, 2, in, 1))
                          : NULL;
         u->adds = false;
         if (!u->updates)
@@ -231,7 +175,7 @@ static ir_value *updated(const pass_context *context, ir_node *before, scatter_w
     if (slice_box_is_all(&u->box, u->data))
         return u->updates;
     ir_value *made = join_writes(u);
-    made = made ? made : write_joined(context, before, u);
+    made = made ? made : joined_writes(context, before, u);
     made = made ? made : write_padded(context, before, u);
     return made ? made : write_box(context, before, u);
 }
@@ -284,7 +228,7 @@ static bool replace_row_scatter(pass_context *context, ir_node *node)
         each ? ir_node_create(node->graph, node, "", "ScatterElements", node->desc.name, 3, in, 1) : NULL;
     if (made)
         ir_attr_set_int(made, "axis", perm[0]);
-    ir_value *out = offered(context, made);
+    ir_value *out = rewrite_offered(context, made);
     out = out ? slice_updates_in_order(node, out, perm) : NULL;
     return out && rewrite_same_shape(&out->type, &node->out[0]->type) && rewrite_take_over(node->out[0], out);
 }

@@ -189,4 +189,4 @@ NAMES = " ".join((OTHERS, TEXT, DECODERS, PAIRS, SOUNDS, PICTURES, CONVOLUTIONS)
 NEWEST = """bert gpt2_masked llama_masked gemma2 gpt_oss qwen3 t5 bart whisper hf_vit vit_b_16 swin_t clip deberta_v2 modernbert transformer heads_sequence_first_masked
 wav2vec2""".split()
 OPEN = """bert distilbert gpt2_masked llama_masked qwen3 gemma3 bloom t5 bart whisper_encoder wav2vec2 hf_vit vit_b_16 clip swin_t detr heads_batch_first
-heads_sequence_first lstm convnext_tiny falcon_groups glm4 openai_gpt umt5 moonshine""".split()
+heads_sequence_first lstm convnext_tiny deepseek_v3 falcon_groups glm4 openai_gpt umt5 moonshine""".split()

@@ -288,7 +288,37 @@ START_TEST(what_was_padded_is_written)
 }
 END_TEST
 
+/* Rows of n numbers, written side by side. */
+#define ROWS(first, second)                             \
+    "in x f32 4,n\nin a f32 2,n\nin b f32 " second "\n" \
+    "const i i64 2,1 " first "\n"
+
+START_TEST(what_is_written_side_by_side)
+{
+    slice_updates_check(ROWS("0 1", "2,n") "const j i64 2,1 2 3\n"
+                                           "v = ScatterND x i a\nw = ScatterND v j b\no = Relu w\nout o\n",
+                        "graphrt::WriteSlice Concat Relu");
+    /* from the back, in three parts, past an Identity */
+    slice_updates_check(ROWS("2 3", "1,n") "const j i64 1,1 0\nconst k i64 1,1 1\n"
+                                           "v = ScatterND x i a\nr = Relu b\nu = Identity v\n"
+                                           "w = ScatterND u j b\ny = ScatterND w k r\n"
+                                           "o = Relu y\nout o\n",
+                        "graphrt::WriteSlice Relu Identity graphrt::WriteSlice Concat Relu");
+    /* a row is left, or written twice */
+    slice_updates_check(ROWS("0 1", "1,n") "const j i64 1,1 3\n"
+                                           "v = ScatterND x i a\nw = ScatterND v j b\no = Relu w\nout o\n",
+                        "graphrt::WriteSlice graphrt::WriteSlice Relu");
+    slice_updates_check(ROWS("1 2", "2,n") "const j i64 2,1 2 3\n"
+                                           "v = ScatterND x i a\nw = ScatterND v j b\no = Relu w\nout o\n",
+                        "graphrt::WriteSlice graphrt::WriteSlice Relu");
+    /* every other row */
+    slice_updates_check(ROWS("0 2", "2,n") "const j i64 2,1 1 3\n"
+                                           "v = ScatterND x i a\nw = ScatterND v j b\no = Relu w\nout o\n",
+                        "graphrt::WriteSlice graphrt::WriteSlice Relu");
+}
+END_TEST
+
 UNIT_SUITE(test_pass_slice_updates, NULL, NULL, all_of_it, a_range, indices_in_one_list_or_in_another_order,
            elements_along_an_axis, sums, into_a_constant, what_is_no_slice_stays, an_index_outside_stays,
            dims_that_no_index_names_may_be_open, writes_of_writes, the_last_write_counts,
-           rows_at_computed_places, what_was_padded_is_written)
+           rows_at_computed_places, what_was_padded_is_written, what_is_written_side_by_side)
