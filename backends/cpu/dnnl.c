@@ -13,6 +13,7 @@
 #include "backends/cpu/dnnl_weights.h"
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/isa.h"
+#include "src/base/checked.h"
 #include "src/base/openmp.h"
 
 #define MAX_ARGS 6
@@ -383,6 +384,16 @@ static dnnl_status_t choose_kernel_of(grt_dnnl_op *op, const grt_dnnl_conv *c, c
     }
 }
 
+/* oneDNN 2.6 keeps strides and steps of some kernels in 32 bits, and divides by what has wrapped. */
+static bool is_countable(const grt_dnnl_conv *c, int64_t channels, const int64_t *pixels)
+{
+    int64_t elements;
+    bool fits = grt_mul_i64(c->batch, channels, &elements);
+    for (int i = 0; i < c->spatial && fits; i++)
+        fits = grt_mul_i64(elements, pixels[i], &elements);
+    return fits && elements <= INT32_MAX;
+}
+
 /* `given`: the layout of the weights is, and with it the instruction set. */
 static dnnl_status_t choose_kernel(grt_dnnl_op *op, const grt_dnnl_conv *c, const window *w, const tensors *t,
                                    bool outside, bool given, int *residual_at)
@@ -403,6 +414,11 @@ static grt_status create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt
         c->out_channels % c->groups || c->post_count < 0 || c->post_count > GRT_DNNL_MAX_POST ||
         !dnnl_check_window(c->spatial, c->kernel, c->stride, c->dilation, c->pad_begin, c->pad_end, &w))
         return refuse(err, n, "convolution: spatial dims, groups, window or epilogue out of range");
+    if (!is_countable(c, c->in_channels, c->in) || !is_countable(c, c->out_channels, c->out))
+        return refuse(
+            err, n,
+            "convolution: its input or result has 2^31 elements or more, which oneDNN cannot count; "
+            "make the batch or the image smaller");
     op->weights =
         dnnl_weights_describe(&(grt_dnnl_filter){.spatial = c->spatial,
                                                  .transposed = c->transposed,

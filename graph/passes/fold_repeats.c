@@ -20,7 +20,7 @@ static bool slices_are_equal(const grt_tensor *t)
 }
 
 /* The constant behind an Expand of it: element-wise nodes broadcast by themselves. */
-static ir_value *constant_of(ir_value *value)
+static ir_value *fold_repeats_constant(ir_value *value)
 {
     const ir_node *expand = rewrite_producer(value, "Expand");
     ir_value *x = expand ? ir_in(expand, 0) : value;
@@ -30,7 +30,7 @@ static ir_value *constant_of(ir_value *value)
 /* `rank` is the result's: only an axis in front of all others is looked at, whose slices lie apart. */
 static bool repeated_of(ir_value *value, int32_t rank, repeated *out)
 {
-    ir_value *x = value ? constant_of(value) : NULL;
+    ir_value *x = value ? fold_repeats_constant(value) : NULL;
     const grt_tensor *t = x ? x->type.data : NULL;
     if (!t)
         return false;

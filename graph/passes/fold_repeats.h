@@ -5,9 +5,10 @@
 
 #include "graph/passes/rewrite.h"
 
-/* An element-wise node of constants, of Expands of constants too, whose results along some axes are all equal,
- * is computed once: a new node in front of it makes one slice, and an Expand of that takes the place of its
- * result. Returns the new node, which can be folded; NULL, with nothing changed, if there is no such axis. */
+/* An element-wise node of constants, of Expands of constants too, whose results along some axes are all
+ * equal, is computed once: a new node in front of it makes one slice, and an Expand of that takes the place
+ * of its result. Returns the new node, which can be folded; NULL, with nothing changed, if there is no such
+ * axis. */
 ir_node *fold_repeats(ir_node *node);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { W = 1, BIAS = 2, MOST_INPUTS = 3, ROWS = 256 };
+enum { W = 1, BIAS = 2, MOST_INPUTS = 3, ROWS = 256, LEAST_SUM = 512, LEAST_ROWS_TF32 = 4096 };
 static const double LEAST_PRODUCTS = 1 << 28; /* below which a launch more costs as much */
 
 typedef struct columns {
@@ -16,7 +16,7 @@ typedef struct columns {
 } columns;
 
 /* Numbers of a vector for tensor cores; 0: the product does not run on them. */
-static int64_t vector_of(const ir_node *node, const grt_tensor *w)
+static int64_t whole_columns_vector(const ir_node *node, const grt_tensor *w)
 {
     if (w->dtype == GRT_DTYPE_FLOAT)
         return strcmp(grt_attr_string(&node->desc, "math", ""), "tf32") ? 0 : 4;
@@ -37,13 +37,13 @@ static double count_rows(const ir_value *y)
 }
 
 /* A bias, if there is one, is a constant with a number a column. */
-static bool bias_is_known(const ir_node *node, int64_t n)
+static bool whole_columns_bias_is_known(const ir_node *node, int64_t n)
 {
     const ir_value *bias = node->n_in > BIAS ? ir_in(node, BIAS) : NULL;
     return !bias || (bias->type.data && bias->type.rank == 1 && bias->type.data->dims[0] == n);
 }
 
-static bool columns_of(const ir_node *node, columns *c)
+static bool whole_columns_read(const ir_node *node, columns *c)
 {
     const bool fused = grt_op_is(&node->desc, "graphrt", "MatMul");
     const grt_tensor *w = (fused || rewrite_is(node, "MatMul")) && ir_in(node, W) && node->n_out == 1
@@ -55,11 +55,13 @@ static bool columns_of(const ir_node *node, columns *c)
     c->axis = fused && grt_attr_int(&node->desc, "transB", 0) ? 0 : 1;
     c->n = w->dims[c->axis];
     c->k = w->dims[1 - c->axis];
-    const int64_t vector = vector_of(node, w);
-    if (!vector || c->n % vector == 0 || !bias_is_known(node, c->n))
+    const int64_t vector = whole_columns_vector(node, w);
+    if (!vector || c->n % vector == 0 || !whole_columns_bias_is_known(node, c->n))
         return false;
     c->more = vector - c->n % vector;
-    return count_rows(node->out[0]) * (double)c->n * (double)c->k >= LEAST_PRODUCTS;
+    const double rows = count_rows(node->out[0]);
+    return c->k >= LEAST_SUM && (w->dtype != GRT_DTYPE_FLOAT || rows >= LEAST_ROWS_TF32) &&
+           rows * (double)c->n * (double)c->k >= LEAST_PRODUCTS;
 }
 
 static ir_node *with_zeros(ir_node *node, const columns *c)
@@ -78,7 +80,7 @@ static ir_node *with_zeros(ir_node *node, const columns *c)
 static void whole_columns_visit(pass_context *context, ir_node *node)
 {
     columns c;
-    ir_node *made = columns_of(node, &c) ? with_zeros(node, &c) : NULL;
+    ir_node *made = whole_columns_read(node, &c) ? with_zeros(node, &c) : NULL;
     if (!made)
         return;
     ir_node *cut = op_infer_node(made) == GRT_OK && rewrite_supported(context, made, NULL)

@@ -22,7 +22,7 @@ ir_value *zeros_behind(const ir_value *value, int32_t axis, int64_t more)
     return ir_constant(value->graph, NULL, filled);
 }
 
-static ir_value *one_int(ir_node *node, int64_t value)
+static ir_value *zeros_int(ir_node *node, int64_t value)
 {
     return ir_constant_ints(node->graph, node->desc.name, &value, 1);
 }
@@ -30,7 +30,7 @@ static ir_value *one_int(ir_node *node, int64_t value)
 ir_node *zeros_cut_off(ir_node *made, int64_t n)
 {
     const int32_t last = made->out[0]->type.rank - 1;
-    ir_value *in[] = {made->out[0], one_int(made, 0), one_int(made, n), one_int(made, last)};
+    ir_value *in[] = {made->out[0], zeros_int(made, 0), zeros_int(made, n), zeros_int(made, last)};
     ir_node *slice = in[1] && in[2] && in[3]
                          ? ir_node_create(made->graph, made->next, "", "Slice", made->desc.name, 4, in, 1)
                          : NULL;
