@@ -138,6 +138,7 @@ graph_SOURCES += graph/passes/simplify.h graph/passes/simplify.c
 graph_SOURCES += graph/passes/simplify_worklist.h graph/passes/simplify_worklist.c
 graph_SOURCES += graph/passes/simplify_node.c
 graph_SOURCES += graph/passes/simplify_no_ops.c
+graph_SOURCES += graph/passes/simplify_truths.c
 graph_SOURCES += graph/passes/simplify_padding.c
 graph_SOURCES += graph/passes/simplify_arithmetic.c
 graph_SOURCES += graph/passes/simplify_expand.c

@@ -9,6 +9,9 @@
  * group, and a Cast of a rounded result reads it from outside: what a model rounds by a Cast, or overflows,
  * stays so.
  *
+ * Where a step more costs more than some arithmetic, single numbers that only a group reads are computed in
+ * it, for each element.
+ *
  * Nodes are visited from the last to the first. A node joins the group that all uses of its result lie in,
  * else it begins one of its own: so no value inside a group is needed outside, and no path leads out of a
  * group and back. */
@@ -37,11 +40,12 @@ typedef struct groups {
     int64_t n, capacity;
 } groups;
 
-static bool pointwise_join(group *g, ir_node *node)
+static bool pointwise_join(group *g, ir_node *node, bool takes_scalars)
 {
+    const ir_type *y = &node->out[0]->type;
     if (g->n == MAX_INSTRUCTIONS)
         return false;
-    if (g->n && !rewrite_same_shape(&g->members[0]->out[0]->type, &node->out[0]->type))
+    if (g->n && !rewrite_same_shape(&g->members[0]->out[0]->type, y) && !(takes_scalars && y->rank == 0))
         return false;
     const ir_value *inputs[MAX_INPUTS];
     int32_t n = 0;
@@ -68,7 +72,7 @@ static bool pointwise_begin(groups *all, ir_node *node)
     group *g = GRT_ARENA_NEW(all->scratch, group);
     if (!g)
         return false;
-    if (pointwise_join(g, node)) {
+    if (pointwise_join(g, node, false)) {
         node->mark = all->n;
         all->v[all->n++] = g;
     }
@@ -77,12 +81,13 @@ static bool pointwise_begin(groups *all, ir_node *node)
 
 static grt_status form(groups *all, ir_graph *graph)
 {
+    const bool moves = all->context->target->traits->merges_small_steps;
     for (ir_node *node = graph->last; node; node = node->prev) {
         node->mark = -1;
         if (pointwise_node_opcode(node) < 0 && !pointwise_node_is_cast(node))
             continue;
         int64_t at = pointwise_node_group_of_uses(node->out[0]);
-        if (at >= 0 && pointwise_node_may_stay_inside(node) && pointwise_join(all->v[at], node))
+        if (at >= 0 && pointwise_node_may_stay_inside(node) && pointwise_join(all->v[at], node, moves))
             node->mark = at;
         else if (!pointwise_begin(all, node))
             return grt_fail_memory(sizeof(group));

@@ -14,6 +14,8 @@ static bool apply_traits(simplify_work *w, ir_node *node)
         return simplify_becomes(w, node, ir_in(node, 0));
     if (rewrite_is_reshape(node))
         return simplify_reshape(w, node);
+    if (flags & OP_POINTWISE && simplify_choice(w, node))
+        return true;
     if (flags & OP_INVOLUTION)
         return simplify_involution(w, node);
     if (!(flags & (OP_ZERO_IS_NEUTRAL | OP_ONE_IS_NEUTRAL)))
@@ -28,16 +30,27 @@ static const struct {
     const char *op;
     bool (*apply)(simplify_work *w, ir_node *node);
 } rules[] = {
-    {"Identity", simplify_identity}, {"Dropout", simplify_dropout},
-    {"Cast", simplify_cast},         {"CastLike", simplify_cast},
-    {"Sum", simplify_sum},           {"Split", simplify_only_output},
-    {"Expand", simplify_expand},     {"Slice", simplify_slice},
-    {"Pad", simplify_pad},           {"Tile", simplify_tile},
-    {"Clip", simplify_clip},         {"Div", simplify_div},
-    {"Pow", simplify_pow},           {"Transpose", simplify_transpose},
-    {"Conv", simplify_conv},         {"Concat", simplify_concat},
-    {"Gather", simplify_gather},     {"GatherND", simplify_gather_nd},
-    {"IsInf", simplify_test},        {"IsNaN", simplify_test},
+    {"Identity", simplify_identity},
+    {"Dropout", simplify_dropout},
+    {"Cast", simplify_cast},
+    {"CastLike", simplify_cast},
+    {"Sum", simplify_sum},
+    {"Split", simplify_only_output},
+    {"Expand", simplify_expand},
+    {"Slice", simplify_slice},
+    {"Pad", simplify_pad},
+    {"Tile", simplify_tile},
+    {"Clip", simplify_clip},
+    {"Div", simplify_div},
+    {"Pow", simplify_pow},
+    {"Transpose", simplify_transpose},
+    {"Conv", simplify_conv},
+    {"Concat", simplify_concat},
+    {"Gather", simplify_gather},
+    {"GatherND", simplify_gather_nd},
+    {"IsInf", simplify_test},
+    {"IsNaN", simplify_test},
+    {"Greater", simplify_counted_truths},
 };
 
 static void apply_rules(simplify_work *w, ir_node *node)

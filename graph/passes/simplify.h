@@ -24,6 +24,9 @@ bool simplify_same_shape(simplify_work *w, ir_node *node);
 bool simplify_dropout(simplify_work *w, ir_node *node);
 bool simplify_cast(simplify_work *w, ir_node *node);
 bool simplify_test(simplify_work *w, ir_node *node);
+bool simplify_reduced_truths(simplify_work *w, ir_node *node); /* Cast */
+bool simplify_counted_truths(simplify_work *w, ir_node *node); /* Greater */
+bool simplify_choice(simplify_work *w, ir_node *node);         /* f(Where) */
 bool simplify_pad(simplify_work *w, ir_node *node);
 bool simplify_conv(simplify_work *w, ir_node *node); /* Conv(Pad(x)) */
 bool simplify_tile(simplify_work *w, ir_node *node);

@@ -84,7 +84,7 @@ bool simplify_cast(simplify_work *w, ir_node *node)
     ir_node *inner = rewrite_producer(in, "Cast");
     if (inner && ir_in(inner, 0) && ir_in(inner, 0)->type.dtype == to && is_lossless(to, in->type.dtype))
         return simplify_becomes(w, node, ir_in(inner, 0));
-    return false;
+    return simplify_reduced_truths(w, node) || (rewrite_is(node, "Cast") && simplify_choice(w, node));
 }
 
 /* A test of floats that were widened is one of the floats as they were: T5 in half counts infinities so. */

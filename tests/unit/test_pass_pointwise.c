@@ -224,6 +224,19 @@ START_TEST(repeated_inputs)
 }
 END_TEST
 
+/* A step costs more than what is done again for each element. */
+START_TEST(single_numbers_join)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "in s f32 -\n"
+                  "a = Neg s\n"
+                  "b = Max x a\n"
+                  "y = Min b s\n"
+                  "out y\n",
+                  "pointwise", "graphrt::Pointwise");
+}
+END_TEST
+
 START_TEST(a_constant_that_gives_the_shape)
 {
     ir_text_check("in x f32 -\n"
@@ -254,6 +267,7 @@ Suite *suite_test_pass_pointwise(void)
     tcase_add_test(tc, casts_that_stay);
     tcase_add_test(tc, casts_that_round);
     tcase_add_test(tc, repeated_inputs);
+    tcase_add_test(tc, single_numbers_join);
     tcase_add_test(tc, a_constant_that_gives_the_shape);
     suite_add_tcase(suite, tc);
     return suite;
