@@ -16,7 +16,8 @@
  * budget bounds all of it together, and the work. */
 enum {
     FREE_BYTES = 1 << 20,
-    FEW_BYTES = 1 << 16, /* that a weight is made of by ConstantOfShape or Expand */
+    FEW_BYTES =
+        1 << 16, /* of what ConstantOfShape or Expand makes a result of, but for factors of products */
     UNKNOWN_ELEMENTS = 1 << 16,
     MOST_WORKSPACE = 16 << 20
 };
@@ -60,6 +61,16 @@ static size_t result_bytes(const fold *f, const ir_node *node, const ir_value *v
                : SIZE_MAX;
 }
 
+/* A factor of a product would be made again in every run, and is read as a whole; other readers broadcast. */
+static bool is_factor(const ir_value *value)
+{
+    enum { FACTORS = 2 };
+    for (const ir_use *use = value->uses; use; use = use->next)
+        if (use->node && use->node->row && use->node->row->flags & OP_TF32 && use->index < FACTORS)
+            return true;
+    return false;
+}
+
 /* Bytes of all results; false if they are more than may be. */
 static bool fold_measure(const fold *f, const ir_node *node, size_t *out_bytes)
 {
@@ -83,7 +94,8 @@ static bool fold_measure(const fold *f, const ir_node *node, size_t *out_bytes)
             return false;
     }
     return *out_bytes <= FREE_BYTES || *out_bytes <= in_bytes ||
-           (node->row->flags & OP_FILLS && in_bytes <= FEW_BYTES) || rewrite_is(node, "DequantizeLinear");
+           (node->row->flags & OP_FILLS && (in_bytes <= FEW_BYTES || is_factor(node->out[0]))) ||
+           rewrite_is(node, "DequantizeLinear");
 }
 
 /* Takes the work from the budget if that has room for the node. */

@@ -58,6 +58,21 @@ START_TEST(slices_that_repeat_compute_the_same)
 }
 END_TEST
 
+/* 400 kB, of which a product reads 4 MB, and an addition one slice. */
+START_TEST(factors_are_made_once)
+{
+    const bool factor = _i;
+    ir_module *m =
+        ir_text(factor ? "in x f32 10,1,100\nconst w f32 1,100,1000\nconst s i64 3 10 100 1000\n"
+                         "e = Expand w s\ny = MatMul x e\nout y\n"
+                       : "in x f32 10,100,1000\nconst w f32 1,100,1000\nconst s i64 3 10 100 1000\n"
+                         "e = Expand w s\ny = Add x e\nout y\n");
+    ir_text_pass(m, "fold");
+    ck_assert_str_eq(ir_text_ops(m), factor ? "MatMul" : "Expand Add");
+    ir_module_release(m);
+}
+END_TEST
+
 START_TEST(slices_that_differ)
 {
     ir_text_check("in x f32 40,1,100,100\n"
@@ -154,6 +169,7 @@ Suite *suite_test_pass_fold(void)
     tcase_add_test(tc, a_constant_output_keeps_its_name);
     tcase_add_test(tc, slices_that_repeat);
     tcase_add_test(tc, slices_that_repeat_compute_the_same);
+    tcase_add_loop_test(tc, factors_are_made_once, 0, 2);
     tcase_add_test(tc, slices_that_differ);
     tcase_add_test(tc, views_of_constants);
     tcase_add_test(tc, shapes_of_fixed_dims);
