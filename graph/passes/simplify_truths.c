@@ -24,13 +24,9 @@ static ir_node *truths_clone(simplify_work *w, const ir_node *like, ir_node *bef
 {
     ir_node *made = ir_node_create(before->graph, before, like->desc.domain, like->desc.op, like->desc.name,
                                    like->n_in, in, 1);
-    if (!made)
-        return NULL;
-    ir_attrs_copy(made, like);
-    if (op_infer_node(made) == GRT_OK && rewrite_supported(w->context, made, NULL))
-        return made;
-    ir_node_remove(made);
-    return NULL;
+    if (made)
+        ir_attrs_copy(made, like);
+    return rewrite_offered(w->context, made) ? made : NULL;
 }
 
 static bool truths_take_over(simplify_work *w, ir_node *node, ir_node *made)
@@ -88,14 +84,9 @@ bool simplify_counted_truths(simplify_work *w, ir_node *node)
         return false;
     ir_value *in[] = {ir_in(cast, 0), ir_in(sum, 1)};
     ir_node *made = ir_node_create(node->graph, node, "", "ReduceMax", sum->desc.name, sum->n_in, in, 1);
-    if (!made)
-        return false;
-    ir_attrs_copy(made, sum);
-    if (op_infer_node(made) != GRT_OK || !rewrite_supported(w->context, made, NULL)) {
-        ir_node_remove(made);
-        return false;
-    }
-    if (!truths_take_over(w, node, made))
+    if (made)
+        ir_attrs_copy(made, sum);
+    if (!rewrite_offered(w->context, made) || !truths_take_over(w, node, made))
         return false;
     truths_drop(sum, cast);
     return true;

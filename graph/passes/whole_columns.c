@@ -5,8 +5,6 @@
  * which is more than the copy. */
 #include "graph/passes/zeros.h"
 
-#include <string.h>
-
 enum { W = 1, BIAS = 2, MOST_INPUTS = 3, ROWS = 256, LEAST_SUM = 512, LEAST_ROWS_TF32 = 4096 };
 static const double LEAST_PRODUCTS = 1 << 28; /* below which a launch more costs as much */
 
@@ -14,14 +12,6 @@ typedef struct columns {
     int32_t axis; /* of the weights' */
     int64_t n, k, more;
 } columns;
-
-/* Numbers of a vector for tensor cores; 0: the product does not run on them. */
-static int64_t whole_columns_vector(const ir_node *node, const grt_tensor *w)
-{
-    if (w->dtype == GRT_DTYPE_FLOAT)
-        return strcmp(grt_attr_string(&node->desc, "math", ""), "tf32") ? 0 : 4;
-    return w->dtype == GRT_DTYPE_FLOAT16 || w->dtype == GRT_DTYPE_BFLOAT16 ? 8 : 0;
-}
 
 /* ROWS where they are not known. */
 static double count_rows(const ir_value *y)
@@ -55,7 +45,7 @@ static bool whole_columns_read(const ir_node *node, columns *c)
     c->axis = fused && grt_attr_int(&node->desc, "transB", 0) ? 0 : 1;
     c->n = w->dims[c->axis];
     c->k = w->dims[1 - c->axis];
-    const int64_t vector = whole_columns_vector(node, w);
+    const int64_t vector = zeros_vector(node, w);
     if (!vector || c->n % vector == 0 || !whole_columns_bias_is_known(node, c->n))
         return false;
     c->more = vector - c->n % vector;
@@ -81,11 +71,9 @@ static void whole_columns_visit(pass_context *context, ir_node *node)
 {
     columns c;
     ir_node *made = whole_columns_read(node, &c) ? with_zeros(node, &c) : NULL;
-    if (!made)
+    if (!rewrite_offered(context, made))
         return;
-    ir_node *cut = op_infer_node(made) == GRT_OK && rewrite_supported(context, made, NULL)
-                       ? zeros_cut_off(made, c.n)
-                       : NULL;
+    ir_node *cut = zeros_cut_off(made, c.n);
     if (cut && rewrite_supported(context, cut, NULL) && rewrite_take_over_node(node, cut->out[0])) {
         context->changed++;
         return;

@@ -55,14 +55,6 @@ static int64_t whole_channels_of(const ir_value *value)
                : 0;
 }
 
-/* Channels of a vector, where fewer are slow; 0: they are not, or not for this type. */
-static int64_t whole_vectors_of(const ir_node *node, const grt_tensor *w)
-{
-    if (w->dtype == GRT_DTYPE_FLOAT)
-        return strcmp(grt_attr_string(&node->desc, "math", ""), "tf32") ? 0 : 4;
-    return w->dtype == GRT_DTYPE_FLOAT16 || w->dtype == GRT_DTYPE_BFLOAT16 ? 8 : 0;
-}
-
 /* Pixels of all images are many, or not known. */
 static bool whole_vectors_has_pixels(const ir_value *y)
 {
@@ -130,7 +122,7 @@ static bool whole_read_conv(const ir_node *node, whole_conv *c)
     c->channels = w->dims[c->depthwise || transposed ? 0 : 1];
     c->filters = w->dims[transposed ? 1 : 0];
     c->taps = grt_dims_product(w->dims, 2, w->rank);
-    c->vector = whole_vectors_of(node, w);
+    c->vector = zeros_vector(node, w);
     return groups == 1 || c->depthwise;
 }
 

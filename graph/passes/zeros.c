@@ -5,6 +5,13 @@
 
 #include <string.h>
 
+int64_t zeros_vector(const ir_node *node, const grt_tensor *w)
+{
+    if (w->dtype == GRT_DTYPE_FLOAT)
+        return strcmp(grt_attr_string(&node->desc, "math", ""), "tf32") ? 0 : 4;
+    return w->dtype == GRT_DTYPE_FLOAT16 || w->dtype == GRT_DTYPE_BFLOAT16 ? 8 : 0;
+}
+
 ir_value *zeros_behind(const ir_value *value, int32_t axis, int64_t more)
 {
     const grt_tensor *t = value->type.data;

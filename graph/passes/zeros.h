@@ -5,6 +5,8 @@
 
 #include "graph/passes/rewrite.h"
 
+/* Numbers of a vector of 16 bytes, where tensor cores multiply by these weights; 0: they do not. */
+int64_t zeros_vector(const ir_node *node, const grt_tensor *w);
 /* A copy of the constant with `more` zeros behind those along an axis; NULL if the budget does not allow it.
  */
 ir_value *zeros_behind(const ir_value *value, int32_t axis, int64_t more);
