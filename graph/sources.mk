@@ -116,6 +116,7 @@ graph_SOURCES += graph/passes/attention_parts.c
 graph_SOURCES += graph/passes/merge_projections.c
 graph_SOURCES += graph/passes/moves.c
 graph_SOURCES += graph/passes/partial_rotary.c
+graph_SOURCES += graph/passes/rotary_tokens.c
 graph_SOURCES += graph/passes/permutation.h graph/passes/permutation.c
 graph_SOURCES += graph/passes/phases.c
 graph_SOURCES += graph/passes/pointwise.c

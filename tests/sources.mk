@@ -126,6 +126,7 @@ unit_SOURCES += tests/unit/test_pass_attention_parts.c
 unit_SOURCES += tests/unit/test_rotary.c
 unit_SOURCES += tests/unit/test_pass_merge_projections.c
 unit_SOURCES += tests/unit/test_pass_partial_rotary.c
+unit_SOURCES += tests/unit/test_pass_rotary_tokens.c
 unit_SOURCES += tests/unit/test_pass_interleaved_rotary.c
 unit_SOURCES += tests/unit/test_pass_phases.c
 unit_SOURCES += tests/unit/test_pass_pointwise.c tests/unit/test_pass_pointwise_parts.c

@@ -92,6 +92,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(interleaved_rotary, 2, DROPS, "find rotary position embedding of neighbours that is written out")   \
     X(rotary, 2, DROPS, "find rotary position embedding that is written out")                             \
     X(partial_rotary, 2, DROPS, "let rotary embedding leave the rest of each head as it is by itself")    \
+    X(rotary_tokens, 2, DROPS, "let rotary embedding leave the tokens beside an image's as they are")     \
     X(whole_groups, 2, DROPS, "compute 1 x 1 convolutions in narrow or few groups with all channels")     \
     X(tokens, 2, DROPS, "compute 1 x 1 convolutions in front of attention as products")                   \
     X(column_order, 2, KEEPS, "give products their columns in the order in which they are read")          \

@@ -97,7 +97,7 @@ typedef struct rotation {
     bool rows; /* this is set, [batch, sequence, heads, size] */
     const grt_tensor *cos, *sin;
     ir_value *made_cos, *made_sin;      /* [batch, sequence, size], where they are computed */
-    int64_t batch, heads, length, size; /* batch and length: 0 where they are symbols */
+    int64_t batch, heads, length, size; /* where they are symbols, batch is 1 and length 0 */
     bool halves;                        /* tables have size / 2 columns */
     bool in_turns;                      /* elements of both halves of x take turns */
 } rotation;
@@ -210,9 +210,10 @@ static const grt_tensor *rotary_table_of(const ir_value *value, const rotation *
 static bool known_dims(rotation *r, const grt_dims *dims, const ir_type *out)
 {
     const grt_dim *dim = out->dims;
-    if (!grt_dim_is_const(dims, dim[0], &r->batch) ||
-        !grt_dim_is_const(dims, dim[r->rows ? 1 : 2], &r->length))
-        r->batch = r->length = 0;
+    if (!grt_dim_is_const(dims, dim[0], &r->batch))
+        r->batch = 1; /* the node's table is repeated for the batch of the run */
+    if (!grt_dim_is_const(dims, dim[r->rows ? 1 : 2], &r->length))
+        r->length = 0;
     return grt_dim_is_const(dims, dim[r->rows ? 2 : 1], &r->heads) &&
            grt_dim_is_const(dims, dim[3], &r->size) && r->heads > 0 && r->size >= 2 && r->size % 2 == 0;
 }
@@ -271,7 +272,7 @@ static ir_value *made_table_of(const ir_value *value, const ir_type *x, const ro
 static bool find_tables(rotation *r, spot cos, spot sin, const ir_type *out)
 {
     const bool cos_rows = r->rows != cos.swapped, sin_rows = r->rows != sin.swapped;
-    r->cos = r->batch ? rotary_table_of(cos.value, r, cos_rows) : NULL;
+    r->cos = r->batch > 0 && r->length > 0 ? rotary_table_of(cos.value, r, cos_rows) : NULL;
     r->sin = r->cos ? rotary_table_of(sin.value, r, sin_rows) : NULL;
     if (r->sin)
         return true;

@@ -23,6 +23,14 @@ START_TEST(heads_first)
 }
 END_TEST
 
+/* The tables have a row for each token; how many images there are only the run knows. */
+START_TEST(an_open_batch)
+{
+    ir_text_check("in x f32 b,2,3,4\n" TABLES CUTS SLICES TURN SUM, "rotary",
+                  "Slice Slice Neg Concat Mul Mul Shape Concat Expand Shape Concat Expand RotaryEmbedding");
+}
+END_TEST
+
 START_TEST(halves_of_one_split)
 {
     ir_text_check("in x f32 2,2,3,4\n" TABLES "a,b = Split x axis=3 num_outputs=2\n" TURN SUM, "rotary",
@@ -339,6 +347,7 @@ Suite *suite_test_pass_rotary(void)
     Suite *suite = suite_create("pass_rotary");
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, heads_first);
+    tcase_add_test(tc, an_open_batch);
     tcase_add_test(tc, transposes_in_between);
     tcase_add_test(tc, one_position);
     tcase_add_test(tc, halves_of_one_split);
