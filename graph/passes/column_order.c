@@ -279,12 +279,21 @@ static ir_value *moved_part(ir_node *before, const column_part *p, int64_t width
     return x && rewrite_same_shape(&x->type, type) ? x : NULL;
 }
 
+static bool is_identity(const column_list *c, const int64_t *order)
+{
+    bool ordered = true;
+    for (int64_t k = 0; ordered && k < c->width; k++)
+        ordered = order[k] == k;
+    return ordered;
+}
+
 /* Makes the sorted product and gives its ranges to those who read the parts. Unused nodes are dead. */
 static void sort_columns(pass_context *context, const column_list *c, const attention_projection *p,
                          const int64_t *order)
 {
     ir_node *before = c->source->producer->next;
-    ir_value *ranges[MOST_PARTS], *made[MOST_PARTS], *sorted = sorted_product(before, p, order);
+    ir_value *ranges[MOST_PARTS], *made[MOST_PARTS];
+    ir_value *sorted = is_identity(c, order) ? c->source : sorted_product(before, p, order);
     if (!sorted || !cut_ranges(before, c, sorted, ranges))
         return;
     for (int32_t i = 0; i < c->n; i++)
@@ -309,7 +318,27 @@ static bool column_order_is_projection(ir_value *value, attention_projection *p)
            (!p->bias || p->bias->type.data->dims[0] == width);
 }
 
-/* Finds the parts; false where they are none, or are ranges of columns already. */
+/* True if a Split of the columns makes all parts, as it would be made here. */
+static bool is_split(const column_list *c)
+{
+    const ir_node *split = rewrite_only_user(c->source);
+    const int32_t rank = c->source->type.rank;
+    return rewrite_is(split, "Split") && grt_axis(grt_attr_int(&split->desc, "axis", 0), rank) == rank - 1;
+}
+
+/* True if the rows of a part are read in the order that they have, as in front of a rotation. Parts that are
+ * all moved are left to one Transpose (pass equal_parts). */
+static bool has_rows_in_order(grt_dims *dims, const column_list *c)
+{
+    bool found = false;
+    for (int32_t i = 0; i < c->n && !found; i++) {
+        index_map map = c->parts[i].map;
+        found = index_parts_join(dims, map.parts, map.n) <= 2; /* rows, columns */
+    }
+    return found;
+}
+
+/* Finds the parts; false where they are none, or are cut out as ranges of columns already. */
 static bool find_parts(column_list *c, const attention_projection *p)
 {
     column_part all;
@@ -319,7 +348,7 @@ static bool find_parts(column_list *c, const attention_projection *p)
     bool ranges = true;
     for (int32_t i = 0; i < c->n; i++)
         ranges &= c->parts[i].is_range;
-    return !ranges;
+    return !ranges || (c->n > 1 && !is_split(c) && has_rows_in_order(c->source->graph->module->dims, c));
 }
 
 static grt_status column_order_look(pass_context *context, ir_node *node)

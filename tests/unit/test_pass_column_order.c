@@ -105,6 +105,37 @@ START_TEST(ranges_stay)
 }
 END_TEST
 
+/* Ranges that slices cut out of split dims: the weights stay as they are, and one Split cuts. */
+#define UNBOUND(moved)                                                                                    \
+    "in x f32 2,3,6\nconst w f32 6,12\nconst apart i64 5 2 3 3 2 2\nconst c0 i64 1 0\nconst c1 i64 1 1\n" \
+    "const c2 i64 1 2\nconst c3 i64 1 3\nconst ax i64 1 2\ny = MatMul x w\ng = Reshape y apart\n"         \
+    "q = Slice g c0 c1 ax\nk = Slice g c1 c2 ax\nv = Slice g c2 c3 ax\nt = Transpose v "                  \
+    "perm=0,3,1,2,4\n" moved
+
+START_TEST(slices_of_ranges)
+{
+    const char text[] = UNBOUND("a = Relu q\nb = Neg k\nd = Exp t\nout a\nout b\nout d\n");
+    ir_module *module = ir_text(text);
+    ck_assert_int_eq(ir_text_pass(module, "column_order"), 3);
+    ir_text_pass(module, "dce");
+    ck_assert_ptr_nonnull(strstr(ir_text_ops(module), "MatMul Split Reshape"));
+    ck_assert_ptr_null(strstr(ir_text_ops(module), "Slice"));
+    ir_module *plain = ir_text(text);
+    ir_text_compare(plain, module);
+    ir_module_release(plain);
+    ir_module_release(module);
+}
+END_TEST
+
+/* All parts are moved: one Transpose does that for all of them. */
+START_TEST(moved_ranges_stay)
+{
+    check_stays(
+        UNBOUND("r = Transpose q perm=0,3,1,2,4\ns = Transpose k perm=0,3,1,2,4\na = Relu r\nb = Neg s\n"
+                "d = Exp t\nout a\nout b\nout d\n"));
+}
+END_TEST
+
 /* Parts that share columns, or leave some out; rows that are cut off; all columns read beside parts. */
 START_TEST(what_is_not_parted_stays)
 {
@@ -142,5 +173,5 @@ START_TEST(many_parts_stay)
 END_TEST
 
 UNIT_SUITE(test_pass_column_order, NULL, NULL, groups_of_heads, heads_in_front, parts_in_front,
-           neighbours_as_halves, names, ranges_stay, what_is_not_parted_stays, shared_weights_stay,
-           many_parts_stay)
+           neighbours_as_halves, names, ranges_stay, slices_of_ranges, moved_ranges_stay,
+           what_is_not_parted_stays, shared_weights_stay, many_parts_stay)
