@@ -9,9 +9,7 @@ grt_status pw_infer_dtype(const infer *inf, int32_t i, grt_dtype_set set)
     if (!infer_has(inf, i) || !inf->in[i]->dtype || grt_dtype_in(inf->in[i]->dtype, set))
         return GRT_OK;
     grt_text wanted = {0};
-    for (int32_t d = 1; d < GRT_DTYPE_COUNT; d++)
-        if (grt_dtype_in((grt_dtype)d, set))
-            grt_text_add(&wanted, "%s%s", wanted.size ? ", " : "", grt_dtype_name((grt_dtype)d));
+    infer_add_dtypes(&wanted, set);
     grt_status status = infer_fail(inf, "input %d is %s; allowed are %s", i,
                                    grt_dtype_name(inf->in[i]->dtype), grt_text_get(&wanted));
     grt_text_release(&wanted);
