@@ -9,6 +9,7 @@ graph_SOURCES += graph/ir/custom.c
 graph_SOURCES += graph/ir/view.h graph/ir/view.c
 graph_SOURCES += graph/ir/verify.c
 graph_SOURCES += graph/ir/op.h graph/ir/op.c
+graph_SOURCES += graph/ir/dtype_set.h graph/ir/dtype_set.c
 graph_SOURCES += graph/ir/input_types.h graph/ir/input_types.c graph/ir/input_types.def
 graph_SOURCES += graph/ir/ranges.c
 graph_SOURCES += graph/ir/infer.h graph/ir/infer.c

@@ -15,16 +15,6 @@ grt_status infer_fail(const infer *inf, const char *format, ...)
     return grt_fail_op(inf->desc, GRT_STATUS_INVALID_MODEL, "%s", text);
 }
 
-void infer_add_dtypes(grt_text *text, grt_dtype_set set)
-{
-    const char *before = "";
-    for (int32_t d = 1; d < GRT_DTYPE_COUNT; d++)
-        if (grt_dtype_in((grt_dtype)d, set)) {
-            grt_text_add(text, "%s%s", before, grt_dtype_name((grt_dtype)d));
-            before = ", ";
-        }
-}
-
 grt_dim *infer_dims(const infer *inf, int32_t n)
 {
     return GRT_ARENA_ARRAY(inf->arena, grt_dim, n);

@@ -3,6 +3,7 @@
  * have one dtype (input_types.h). Kernels of a plan say themselves what they take, and passes mix dtypes
  * where a kernel takes that; but a model that breaks the standard means what one can only guess. So a node is
  * asked once, when inference first knows the dtypes of its inputs, and only if the model has it. */
+#include "graph/ir/dtype_set.h"
 #include "graph/ir/infer.h"
 #include "graph/ir/input_types.h"
 
@@ -12,7 +13,7 @@ static grt_status type_not_allowed(const ir_node *node, int32_t i, grt_dtype_set
 {
     const ir_value *value = node->in[i].value;
     grt_text wanted = {0};
-    infer_add_dtypes(&wanted, allowed);
+    dtype_set_add_to(&wanted, allowed);
     const grt_status status =
         grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL,
                     "input %d, '%s', is %s; allowed are %s; cast it, or export the model again", i,
@@ -32,13 +33,13 @@ static grt_status types_differ(const ir_node *node, const char *parameter, int32
 }
 
 /* The schema's input that input i of a node is; the number of them if it is none. */
-static int32_t place_of(const input_types *types, int32_t i)
+static int32_t place_in_schema(const input_types *types, int32_t i)
 {
     return i >= types->n && types->inputs[types->n - 1].repeated ? types->n - 1 : i < types->n ? i : types->n;
 }
 
 /* The first of the schema's inputs that is of this one's type parameter. */
-static int32_t first_of(const input_types *types, int32_t place)
+static int32_t first_of_parameter(const input_types *types, int32_t place)
 {
     int32_t first = 0;
     while (strcmp(types->inputs[first].parameter, types->inputs[place].parameter) != 0)
@@ -50,7 +51,7 @@ static int32_t first_of(const input_types *types, int32_t place)
  * for none so far. */
 static grt_status infer_types_check(const ir_node *node, const input_types *types, int32_t i, int32_t *known)
 {
-    const int32_t place = place_of(types, i);
+    const int32_t place = place_in_schema(types, i);
     const ir_type *type = &node->in[i].value->type;
     if (place == types->n)
         return GRT_OK;
@@ -59,7 +60,7 @@ static grt_status infer_types_check(const ir_node *node, const input_types *type
         return type_not_allowed(node, i, wanted->dtypes);
     if (!*wanted->parameter)
         return GRT_OK;
-    int32_t *first = &known[first_of(types, place)];
+    int32_t *first = &known[first_of_parameter(types, place)];
     if (*first < 0)
         *first = i;
     return node->in[*first].value->type.dtype == type->dtype

@@ -26,8 +26,6 @@ static inline bool infer_has(const infer *inf, int32_t i)
 }
 grt_status infer_fail(const infer *inf, const char *format, ...)
     GRT_PRINTF(2, 3); /* INVALID_MODEL naming the node */
-/* "float32, int64", for messages. */
-void infer_add_dtypes(grt_text *text, grt_dtype_set set);
 /* n dims in the arena, to be filled; NULL when out of memory (the driver notices). */
 grt_dim *infer_dims(const infer *inf, int32_t n);
 /* out[i] is a tensor of known rank with these dims (kept, not copied). */
