@@ -38,6 +38,11 @@ OLDER_FORMS = {
     "Tile": "another form, whose numbers had the input's type",
 }
 
+# Dtypes beyond the schemas that exporters write and that have one meaning: of an input, by operator and name.
+BEYOND = {
+    ("ai.onnx.ml", "ZipMap", "X"): {"DOUBLE"},  # skl2onnx, of classifiers in float64
+}
+
 # parameter: the type parameter's name, None for a type that is fixed; repeated: of any number of inputs.
 Input = collections.namedtuple("Input", "name parameter repeated dtypes")
 
@@ -86,7 +91,7 @@ def shared(inputs):
     return [i.parameter if i.parameter and (uses[i.parameter] > 1 or i.repeated) else "" for i in inputs]
 
 
-def merged(forms):
+def merged(operator, forms):
     """The inputs of the newest form, with the dtypes that any form allows: an older one may lack the newer types and a newer
     one may drop some. An older form that gave a number the data's type (Split, Tile) meant another thing."""
     newest = forms[max(forms)]
@@ -98,7 +103,7 @@ def merged(forms):
             at = names.index(i.name) if i.name in names else position
             if at < len(dtypes) and not (own[at] and parameter):
                 dtypes[at] |= i.dtypes
-    return [i._replace(dtypes=found) for i, found in zip(newest, dtypes)]
+    return [i._replace(dtypes=found | BEYOND.get((*operator, i.name), set())) for i, found in zip(newest, dtypes)]
 
 
 def schemas():
@@ -140,7 +145,7 @@ def table():
     for (domain, operator), forms in sorted(schemas().items()):
         check_older_forms(operator, forms)
         if forms[max(forms)]:
-            lines.append(line(domain, operator, merged(forms)))
+            lines.append(line(domain, operator, merged((domain, operator), forms)))
     return f"""/* SPDX-License-Identifier: Apache-2.0 */
 /* OPERATOR(domain, operator, inputs...), sorted. INPUT(type parameter, dtypes): inputs of one type parameter have one dtype; ""
  * is a type of its own. INPUTS(...): this and all further inputs. The inputs are those of the newest form, the dtypes those

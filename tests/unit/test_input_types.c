@@ -35,6 +35,13 @@ START_TEST(operators_have_few_inputs_and_repeat_the_last)
 }
 END_TEST
 
+START_TEST(exporters_write_more_than_schemas_allow)
+{
+    const input_types *types = input_types_find("ai.onnx.ml", "ZipMap");
+    ck_assert_uint_eq(types->inputs[0].dtypes, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE));
+}
+END_TEST
+
 /* Operators that neither the standard nor ONNX Runtime has a schema of, in this domain. */
 static bool has_no_schema(const op_row *row)
 {
@@ -211,6 +218,7 @@ Suite *suite_test_input_types(void)
     TCase *table = tcase_create("table"), *models = tcase_create("models");
     tcase_add_test(table, operators_are_sorted);
     tcase_add_test(table, operators_have_few_inputs_and_repeat_the_last);
+    tcase_add_test(table, exporters_write_more_than_schemas_allow);
     tcase_add_test(table, rows_of_models_have_a_schema);
     tcase_add_loop_test(models, nodes_of_models, 0, N_NODES);
     tcase_add_test(models, in_a_function);
