@@ -10,7 +10,7 @@
 grt_status infer_by_row(ir_node *node);
 /* Give constants of a node the float type of its other inputs, where that is what is meant: infer_mixed.c. */
 grt_status infer_mixed(ir_node *node);
-/* Compare the dtypes of inputs that share a type parameter: infer_types.c. */
+/* Hold the dtypes of inputs against the operator's schema: infer_types.c. */
 grt_status infer_types(ir_node *node);
 /* Reduce all of a scalar that is reduced over axis 0: infer_reduction.c. */
 grt_status infer_reduction(ir_node *node);

@@ -406,6 +406,7 @@ static grt_status infer_node(ir_node *node, int32_t depth)
     if (!kind)
         return infer_by_row(node);
     GRT_TRY(check_control_inputs(node));
+    GRT_TRY(infer_types(node));
     return control[kind](node, depth);
 }
 

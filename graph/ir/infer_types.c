@@ -1,70 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of one type parameter have one dtype: op_row.types. Kernels of a plan say themselves what they take,
- * and passes mix dtypes where a kernel takes that; but a model that mixes them breaks the standard, and what
- * it means is a guess. So a node is asked once, when inference first knows the dtypes of its inputs, and only
- * if the model has it. */
+/* Dtypes of inputs: each is one that the operator's schema allows there, and inputs of one type parameter
+ * have one dtype (input_types.h). Kernels of a plan say themselves what they take, and passes mix dtypes
+ * where a kernel takes that; but a model that breaks the standard means what one can only guess. So a node is
+ * asked once, when inference first knows the dtypes of its inputs, and only if the model has it. */
+#include "graph/ir/dtype_set.h"
 #include "graph/ir/infer.h"
+#include "graph/ir/input_types.h"
 
 #include <string.h>
 
-typedef struct parameter {
-    const char *name;
-    size_t size;   /* of its name */
-    int32_t input; /* the first one of this type */
-} parameter;
-
-/* The word that *at is at, which moves to that of the next input. */
-static parameter next_word(const char **at)
+static grt_status type_not_allowed(const ir_node *node, int32_t i, grt_dtype_set allowed)
 {
-    static const char repeated[] = "...";
-    const size_t size = strcspn(*at, " "), more = sizeof repeated - 1;
-    const parameter found = {*at, size, 0};
-    if (size > more && !strncmp(*at + size - more, repeated, more))
-        return (parameter){*at, size - more, 0};
-    *at += size + ((*at)[size] == ' ');
-    return found;
+    const ir_value *value = node->in[i].value;
+    grt_text wanted = {0};
+    dtype_set_add_to(&wanted, allowed);
+    const grt_status status =
+        grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL,
+                    "input %d, '%s', is %s; allowed are %s; cast it, or export the model again", i,
+                    value->name, grt_dtype_name(value->type.dtype), grt_text_get(&wanted));
+    grt_text_release(&wanted);
+    return status;
 }
 
-/* The first input of the parameter: input i if there was none. */
-static int32_t first_input(parameter *known, int32_t *n, parameter word, int32_t i)
-{
-    for (int32_t k = 0; k < *n; k++)
-        if (known[k].size == word.size && !strncmp(known[k].name, word.name, word.size))
-            return known[k].input;
-    if (*n < OP_MAX_TYPES) {
-        known[*n] = word;
-        known[(*n)++].input = i;
-    }
-    return i;
-}
-
-static grt_status types_differ(const ir_node *node, parameter word, int32_t first, int32_t i)
+static grt_status types_differ(const ir_node *node, const char *parameter, int32_t first, int32_t i)
 {
     const ir_value *a = node->in[first].value, *b = node->in[i].value;
     return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL,
                        "input %d, '%s', is %s; it must be %s like input %d, '%s', as both are of the type "
-                       "parameter %.*s; cast one of them, or export the model again",
+                       "parameter %s; cast one of them, or export the model again",
                        i, b->name, grt_dtype_name(b->type.dtype), grt_dtype_name(a->type.dtype), first,
-                       a->name, (int)word.size, word.name);
+                       a->name, parameter);
+}
+
+/* The schema's input that input i of a node is; the number of them if it is none. */
+static int32_t place_in_schema(const input_types *types, int32_t i)
+{
+    return i >= types->n && types->inputs[types->n - 1].repeated ? types->n - 1 : i < types->n ? i : types->n;
+}
+
+/* The first of the schema's inputs that is of this one's type parameter. */
+static int32_t first_of_parameter(const input_types *types, int32_t place)
+{
+    int32_t first = 0;
+    while (strcmp(types->inputs[first].parameter, types->inputs[place].parameter) != 0)
+        first++;
+    return first;
+}
+
+/* known[k]: the first input with a dtype of the type parameter that the schema's input k was the first of; -1
+ * for none so far. */
+static grt_status infer_types_check(const ir_node *node, const input_types *types, int32_t i, int32_t *known)
+{
+    const int32_t place = place_in_schema(types, i);
+    const ir_type *type = &node->in[i].value->type;
+    if (place == types->n)
+        return GRT_OK;
+    const input_type *wanted = &types->inputs[place];
+    if (type->kind == GRT_KIND_TENSOR && wanted->dtypes && !grt_dtype_in(type->dtype, wanted->dtypes))
+        return type_not_allowed(node, i, wanted->dtypes);
+    if (!*wanted->parameter)
+        return GRT_OK;
+    int32_t *first = &known[first_of_parameter(types, place)];
+    if (*first < 0)
+        *first = i;
+    return node->in[*first].value->type.dtype == type->dtype
+               ? GRT_OK
+               : types_differ(node, wanted->parameter, *first, i);
 }
 
 grt_status infer_types(ir_node *node)
 {
-    parameter known[OP_MAX_TYPES];
-    int32_t n = 0;
+    int32_t known[MAX_INPUT_TYPES];
     bool again = false;
-    if (!node->check_types)
-        return GRT_OK;
-    const char *at = node->row && node->row->types ? node->row->types : "";
-    for (int32_t i = 0; i < node->n_in && *at; i++) {
+    const input_types *types =
+        node->check_types && node->row ? input_types_find(node->row->domain, node->row->name) : NULL;
+    for (size_t k = 0; types && k < MAX_INPUT_TYPES; k++)
+        known[k] = -1;
+    for (int32_t i = 0; types && i < node->n_in; i++) {
         const ir_value *value = node->in[i].value;
-        const parameter word = next_word(&at);
+        if (value && value->type.dtype)
+            GRT_TRY(infer_types_check(node, types, i, known));
         again |= value && !value->type.dtype;
-        if (!value || !value->type.dtype || *word.name == '-')
-            continue;
-        const int32_t first = first_input(known, &n, word, i);
-        if (node->in[first].value->type.dtype != value->type.dtype)
-            return types_differ(node, word, first, i);
     }
     node->check_types = again;
     return GRT_OK;

@@ -43,7 +43,7 @@ struct ir_node {
     grt_op_desc desc;  /* desc.attrs is replaced, not edited: see ir_attr_set */
     const op_row *row; /* NULL only for an op that no row knows (kept so that check can list it) */
     int32_t opset;     /* that the source node was written for */
-    bool check_types;  /* a node of the model's: inference has yet to compare its inputs' dtypes */
+    bool check_types;  /* a node of the model's: inference has yet to look at its inputs' dtypes */
     int32_t n_in, n_out;
     ir_use *in;     /* in[i].value may be NULL */
     ir_value **out; /* out[i] may be NULL */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Op rows: all that the compiler knows of an operator, written once per op in graph/ops/<op>.c. */
+/* Op rows: all that the compiler knows of an operator, written once per op in graph/ops/<op>.c. But for the
+ * dtypes that a model's inputs may have, which are generated from schemas: input_types.h. */
 #ifndef GRT_GRAPH_IR_OP_H
 #define GRT_GRAPH_IR_OP_H
 
@@ -78,7 +79,6 @@ typedef struct op_range {
 
 enum {
     OP_VARIADIC = 32767, /* no limit, not this one: ask op_count_fits */
-    OP_MAX_TYPES = 8,    /* type parameters of one op */
 };
 
 typedef enum op_flags {
@@ -195,11 +195,7 @@ typedef struct op_row {
     const char *domain, *name;
     int16_t since; /* version of the newest form, the one all fields below speak of */
     int16_t min_in, max_in, min_out, max_out; /* max: OP_VARIADIC if unbounded */
-    /* A word for each input: its type parameter, as the operator's schema calls it. Inputs of one parameter
-     * have one dtype. "-", or no word: a type of its own; "T...": this and all further inputs. "T - T" is
-     * Pad. Asked of a model's nodes, not of those that rewrites and passes make: see infer_types.c. */
-    const char *types;
-    const op_attr *attrs;   /* ends with a NULL name; NULL: none */
+    const op_attr *attrs;                     /* ends with a NULL name; NULL: none */
     const op_range *ranges; /* of attributes, whatever is known of dims; ends with a NULL attr; NULL: any */
     uint32_t flags;
     op_precision precision;

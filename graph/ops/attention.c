@@ -166,7 +166,6 @@ static const op_row rows[] = {
      .max_in = 7,
      .min_out = 1,
      .max_out = 4,
-     .types = "T1 T1 T2 - T1 T2",
      .attrs = attention_attrs,
      .precision = OP_NARROW,
      .flags = OP_TF32,

@@ -117,7 +117,6 @@ static const op_row rows[] = {
      .max_in = 5,
      .min_out = 1,
      .max_out = 3,
-     .types = "- T1 T1 T2 T2",
      .attrs = batch_norm_attrs,
      .precision = OP_FOLLOWS,
      .cost = OP_COST_COMPUTE,

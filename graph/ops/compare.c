@@ -28,7 +28,6 @@ static const op_row rows[] = {
      .max_in = 2,
      .min_out = 1,
      .max_out = 1,
-     .types = "T T",
      .flags = OP_POINTWISE | OP_COMMUTATIVE | OP_SMALL_INTS | OP_ONE_FLOAT_TYPE,
      .precision = OP_WIDE,
      .infer = infer_equal,

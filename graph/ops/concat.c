@@ -184,7 +184,6 @@ static const op_row rows[] = {
      .max_in = OP_VARIADIC,
      .min_out = 1,
      .max_out = 1,
-     .types = "T...",
      .attrs = concat_attrs,
      .flags = OP_SMALL_INTS | OP_SINGLE,
      .precision = OP_FOLLOWS,

@@ -72,12 +72,12 @@ static grt_status rewrite_bias_dropout(ir_node *node)
 
 static const op_row rows[] = {
     FOREIGN(MS, "Gelu", 1, 1, 1, 1, NULL, rewrite_gelu),
-    FOREIGN(MS, "BiasGelu", 2, 2, 1, 1, NULL, rewrite_gelu, .types = "T T"),
-    FOREIGN(MS, "FastGelu", 1, 2, 1, 1, NULL, rewrite_fast_gelu, .types = "T T"),
-    FOREIGN(MS, "GemmFastGelu", 2, 3, 1, 1, NULL, rewrite_gemm_fast_gelu, .types = "T T T"),
+    FOREIGN(MS, "BiasGelu", 2, 2, 1, 1, NULL, rewrite_gelu),
+    FOREIGN(MS, "FastGelu", 1, 2, 1, 1, NULL, rewrite_fast_gelu),
+    FOREIGN(MS, "GemmFastGelu", 2, 3, 1, 1, NULL, rewrite_gemm_fast_gelu),
     FOREIGN(MS, "QuickGelu", 1, 1, 1, 1, quick_attrs, rewrite_quick_gelu),
-    FOREIGN(MS, "BiasSplitGelu", 2, 2, 1, 1, NULL, rewrite_bias_split_gelu, .types = "T T"),
-    FOREIGN(MS, "BiasAdd", 3, 3, 1, 1, NULL, rewrite_bias_add, .types = "T T T"),
-    FOREIGN(MS, "BiasDropout", 2, 5, 1, 2, dropout_attrs, rewrite_bias_dropout, .types = "T T T"),
+    FOREIGN(MS, "BiasSplitGelu", 2, 2, 1, 1, NULL, rewrite_bias_split_gelu),
+    FOREIGN(MS, "BiasAdd", 3, 3, 1, 1, NULL, rewrite_bias_add),
+    FOREIGN(MS, "BiasDropout", 2, 5, 1, 2, dropout_attrs, rewrite_bias_dropout),
 };
 OP_TABLE(contrib_activation, rows);

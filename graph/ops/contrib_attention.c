@@ -217,14 +217,10 @@ static grt_status rewrite_decoder_masked(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "Attention", 2, 7, 1, 2, attention_attrs, rewrite_attention, .types = "T T T M T T M"),
-    FOREIGN(MS, "QAttention", 5, 9, 1, 2, attention_attrs, rewrite_quantized_attention,
-            .types = "T1 T2 T3 T3 T3 - T1 T2 T3"),
-    FOREIGN(MS, "DecoderMaskedSelfAttention", 7, 9, 2, 2, attention_attrs, rewrite_decoder_self,
-            .types = "T T T M T T M M M"),
-    FOREIGN(MS, "MultiHeadAttention", 1, 10, 1, 4, multi_attrs, rewrite_multi_head,
-            .types = "T T T T M T T T M M"),
-    FOREIGN(MS, "DecoderMaskedMultiHeadAttention", 1, 11, 1, 4, decoder_attrs, rewrite_decoder_masked,
-            .types = "T T T M T T T M M M T"),
+    FOREIGN(MS, "Attention", 2, 7, 1, 2, attention_attrs, rewrite_attention),
+    FOREIGN(MS, "QAttention", 5, 9, 1, 2, attention_attrs, rewrite_quantized_attention),
+    FOREIGN(MS, "DecoderMaskedSelfAttention", 7, 9, 2, 2, attention_attrs, rewrite_decoder_self),
+    FOREIGN(MS, "MultiHeadAttention", 1, 10, 1, 4, multi_attrs, rewrite_multi_head),
+    FOREIGN(MS, "DecoderMaskedMultiHeadAttention", 1, 11, 1, 4, decoder_attrs, rewrite_decoder_masked),
 };
 OP_TABLE(contrib_attention, rows);

@@ -202,13 +202,11 @@ static grt_status rewrite_post_mix(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "MatMulNBitsMlp", 8, 9, 1, 2, mlp_attrs, rewrite_mlp, .types = "T1 T1 T1 T2 T1 T1 T2 T1 T1"),
-    FOREIGN(MS, "MatMulNBitsQkv", 11, 12, 3, 4, qkv_attrs, rewrite_qkv,
-            .types = "T1 T1 T1 T2 T1 T1 T2 T1 T1 T2 T1 T1"),
+    FOREIGN(MS, "MatMulNBitsMlp", 8, 9, 1, 2, mlp_attrs, rewrite_mlp),
+    FOREIGN(MS, "MatMulNBitsQkv", 11, 12, 3, 4, qkv_attrs, rewrite_qkv),
     FOREIGN(MS, "UnfoldTensor", 1, 1, 1, 1, unfold_attrs, rewrite_unfold),
-    FOREIGN(MS, "ConvTransposeWithDynamicPads", 2, 4, 1, 1, transposed_attrs, rewrite_dynamic_pads,
-            .types = "T T - T"),
+    FOREIGN(MS, "ConvTransposeWithDynamicPads", 2, 4, 1, 1, transposed_attrs, rewrite_dynamic_pads),
     FOREIGN(MS, "HyperConnectionPreMix", 2, 2, 1, 1, mix_attrs, rewrite_pre_mix),
-    FOREIGN(MS, "HyperConnectionPostMix", 3, 4, 1, 1, mix_attrs, rewrite_post_mix, .types = "T T M M"),
+    FOREIGN(MS, "HyperConnectionPostMix", 3, 4, 1, 1, mix_attrs, rewrite_post_mix),
 };
 OP_TABLE(contrib_fused, rows);

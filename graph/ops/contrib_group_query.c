@@ -411,8 +411,7 @@ static grt_status rewrite_rotary(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "GroupQueryAttention", 7, 16, 1, 4, group_query_attrs, rewrite_group_query,
-            .types = "T T T T_CACHE T_CACHE M M T T - T T T_KV_SCALE T_KV_SCALE T T M"),
-    FOREIGN(MS, "RotaryEmbedding", 4, 4, 1, 1, rotary_attrs, rewrite_rotary, .types = "T - T T"),
+    FOREIGN(MS, "GroupQueryAttention", 7, 16, 1, 4, group_query_attrs, rewrite_group_query),
+    FOREIGN(MS, "RotaryEmbedding", 4, 4, 1, 1, rotary_attrs, rewrite_rotary),
 };
 OP_TABLE(contrib_group_query, rows);

@@ -169,13 +169,12 @@ static grt_status rewrite_nhwc_conv(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "FusedMatMul", 2, 2, 1, 1, matmul_attrs, rewrite_fused_matmul, .types = "T T"),
-    FOREIGN(MS, "TransposeMatMul", 2, 2, 1, 1, matmul_attrs, rewrite_fused_matmul, .types = "T T"),
-    FOREIGN(MS, "FusedMatMulActivation", 2, 2, 1, 1, activation_attrs, rewrite_fused_matmul_activation,
-            .types = "T T"),
-    FOREIGN(MS, "FusedGemm", 2, 3, 1, 1, gemm_attrs, rewrite_fused_gemm, .types = "T T T"),
-    FOREIGN(MS, "FusedConv", 2, 4, 1, 1, conv_attrs, rewrite_fused_conv, .types = "T T T T"),
-    FOREIGN(MS, "NhwcConv", 2, 3, 1, 1, conv_attrs, rewrite_nhwc_conv, .types = "T T T"),
-    FOREIGN(MS, "NhwcFusedConv", 2, 4, 1, 1, conv_attrs, rewrite_nhwc_conv, .types = "T T T T"),
+    FOREIGN(MS, "FusedMatMul", 2, 2, 1, 1, matmul_attrs, rewrite_fused_matmul),
+    FOREIGN(MS, "TransposeMatMul", 2, 2, 1, 1, matmul_attrs, rewrite_fused_matmul),
+    FOREIGN(MS, "FusedMatMulActivation", 2, 2, 1, 1, activation_attrs, rewrite_fused_matmul_activation),
+    FOREIGN(MS, "FusedGemm", 2, 3, 1, 1, gemm_attrs, rewrite_fused_gemm),
+    FOREIGN(MS, "FusedConv", 2, 4, 1, 1, conv_attrs, rewrite_fused_conv),
+    FOREIGN(MS, "NhwcConv", 2, 3, 1, 1, conv_attrs, rewrite_nhwc_conv),
+    FOREIGN(MS, "NhwcFusedConv", 2, 4, 1, 1, conv_attrs, rewrite_nhwc_conv),
 };
 OP_TABLE(contrib_matmul, rows);

@@ -241,8 +241,7 @@ static grt_status rewrite_quantized(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "MoE", 5, 8, 1, 1, moe_attrs, rewrite_moe, .types = "T T T T T T T T"),
-    FOREIGN(MS, "QMoE", 6, 21, 1, 1, quantized_attrs, rewrite_quantized,
-            .types = "T T T1 T2 T T1 T2 T T1 T2 T T1 T1 T1 T T4 T4 T4 T4 T2 T2"),
+    FOREIGN(MS, "MoE", 5, 8, 1, 1, moe_attrs, rewrite_moe),
+    FOREIGN(MS, "QMoE", 6, 21, 1, 1, quantized_attrs, rewrite_quantized),
 };
 OP_TABLE(contrib_moe, rows);

@@ -309,8 +309,8 @@ static grt_status rewrite_gather(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "MatMulNBits", 3, 6, 1, 1, matmul_attrs, rewrite_matmul, .types = "T1 - T1 - - T1"),
-    FOREIGN(MS, "MatMulBnb4", 3, 3, 1, 1, bnb4_attrs, rewrite_bnb4, .types = "T1 - T1"),
-    FOREIGN(MS, "GatherBlockQuantized", 3, 4, 1, 1, gather_attrs, rewrite_gather, .types = "T1 - - T1"),
+    FOREIGN(MS, "MatMulNBits", 3, 6, 1, 1, matmul_attrs, rewrite_matmul),
+    FOREIGN(MS, "MatMulBnb4", 3, 3, 1, 1, bnb4_attrs, rewrite_bnb4),
+    FOREIGN(MS, "GatherBlockQuantized", 3, 4, 1, 1, gather_attrs, rewrite_gather),
 };
 OP_TABLE(contrib_nbits, rows);

@@ -184,14 +184,11 @@ static grt_status rewrite_skip_group(ir_node *node)
 static const op_row rows[] = {
     FOREIGN("", "SimplifiedLayerNormalization", 2, 2, 1, 2, simplified_attrs, rewrite_simplified),
     FOREIGN(MS, "SimplifiedLayerNormalization", 2, 2, 1, 2, simplified_attrs, rewrite_simplified),
-    FOREIGN(MS, "SkipLayerNormalization", 3, 5, 1, 4, skip_attrs, rewrite_skip, .types = "T T T T T"),
-    FOREIGN(MS, "SkipSimplifiedLayerNormalization", 3, 4, 1, 4, skip_attrs, rewrite_skip_simplified,
-            .types = "T T T T"),
-    FOREIGN(MS, "EmbedLayerNormalization", 7, 9, 1, 3, embed_attrs, rewrite_embed,
-            .types = "T1 T1 T T T T T T1 T1"),
-    FOREIGN(MS, "QEmbedLayerNormalization", 18, 18, 2, 2, skip_attrs, rewrite_quantised_embed,
-            .types = "T1 T1 T2 T2 T2 T2 T2 T1 T T T T T T2 T2 T2 T2 T2"),
-    FOREIGN(MS, "GroupNorm", 3, 3, 1, 1, group_attrs, rewrite_group, .types = "- M M"),
-    FOREIGN(MS, "SkipGroupNorm", 4, 5, 1, 2, group_attrs, rewrite_skip_group, .types = "T M M T T"),
+    FOREIGN(MS, "SkipLayerNormalization", 3, 5, 1, 4, skip_attrs, rewrite_skip),
+    FOREIGN(MS, "SkipSimplifiedLayerNormalization", 3, 4, 1, 4, skip_attrs, rewrite_skip_simplified),
+    FOREIGN(MS, "EmbedLayerNormalization", 7, 9, 1, 3, embed_attrs, rewrite_embed),
+    FOREIGN(MS, "QEmbedLayerNormalization", 18, 18, 2, 2, skip_attrs, rewrite_quantised_embed),
+    FOREIGN(MS, "GroupNorm", 3, 3, 1, 1, group_attrs, rewrite_group),
+    FOREIGN(MS, "SkipGroupNorm", 4, 5, 1, 2, group_attrs, rewrite_skip_group),
 };
 OP_TABLE(contrib_norm, rows);

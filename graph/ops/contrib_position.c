@@ -100,7 +100,7 @@ static grt_status rewrite_gemma_rotary(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "MRotaryEmbedding", 4, 4, 1, 1, multi_attrs, rewrite_multi_rotary, .types = "T - T T"),
-    FOREIGN(MS, "GemmaRotaryEmbedding", 5, 5, 2, 2, NULL, rewrite_gemma_rotary, .types = "- T T T T"),
+    FOREIGN(MS, "MRotaryEmbedding", 4, 4, 1, 1, multi_attrs, rewrite_multi_rotary),
+    FOREIGN(MS, "GemmaRotaryEmbedding", 5, 5, 2, 2, NULL, rewrite_gemma_rotary),
 };
 OP_TABLE(contrib_position, rows);

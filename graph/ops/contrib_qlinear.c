@@ -178,19 +178,17 @@ static grt_status rewrite_max_pool(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "QLinearAdd", 7, 8, 1, 1, NULL, rewrite_add, .types = "T - T T - T - T"),
-    FOREIGN(MS, "QLinearMul", 7, 8, 1, 1, NULL, rewrite_mul, .types = "T - T T - T - T"),
-    FOREIGN(MS, "QLinearSigmoid", 4, 5, 1, 1, NULL, rewrite_sigmoid, .types = "T - T - T"),
-    FOREIGN(MS, "QLinearLeakyRelu", 4, 5, 1, 1, leaky_attrs, rewrite_leaky, .types = "T - T - T"),
-    FOREIGN(MS, "QLinearReduceMean", 4, 5, 1, 1, mean_attrs, rewrite_mean, .types = "T - T - T"),
-    FOREIGN(MS, "QLinearWhere", 9, 9, 1, 1, NULL, rewrite_where, .types = "- T TF T T TF T TF T"),
+    FOREIGN(MS, "QLinearAdd", 7, 8, 1, 1, NULL, rewrite_add),
+    FOREIGN(MS, "QLinearMul", 7, 8, 1, 1, NULL, rewrite_mul),
+    FOREIGN(MS, "QLinearSigmoid", 4, 5, 1, 1, NULL, rewrite_sigmoid),
+    FOREIGN(MS, "QLinearLeakyRelu", 4, 5, 1, 1, leaky_attrs, rewrite_leaky),
+    FOREIGN(MS, "QLinearReduceMean", 4, 5, 1, 1, mean_attrs, rewrite_mean),
+    FOREIGN(MS, "QLinearWhere", 9, 9, 1, 1, NULL, rewrite_where),
     FOREIGN(MS, "QLinearConcat", 3, OP_VARIADIC, 1, 1, concat_attrs, rewrite_concat),
-    FOREIGN(MS, "QLinearSoftmax", 5, 5, 1, 1, softmax_attrs, rewrite_softmax, .types = "T - T - T"),
-    FOREIGN(MS, "QLinearAveragePool", 4, 5, 1, 1, pool_attrs, rewrite_average_pool, .types = "T - T - T"),
-    FOREIGN(MS, "QLinearGlobalAveragePool", 5, 5, 1, 1, global_attrs, rewrite_global_pool,
-            .types = "T - T - T"),
-    FOREIGN(MS, "QLinearConv", 8, 9, 1, 1, conv_attrs, contrib_qlinear_rewrite_conv,
-            .types = "T1 - T1 T2 - T2"),
+    FOREIGN(MS, "QLinearSoftmax", 5, 5, 1, 1, softmax_attrs, rewrite_softmax),
+    FOREIGN(MS, "QLinearAveragePool", 4, 5, 1, 1, pool_attrs, rewrite_average_pool),
+    FOREIGN(MS, "QLinearGlobalAveragePool", 5, 5, 1, 1, global_attrs, rewrite_global_pool),
+    FOREIGN(MS, "QLinearConv", 8, 9, 1, 1, conv_attrs, contrib_qlinear_rewrite_conv),
     FOREIGN(MS, "NhwcMaxPool", 1, 1, 1, 1, pool_attrs, rewrite_max_pool),
 };
 OP_TABLE(contrib_qlinear, rows);

@@ -65,13 +65,10 @@ static grt_status rewrite_gemm(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "QuantizeLinear", 2, 3, 1, 1, linear_attrs, contrib_quantize_rewrite_linear,
-            .types = "T1 T1"),
-    FOREIGN(MS, "DequantizeLinear", 2, 3, 1, 1, linear_attrs, contrib_quantize_rewrite_linear,
-            .types = "T1 - T1"),
-    FOREIGN(MS, "DynamicQuantizeMatMul", 3, 5, 1, 1, NULL, rewrite_dynamic_matmul, .types = "T1 T2 T1 T2 T1"),
-    FOREIGN(MS, "MatMulIntegerToFloat", 4, 7, 1, 1, NULL, rewrite_matmul_to_float,
-            .types = "T1 T2 T3 T3 T1 T2 T3"),
-    FOREIGN(MS, "QGemm", 6, 9, 1, 1, gemm_attrs, rewrite_gemm, .types = "TA T TA TB T TB - T"),
+    FOREIGN(MS, "QuantizeLinear", 2, 3, 1, 1, linear_attrs, contrib_quantize_rewrite_linear),
+    FOREIGN(MS, "DequantizeLinear", 2, 3, 1, 1, linear_attrs, contrib_quantize_rewrite_linear),
+    FOREIGN(MS, "DynamicQuantizeMatMul", 3, 5, 1, 1, NULL, rewrite_dynamic_matmul),
+    FOREIGN(MS, "MatMulIntegerToFloat", 4, 7, 1, 1, NULL, rewrite_matmul_to_float),
+    FOREIGN(MS, "QGemm", 6, 9, 1, 1, gemm_attrs, rewrite_gemm),
 };
 OP_TABLE(contrib_quantize, rows);

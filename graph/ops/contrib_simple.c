@@ -104,12 +104,12 @@ static grt_status rewrite_sum_integer(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "BiasSoftmax", 2, 2, 1, 1, bias_softmax_attrs, rewrite_bias_softmax, .types = "T T"),
-    FOREIGN(MS, "IsAllFinite", 1, OP_VARIADIC, 1, 1, finite_attrs, rewrite_finite, .types = "V..."),
-    FOREIGN(MS, "ComplexMul", 2, 2, 1, 1, NULL, rewrite_complex, .types = "T T"),
-    FOREIGN(MS, "ComplexMulConj", 2, 2, 1, 1, NULL, rewrite_complex_conjugate, .types = "T T"),
+    FOREIGN(MS, "BiasSoftmax", 2, 2, 1, 1, bias_softmax_attrs, rewrite_bias_softmax),
+    FOREIGN(MS, "IsAllFinite", 1, OP_VARIADIC, 1, 1, finite_attrs, rewrite_finite),
+    FOREIGN(MS, "ComplexMul", 2, 2, 1, 1, NULL, rewrite_complex),
+    FOREIGN(MS, "ComplexMulConj", 2, 2, 1, 1, NULL, rewrite_complex_conjugate),
     FOREIGN(MS, "MatMulInteger16", 2, 2, 1, 1, NULL, rewrite_matmul16),
-    FOREIGN(MS, "MulInteger", 3, 4, 1, 1, NULL, rewrite_mul_integer, .types = "T T T T"),
+    FOREIGN(MS, "MulInteger", 3, 4, 1, 1, NULL, rewrite_mul_integer),
     FOREIGN(MS, "ReduceSumInteger", 1, 1, 1, 1, sum_attrs, rewrite_sum_integer),
 };
 OP_TABLE(contrib_simple, rows);

@@ -184,14 +184,12 @@ static grt_status rewrite_gated_add(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "LinearAttention", 3, 6, 2, 2, linear_attrs, contrib_state_rewrite_linear,
-            .types = "T T T - T T"),
-    FOREIGN(MS, "CausalConvWithState", 2, 4, 2, 2, conv_attrs, contrib_state_rewrite_conv,
-            .types = "T T T T"),
-    FOREIGN(MS, "GatedRMSNorm", 3, 3, 1, 1, norm_attrs, rewrite_gated_norm, .types = "T T T"),
+    FOREIGN(MS, "LinearAttention", 3, 6, 2, 2, linear_attrs, contrib_state_rewrite_linear),
+    FOREIGN(MS, "CausalConvWithState", 2, 4, 2, 2, conv_attrs, contrib_state_rewrite_conv),
+    FOREIGN(MS, "GatedRMSNorm", 3, 3, 1, 1, norm_attrs, rewrite_gated_norm),
     FOREIGN(MS, "BranchwiseRMSNorm", 1, 2, 1, 1, branch_attrs, rewrite_branch_norm),
-    FOREIGN(MS, "LinearAttentionGate", 3, 4, 1, 2, NULL, rewrite_gate, .types = "T TF TF T"),
+    FOREIGN(MS, "LinearAttentionGate", 3, 4, 1, 2, NULL, rewrite_gate),
     FOREIGN(MS, "ScaledSiLU", 1, 2, 1, 1, silu_attrs, rewrite_scaled_silu),
-    FOREIGN(MS, "GatedAdd", 3, 3, 1, 1, NULL, rewrite_gated_add, .types = "T T T T"),
+    FOREIGN(MS, "GatedAdd", 3, 3, 1, 1, NULL, rewrite_gated_add),
 };
 OP_TABLE(contrib_state, rows);

@@ -170,15 +170,15 @@ static grt_status contrib_tensor_rewrite_crop(ir_node *node)
 }
 
 static const op_row rows[] = {
-    FOREIGN(MS, "Range", 2, 3, 1, 1, NULL, rewrite_range, .types = "T T T"),
+    FOREIGN(MS, "Range", 2, 3, 1, 1, NULL, rewrite_range),
     FOREIGN(MS, "Trilu", 1, 2, 1, 1, trilu_attrs, rewrite_trilu),
     FOREIGN(MS, "Unique", 1, 1, 3, 3, NULL, rewrite_unique),
     FOREIGN(MS, "ExpandDims", 2, 2, 1, 1, NULL, rewrite_expand_dims),
-    FOREIGN(MS, "Pad", 2, 3, 1, 1, pad_attrs, rewrite_pad, .types = "T - T"),
+    FOREIGN(MS, "Pad", 2, 3, 1, 1, pad_attrs, rewrite_pad),
     FOREIGN(MS, "GatherND", 2, 2, 1, 1, NULL, rewrite_same),
     FOREIGN(MS, "TorchEmbedding", 2, 4, 1, 1, NULL, rewrite_embedding),
-    FOREIGN(MS, "GridSample", 2, 2, 1, 1, sample_attrs, rewrite_grid_sample, .types = "T1 T1"),
-    FOREIGN(MS, "CDist", 2, 2, 1, 1, distance_attrs, rewrite_distance, .types = "T T"),
-    FOREIGN(MS, "CropAndResize", 4, 4, 1, 1, crop_attrs, contrib_tensor_rewrite_crop, .types = "T1 T1 T2 T2"),
+    FOREIGN(MS, "GridSample", 2, 2, 1, 1, sample_attrs, rewrite_grid_sample),
+    FOREIGN(MS, "CDist", 2, 2, 1, 1, distance_attrs, rewrite_distance),
+    FOREIGN(MS, "CropAndResize", 4, 4, 1, 1, crop_attrs, contrib_tensor_rewrite_crop),
 };
 OP_TABLE(contrib_tensor, rows);

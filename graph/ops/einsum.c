@@ -59,7 +59,6 @@ static const op_row rows[] = {
      .max_in = OP_VARIADIC,
      .min_out = 1,
      .max_out = 1,
-     .types = "T...",
      .attrs = einsum_attrs,
      .flags = OP_EXPANDS_ALWAYS | OP_TF32,
      .precision = OP_WIDE,

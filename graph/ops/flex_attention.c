@@ -207,7 +207,6 @@ static const op_row rows[] = {
      .max_in = 3,
      .min_out = 1,
      .max_out = 1,
-     .types = "T1 T1 T1",
      .attrs = attrs,
      .infer = infer_flex,
      .expand = expand_flex},

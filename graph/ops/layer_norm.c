@@ -96,7 +96,6 @@ static const op_row rows[] = {
      .max_in = 3,
      .min_out = 1,
      .max_out = 3,
-     .types = "T T T",
      .attrs = layer_attrs,
      .flags = OP_ONE_FLOAT_TYPE,
      .precision = OP_NARROW,

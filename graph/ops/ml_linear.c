@@ -335,8 +335,7 @@ static grt_status expand_one_hot(ir_node *node, bool *out_done)
         .max_out = outputs, .attrs = attributes, .infer = rule, .expand = __VA_ARGS__                \
     }
 static const op_row rows[] = {
-    ML("FeatureVectorizer", OP_VARIADIC, 1, vectorizer_attrs, ml_linear_infer_vectorizer, expand_vectorizer,
-       .types = "T1..."),
+    ML("FeatureVectorizer", OP_VARIADIC, 1, vectorizer_attrs, ml_linear_infer_vectorizer, expand_vectorizer),
     ML("Imputer", 1, 1, imputer_attrs, infer_same_as_first, expand_imputer),
     ML("LinearClassifier", 1, 2, classifier_attrs, ml_linear_infer_classifier, ml_linear_expand_classifier),
     ML("LinearRegressor", 1, 1, regressor_attrs, ml_linear_infer_regressor, ml_linear_expand_regressor),

@@ -124,7 +124,6 @@ static const op_row rows[] = {
      .max_in = 4,
      .min_out = 1,
      .max_out = 1,
-     .types = "T - T",
      .attrs = pad_attrs,
      .precision = OP_FOLLOWS,
      .cost = OP_COST_MOVE,

@@ -115,8 +115,6 @@ static const op_attr shift_attrs[] = {{"direction", GRT_ATTR_STRING, true}, {0}}
 
 static const op_attr align_attrs[] = {{"axis", GRT_ATTR_INT, true}, {0}};
 
-#define TYPES_1         NULL
-#define TYPES_2         "T T"
 #define ATTRS_0(p0, p1) NULL
 #define ATTRS_1(p0, p1)               \
     (const op_attr[])                 \
@@ -212,7 +210,6 @@ static const op_row rows[] = {
      .max_in = arity,                                                    \
      .min_out = 1,                                                       \
      .max_out = 1,                                                       \
-     .types = TYPES_##arity,                                             \
      .attrs = ATTRS_##n_params(p0, p1),                                  \
      TRAITS(TRAITS_##opname),                                            \
      .infer = pw_infer_##kind,                                           \
@@ -221,19 +218,19 @@ static const op_row rows[] = {
 #undef PW
 #undef PW_ROWS_ONLY
     ROW("Max", 13, 1, OP_VARIADIC, OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_SINGLE,
-        pw_infer_NUMBER, .types = "T...", .upgrade = pw_upgrade),
+        pw_infer_NUMBER, .upgrade = pw_upgrade),
     ROW("Min", 13, 1, OP_VARIADIC, OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_SINGLE,
-        pw_infer_NUMBER, .types = "T...", .upgrade = pw_upgrade),
-    ROW("Sum", 13, 1, OP_VARIADIC, OP_WIDE, OP_COMMUTATIVE | OP_SINGLE, pw_infer_FLOAT, .types = "T...",
+        pw_infer_NUMBER, .upgrade = pw_upgrade),
+    ROW("Sum", 13, 1, OP_VARIADIC, OP_WIDE, OP_COMMUTATIVE | OP_SINGLE, pw_infer_FLOAT,
         .upgrade = pw_upgrade),
-    ROW("Mean", 13, 1, OP_VARIADIC, OP_WIDE, OP_COMMUTATIVE | OP_SINGLE, pw_infer_FLOAT, .types = "T...",
+    ROW("Mean", 13, 1, OP_VARIADIC, OP_WIDE, OP_COMMUTATIVE | OP_SINGLE, pw_infer_FLOAT,
         .upgrade = pw_upgrade),
-    ROW("Mod", 28, 2, 2, OP_WIDE, OP_SMALL_INTS, pw_infer_NUMBER, .types = "T T", .attrs = mod_attrs),
+    ROW("Mod", 28, 2, 2, OP_WIDE, OP_SMALL_INTS, pw_infer_NUMBER, .attrs = mod_attrs),
     ROW("Gelu", 20, 1, 1, OP_FOLLOWS, OP_FINITE, pw_infer_FLOAT, .attrs = gelu_attrs),
-    ROW("PRelu", 16, 2, 2, OP_FOLLOWS, OP_FINITE, infer_prelu, .types = "T T", .upgrade = upgrade_prelu),
-    ROW("Clip", 13, 1, 3, OP_FOLLOWS, OP_FINITE, infer_clip, .types = "T T T", .upgrade = upgrade_clip,
+    ROW("PRelu", 16, 2, 2, OP_FOLLOWS, OP_FINITE, infer_prelu, .upgrade = upgrade_prelu),
+    ROW("Clip", 13, 1, 3, OP_FOLLOWS, OP_FINITE, infer_clip, .upgrade = upgrade_clip,
         .batch = OP_BATCH_PARAMETERS),
-    ROW("BitShift", 28, 2, 2, OP_UNSTATED, 0, pw_infer_INT, .types = "T T", .attrs = shift_attrs),
+    ROW("BitShift", 28, 2, 2, OP_UNSTATED, 0, pw_infer_INT, .attrs = shift_attrs),
     {.domain = "graphrt",
      .name = "AlignDims",
      .since = 1,

@@ -2,6 +2,8 @@
 /* Inference and upgrade rules that the files of the pointwise family share. */
 #include "graph/ops/pointwise_rules.h"
 
+#include "graph/ir/dtype_set.h"
+
 #include <string.h>
 
 grt_status pw_infer_dtype(const infer *inf, int32_t i, grt_dtype_set set)
@@ -9,9 +11,7 @@ grt_status pw_infer_dtype(const infer *inf, int32_t i, grt_dtype_set set)
     if (!infer_has(inf, i) || !inf->in[i]->dtype || grt_dtype_in(inf->in[i]->dtype, set))
         return GRT_OK;
     grt_text wanted = {0};
-    for (int32_t d = 1; d < GRT_DTYPE_COUNT; d++)
-        if (grt_dtype_in((grt_dtype)d, set))
-            grt_text_add(&wanted, "%s%s", wanted.size ? ", " : "", grt_dtype_name((grt_dtype)d));
+    dtype_set_add_to(&wanted, set);
     grt_status status = infer_fail(inf, "input %d is %s; allowed are %s", i,
                                    grt_dtype_name(inf->in[i]->dtype), grt_text_get(&wanted));
     grt_text_release(&wanted);

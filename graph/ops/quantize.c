@@ -114,7 +114,6 @@ static const op_row rows[] = {
      .max_in = 3,
      .min_out = 1,
      .max_out = 1,
-     .types = "T1 - T1",
      .attrs = dequantize_attrs,
      .precision = OP_WIDE,
      .layout = OP_LAYOUT_SCALED,

@@ -228,17 +228,17 @@ static const op_attr gru_attrs[] = {
     RNN_ATTRS, {"linear_before_reset", GRT_ATTR_INT, false}, {NULL, 0, false}};
 static const op_attr lstm_attrs[] = {RNN_ATTRS, {"input_forget", GRT_ATTR_INT, false}, {NULL, 0, false}};
 
-#define ROW(op, inputs, outputs, list, parameters)                                                           \
-    {                                                                                                        \
-        .domain = "", .name = op, .since = 22, .min_in = 3, .max_in = inputs, .min_out = 0,                  \
-        .max_out = outputs, .types = parameters, .attrs = list, .precision = OP_NARROW,                      \
-        .flags = OP_TF32 | OP_FILTERS, .flops = flops_recurrence, .infer = infer_rnn, .upgrade = upgrade_rnn \
+#define ROW(op, inputs, outputs, list)                                                            \
+    {                                                                                             \
+        .domain = "", .name = op, .since = 22, .min_in = 3, .max_in = inputs, .min_out = 0,       \
+        .max_out = outputs, .attrs = list, .precision = OP_NARROW, .flags = OP_TF32 | OP_FILTERS, \
+        .flops = flops_recurrence, .infer = infer_rnn, .upgrade = upgrade_rnn                     \
     }
 
 static const op_row rows[] = {
-    ROW("LSTM", 8, 3, lstm_attrs, "T T T T - T T T"),
-    ROW("GRU", 6, 2, gru_attrs, "T T T T - T"),
-    ROW("RNN", 6, 2, rnn_attrs, "T T T T - T"),
+    ROW("LSTM", 8, 3, lstm_attrs),
+    ROW("GRU", 6, 2, gru_attrs),
+    ROW("RNN", 6, 2, rnn_attrs),
     {.domain = MS,
      .name = "DynamicQuantizeLSTM",
      .since = 1,
@@ -246,7 +246,6 @@ static const op_row rows[] = {
      .max_in = 12,
      .min_out = 0,
      .max_out = 3,
-     .types = "T T2 T2 T - T T T T T2 T T2",
      .attrs = dynamic_attrs,
      .precision = OP_WIDE,
      .flops = flops_recurrence,

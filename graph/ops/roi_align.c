@@ -53,7 +53,6 @@ static const op_row rows[] = {
      .max_in = 3,
      .min_out = 1,
      .max_out = 1,
-     .types = "T1 T1",
      .attrs = roi_attrs,
      .precision = OP_WIDE,
      .infer = infer_roi_align,

@@ -141,7 +141,6 @@ static const op_row rows[] = {
      .max_in = 4,
      .min_out = 1,
      .max_out = 1,
-     .types = "T T T",
      .attrs = rotary_attrs,
      .flags = OP_EXPANDS_ALWAYS,
      .precision = OP_NARROW,

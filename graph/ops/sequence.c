@@ -134,7 +134,6 @@ static const op_row rows[] = {
      .max_in = OP_VARIADIC,
      .min_out = 1,
      .max_out = 1,
-     .types = "T...",
      .precision = OP_WIDE,
      .infer = infer_construct},
     {.domain = "",

@@ -214,7 +214,6 @@ static const op_row rows[] = {
      .max_in = 3,
      .min_out = 1,
      .max_out = 1,
-     .types = "T T T",
      .attrs = range_attrs,
      .flags = OP_SMALL_INTS,
      .precision = OP_WIDE,

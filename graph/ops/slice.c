@@ -197,7 +197,6 @@ static const op_row rows[] = {
      .max_in = 5,
      .min_out = 1,
      .max_out = 1,
-     .types = "- Tind Tind Tind Tind",
      .flags = OP_SMALL_INTS | OP_PICKS,
      .precision = OP_FOLLOWS_FIRST,
      .cost = OP_COST_MOVE,

@@ -69,7 +69,6 @@ static const op_row rows[] = {
      .max_in = 2,
      .min_out = 1,
      .max_out = 1,
-     .types = "T T",
      .infer = infer_elementwise},
     {.domain = "",
      .name = "StringNormalizer",

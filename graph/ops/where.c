@@ -47,7 +47,6 @@ static const op_row rows[] = {
      .max_in = 3,
      .min_out = 1,
      .max_out = 1,
-     .types = "- T T",
      .flags = OP_POINTWISE | OP_SMALL_INTS | OP_ONE_FLOAT_TYPE,
      .precision = OP_FOLLOWS,
      .infer = infer_where},

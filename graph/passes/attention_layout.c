@@ -200,9 +200,11 @@ bool attention_layout_is_joined(const attention_layout *layout)
            r[Q].width == (r[Q].heads + 2 * r[K].heads) * size;
 }
 
+/* A constant with elements: where a dim is 0, the others are only claimed. */
 static bool attention_layout_is_plain(const ir_value *value, int32_t rank)
 {
-    return value && value->type.data && !value->producer && !value->is_input && value->type.rank == rank;
+    return value && value->type.data && !value->producer && !value->is_input && value->type.rank == rank &&
+           grt_tensor_elements(value->type.data) > 0;
 }
 
 bool attention_projection_of(const ir_value *source, attention_projection *out)

@@ -162,9 +162,10 @@ onnx shapes <<<'CAg6SwoTCgF4CgF6EgF5GgNzdW0iA0FkZBIBZ1oPCgF4EgoKCAgBEgQKAggCWg8K
 bad "shapes that do not fit" "'sum'" ./graphrun "$scratch/shapes.onnx"
 bad "graphc check of them" "not a valid" ./graphc check "$scratch/shapes.onnx"
 # random numbers of the input's type, which is int4
-bad "random numbers in 4 bits" "without attribute dtype the result would be int4" ./graphrun "$srcdir/tests/fuzz/regressions/run/random_like_int4.onnx"
+bad "random numbers in 4 bits" "input 0, 'x', is int4; allowed are float32" ./graphrun "$srcdir/tests/fuzz/regressions/run/random_like_int4.onnx"
+bad "random texts" "without attribute dtype the result would be string" ./graphrun "$srcdir/tests/fuzz/regressions/run/random_like_string.onnx"
 # attention of integers, whose mask of integers a Cast would leave as it is
-bad "attention of integers" "input 0 is int32; supported are floating-point" ./graphrun "$srcdir/tests/fuzz/regressions/run/attention_integers.onnx"
+bad "attention of integers" "input 0, 'q', is int32; allowed are float32" ./graphrun "$srcdir/tests/fuzz/regressions/run/attention_integers.onnx"
 # a pool with strides 1 and 0, of an input of unknown rank
 onnx pool <<<'CAgSADpZCj4KAXgSAXkaBHBvb2wiB01heFBvb2wqFQoMa2VybmVsX3NoYXBlQAJAAqABByoQCgdzdHJpZGVzQAFAAKABBxIBZ1oJCgF4EgQKAggBYgkKAXkSBAoCCAFCBAoAEBU='
 bad "a window without a step" "MaxPool node 'pool': attribute strides has the value 0 at index 1; it must lie in \[1, 2147483647\]" \

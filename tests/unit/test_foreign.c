@@ -20,12 +20,15 @@ static void add_inputs(onnx_model *m)
 {
     onnx_input(m, m->graph, "x", GRT_DTYPE_FLOAT, "2,3,8");
     onnx_input(m, m->graph, "ids", GRT_DTYPE_INT64, "2,3");
+    onnx_input(m, m->graph, "tokens", GRT_DTYPE_INT32, "2,3");
     onnx_input(m, m->graph, "n", GRT_DTYPE_INT32, "2");
     onnx_input(m, m->graph, "total", GRT_DTYPE_INT32, "");
     onnx_input(m, m->graph, "w", GRT_DTYPE_FLOAT, "8,8");
     onnx_input(m, m->graph, "b", GRT_DTYPE_FLOAT, "8");
     onnx_input(m, m->graph, "u8", GRT_DTYPE_UINT8, "4,1,16");
+    onnx_input(m, m->graph, "f8", GRT_DTYPE_FLOAT8E4M3FN, "4,1,16");
     onnx_input(m, m->graph, "unknown", GRT_DTYPE_FLOAT, NULL);
+    onnx_input(m, m->graph, "unknown_mask", GRT_DTYPE_INT32, NULL);
 }
 
 static Onnx__NodeProto *add_node(onnx_model *m, const char *op, const char *inputs, const char *ints)
@@ -70,7 +73,7 @@ static const bad cases[] = {
     {"MultiHeadAttention", "x,x,x,,,,x", "num_heads=2", "past_key and past_value must", INVALID},
     {"Attention", "x,w", "num_heads=2,do_rotary=1", "do_rotary is 1", UNSUPPORTED},
     {"Attention", "x,w", "num_heads=2,past_present_share_buffer=1", "there is no past", INVALID},
-    {"Attention", "x,w,b,unknown", "num_heads=2", "the rank of input 3 (the mask)", UNSUPPORTED},
+    {"Attention", "x,w,b,unknown_mask", "num_heads=2", "the rank of input 3 (the mask)", UNSUPPORTED},
     {"GroupQueryAttention", "x,x,x,,,n,total", "num_heads=4,kv_num_heads=3", "kv_num_heads is 3", INVALID},
     {"GroupQueryAttention", "x,x,x,,,n,total", "num_heads=2,kv_num_heads=2,do_rotary=1",
      "input 7 (cos_cache)", INVALID},
@@ -92,10 +95,10 @@ static const bad cases[] = {
      INVALID},
     {"MatMulNBits", "x,u8,b", "K=8,N=4,block_size=16,weight_prepacked=1", "weight_prepacked", UNSUPPORTED},
     {"GatherBlockQuantized", "u8,ids,b", "gather_axis=5", "out of range", INVALID},
-    {"GatherBlockQuantized", "x,ids,b", "", "data is float32", UNSUPPORTED},
+    {"GatherBlockQuantized", "f8,ids,b", "", "data is float8e4m3fn", UNSUPPORTED},
     {"FusedMatMul", "unknown,w", "transA=1", "the rank of input 0", UNSUPPORTED},
     {"GroupNorm", "x,b,b", "groups=2,activation=7", "activation is 7", INVALID},
-    {"EmbedLayerNormalization", "ids,,w,w,w,b,b", "", "must be given together", INVALID},
+    {"EmbedLayerNormalization", "tokens,,w,w,w,b,b", "", "must be given together", INVALID},
     {"QLinearConcat", "b,u8,u8,b", "axis=0", "must come in threes", INVALID},
     {"SkipLayerNormalization", "x,x,b", "what=1", "SkipLayerNormalization has epsilon", INVALID},
 };

@@ -150,6 +150,16 @@ START_TEST(what_is_not_parted_stays)
 }
 END_TEST
 
+/* Weights without rows have no element to pay for their columns, so many can be claimed. */
+START_TEST(columns_without_rows_stay)
+{
+    check_stays("in x f32 2,0\nconst w f32 0,1099511627776\nconst apart i64 4 2 2 2 274877906944\n"
+                "const ax i64 1 2\nconst c0 i64 1 0\nconst c1 i64 1 1\nconst c2 i64 1 2\n"
+                "y = MatMul x w\ng = Reshape y apart\np = Slice g c0 c1 ax\nq = Slice g c1 c2 ax\n"
+                "r = Relu p\ns = Neg q\nout r\nout s\n");
+}
+END_TEST
+
 /* Weights that another product reads would be stored twice. */
 START_TEST(shared_weights_stay)
 {
@@ -174,4 +184,4 @@ END_TEST
 
 UNIT_SUITE(test_pass_column_order, NULL, NULL, groups_of_heads, heads_in_front, parts_in_front,
            neighbours_as_halves, names, ranges_stay, slices_of_ranges, moved_ranges_stay,
-           what_is_not_parted_stays, shared_weights_stay, many_parts_stay)
+           what_is_not_parted_stays, columns_without_rows_stay, shared_weights_stay, many_parts_stay)

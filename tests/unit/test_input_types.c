@@ -1,31 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs that share a type parameter: that rows say what the schemas say, and that models which mix dtypes
- * are refused. */
+/* Dtypes of inputs: that every row has what the schemas say, and that models which break it are refused. */
 #include "graph/ir/infer.h"
+#include "graph/ir/input_types.h"
 #include "tests/unit/import_check.h"
 
 #include <string.h>
 
-static const struct {
-    const char *domain, *op;
-    int32_t version;
-    const char *types;
-} schemas[] = {
-#define TYPES(domain, op, version, types) {domain, op, version, types},
-#include "tests/unit/type_parameters.def"
-#undef TYPES
-};
-enum { N_SCHEMAS = sizeof schemas / sizeof *schemas };
+/* ---- the table ---- */
 
-static bool is_of(size_t schema, const op_row *row)
+START_TEST(operators_are_sorted)
 {
-    return !strcmp(schemas[schema].domain, row->domain) && !strcmp(schemas[schema].op, row->name);
+    const input_types *types, *before = NULL;
+    for (size_t i = 0; (types = input_types_at(i)); before = types, i++) {
+        const int domains = before ? strcmp(before->domain, types->domain) : -1;
+        ck_assert_msg(domains < 0 || (!domains && strcmp(before->op, types->op) < 0), "%s::%s", types->domain,
+                      types->op);
+        ck_assert_ptr_eq(input_types_find(types->domain, types->op), types);
+    }
+    ck_assert_ptr_nonnull(before);
+    ck_assert_ptr_null(input_types_find("", "Aaa"));
+    ck_assert_ptr_null(input_types_find("", "Reshapes"));
+    ck_assert_ptr_null(input_types_find("zzz", "Add"));
 }
+END_TEST
 
-static const char *types_of(const op_row *row)
+START_TEST(operators_have_few_inputs_and_repeat_the_last)
 {
-    return row->types ? row->types : "";
+    const input_types *types;
+    for (size_t i = 0; (types = input_types_at(i)); i++) {
+        ck_assert_msg(types->n > 0 && types->n <= MAX_INPUT_TYPES, "%s::%s", types->domain, types->op);
+        for (int32_t k = 0; k < types->n - 1; k++)
+            ck_assert_msg(!types->inputs[k].repeated, "%s::%s", types->domain, types->op);
+    }
 }
+END_TEST
+
+START_TEST(exporters_write_more_than_schemas_allow)
+{
+    const input_types *types = input_types_find("ai.onnx.ml", "ZipMap");
+    ck_assert_uint_eq(types->inputs[0].dtypes, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE));
+}
+END_TEST
 
 /* Operators that neither the standard nor ONNX Runtime has a schema of, in this domain. */
 static bool has_no_schema(const op_row *row)
@@ -34,96 +49,42 @@ static bool has_no_schema(const op_row *row)
            (!strcmp(row->domain, "com.microsoft") && !strcmp(row->name, "SimplifiedLayerNormalization"));
 }
 
-START_TEST(rows_say_what_the_newest_schemas_say)
+START_TEST(rows_of_models_have_a_schema)
 {
     const op_row *row;
     for (size_t i = 0; (row = op_at(i)); i++) {
-        const char *types = NULL;
-        for (size_t k = 0; k < N_SCHEMAS; k++) /* in the order of their versions */
-            if (is_of(k, row))
-                types = schemas[k].types;
-        ck_assert_msg(!types == has_no_schema(row), "%s::%s: is there a schema?", row->domain, row->name);
+        const input_types *types = input_types_find(row->domain, row->name);
+        if (!row->max_in)
+            continue;
+        ck_assert_msg(!types == has_no_schema(row), "%s::%s: is there a schema? see scripts/input_types.py",
+                      row->domain, row->name);
         if (types)
-            ck_assert_msg(!strcmp(types_of(row), types),
-                          "%s::%s: the row has .types = \"%s\", the schema \"%s\"", row->domain, row->name,
-                          types_of(row), types);
-    }
-}
-END_TEST
-
-/* A node of an older form is asked what the newest form says, as rows are of that. Where the older one was
- * different: */
-START_TEST(older_schemas_differ_where_it_is_known)
-{
-    static const struct {
-        const char *op, *why;
-    } known[] = {
-        {"BatchNormalization", "one type for all: mixed ones mean the same in the newest form"},
-        {"Clip", "limits were attributes, which get the input's type"},
-        {"DequantizeLinear", "another name"},
-        {"Pad", "the constant was an attribute, which gets the input's type"},
-        {"Pow", "one type for both: mixed ones mean the same in the newest form"},
-        {"QLinearMatMul", "scales were all float32"},
-        {"QuantizeLinear", "one type for input and scale: mixed ones mean the same in the newest form"},
-        {"Slice", "limits were attributes, which get one type"},
-        {"Split", "sizes had the input's type: mixed ones mean the same in the newest form"},
-        {"Tile", "another form, whose numbers had the input's type"},
-    };
-    enum { N_KNOWN = sizeof known / sizeof *known };
-    bool found[N_KNOWN] = {false};
-    const op_row *row;
-    for (size_t i = 0; (row = op_at(i)); i++)
-        for (size_t k = 0; k < N_SCHEMAS; k++) {
-            size_t at = 0;
-            if (!is_of(k, row) || !strcmp(schemas[k].types, types_of(row)))
-                continue;
-            while (at < N_KNOWN && strcmp(known[at].op, row->name) != 0)
-                at++;
-            ck_assert_msg(at < N_KNOWN, "%s of version %d has \"%s\"", row->name, (int)schemas[k].version,
-                          schemas[k].types);
-            found[at] = true;
-        }
-    for (size_t i = 0; i < N_KNOWN; i++)
-        ck_assert_msg(found[i], "%s: no older form is different (%s)", known[i].op, known[i].why);
-}
-END_TEST
-
-START_TEST(ops_have_few_type_parameters)
-{
-    const op_row *row;
-    for (size_t i = 0; (row = op_at(i)); i++) {
-        char text[256], *rest = text, *seen[32];
-        size_t n = 0;
-        ck_assert_uint_lt(strlen(types_of(row)), sizeof text);
-        strcpy(text, types_of(row));
-        for (char *word; (word = strtok_r(rest, " ", &rest));) {
-            size_t k = 0;
-            while (k < n && strcmp(seen[k], word) != 0)
-                k++;
-            if (k == n && *word != '-')
-                seen[n++] = word;
-        }
-        ck_assert_msg(n <= OP_MAX_TYPES, "%s::%s has %zu type parameters", row->domain, row->name, n);
+            ck_assert_msg(types->inputs[types->n - 1].repeated ? row->max_in >= types->n
+                                                               : row->max_in <= types->n,
+                          "%s::%s: the row takes %d inputs, the schema has %d", row->domain, row->name,
+                          row->max_in, types->n);
     }
 }
 END_TEST
 
 /* ---- models ---- */
 
-/* Inputs f, g (float32), h (float16), i (int64), b (bool) and q (int8), all [2,3], and the scalar s
- * (float32). */
+/* Inputs f, g (float32), h (float16), i (int64), b (bool), q (int8) and u (uint8), all [2,3], k (int32), [2],
+ * and the scalar s (float32). */
 static onnx_model of_inputs(void)
 {
     static const struct {
         const char *name;
         grt_dtype dtype;
     } inputs[] = {{"f", GRT_DTYPE_FLOAT}, {"g", GRT_DTYPE_FLOAT}, {"h", GRT_DTYPE_FLOAT16},
-                  {"i", GRT_DTYPE_INT64}, {"b", GRT_DTYPE_BOOL},  {"q", GRT_DTYPE_INT8}};
+                  {"i", GRT_DTYPE_INT64}, {"b", GRT_DTYPE_BOOL},  {"q", GRT_DTYPE_INT8},
+                  {"u", GRT_DTYPE_UINT8}};
     onnx_model m = onnx_create();
     m.proto->opset_import[0]->version = 27;
     onnx_opset(&m, "com.microsoft", 1);
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         onnx_input(&m, m.graph, inputs[i].name, inputs[i].dtype, "2,3");
+    onnx_input(&m, m.graph, "k", GRT_DTYPE_INT32, "2");
     onnx_input(&m, m.graph, "s", GRT_DTYPE_FLOAT, "");
     return m;
 }
@@ -148,7 +109,7 @@ static void infer_refused(onnx_model *m, const char *what)
 
 static const struct {
     const char *domain, *op, *inputs;
-    const char *error; /* NULL: no dtypes are mixed */
+    const char *error; /* NULL: what the schemas allow */
 } nodes[] = {
     {"", "Add", "f,i",
      "Add node 'the_Add': input 1, 'i', is int64; it must be float32 like input 0, 'f', as both are of the "
@@ -161,14 +122,23 @@ static const struct {
     {"", "Clip", "f,,s", NULL},
     {"", "Max", "f,g,f,g,i", "input 4, 'i', is int64; it must be float32 like input 0, 'f'"},
     {"", "Max", "f,g,f,g,f", NULL},
-    {"", "MatMulInteger", "q,q,,i", "input 3, 'i', is int64; it must be int8 like input 1, 'q'"},
+    {"", "MatMulInteger", "q,q,,u", "input 3, 'u', is uint8; it must be int8 like input 1, 'q'"},
     {"com.microsoft", "BiasGelu", "f,h",
      "com.microsoft::BiasGelu node 'the_BiasGelu': input 1, 'h', is float16; it must be float32"},
     {"com.microsoft", "BiasGelu", "f,g", NULL},
+    {"", "Reshape", "f,k",
+     "Reshape node 'the_Reshape': input 1, 'k', is int32; allowed are int64; cast it, or export the model "
+     "again"},
+    {"", "Tile", "f,s", "input 1, 's', is float32; allowed are int64"},
+    {"", "ReduceSum", "b", "input 0, 'b', is bool; allowed are float32, int32, int64, float16, float64"},
+    {"", "Where", "f,f,g", "input 0, 'f', is float32; allowed are bool"},
+    {"", "Max", "b,b", "input 0, 'b', is bool; allowed are float32"},
+    {"", "ReduceLogSum", "i", NULL}, /* the newest form allows no integers, older ones do */
+    {"com.microsoft", "BiasGelu", "i,i", "input 0, 'i', is int64; allowed are"},
 };
 enum { N_NODES = sizeof nodes / sizeof *nodes };
 
-START_TEST(nodes_that_mix_dtypes)
+START_TEST(nodes_of_models)
 {
     onnx_model m = of_inputs();
     onnx_node(&m, m.graph, nodes[_i].op, nodes[_i].inputs, "y")->domain = (char *)nodes[_i].domain;
@@ -212,6 +182,20 @@ START_TEST(in_a_body_with_a_value_from_outside)
 }
 END_TEST
 
+START_TEST(in_a_node_with_bodies)
+{
+    onnx_model m = of_inputs();
+    Onnx__GraphProto *body = onnx_graph(&m, "body");
+    onnx_node(&m, body, "Neg", "f", "r");
+    onnx_output(&m, body, "r");
+    Onnx__NodeProto *choice = onnx_node(&m, m.graph, "If", "s", "y");
+    onnx_attr(&m, choice, "then_branch", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = body;
+    onnx_attr(&m, choice, "else_branch", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = body;
+    onnx_output(&m, m.graph, "y");
+    infer_refused(&m, "If node 'the_If': input 0, 's', is float32; allowed are bool");
+}
+END_TEST
+
 /* Passes may give the node inputs of other dtypes, and make another op of it. */
 START_TEST(nodes_are_asked_once)
 {
@@ -228,18 +212,20 @@ START_TEST(nodes_are_asked_once)
 }
 END_TEST
 
-Suite *suite_test_type_parameters(void)
+Suite *suite_test_input_types(void)
 {
-    Suite *suite = suite_create("type_parameters");
-    TCase *rows = tcase_create("rows"), *models = tcase_create("models");
-    tcase_add_test(rows, rows_say_what_the_newest_schemas_say);
-    tcase_add_test(rows, older_schemas_differ_where_it_is_known);
-    tcase_add_test(rows, ops_have_few_type_parameters);
-    tcase_add_loop_test(models, nodes_that_mix_dtypes, 0, N_NODES);
+    Suite *suite = suite_create("input_types");
+    TCase *table = tcase_create("table"), *models = tcase_create("models");
+    tcase_add_test(table, operators_are_sorted);
+    tcase_add_test(table, operators_have_few_inputs_and_repeat_the_last);
+    tcase_add_test(table, exporters_write_more_than_schemas_allow);
+    tcase_add_test(table, rows_of_models_have_a_schema);
+    tcase_add_loop_test(models, nodes_of_models, 0, N_NODES);
     tcase_add_test(models, in_a_function);
     tcase_add_test(models, in_a_body_with_a_value_from_outside);
+    tcase_add_test(models, in_a_node_with_bodies);
     tcase_add_test(models, nodes_are_asked_once);
-    suite_add_tcase(suite, rows);
+    suite_add_tcase(suite, table);
     suite_add_tcase(suite, models);
     return suite;
 }
