@@ -160,6 +160,15 @@ static void pointwise_add_instruction(program *p, ir_node *node)
     node->mark = p->n++;
 }
 
+/* A group of Casts alone has one input, which is read and written in another type. */
+static void pointwise_add_copy(program *p)
+{
+    int64_t *code = &p->code[4 * p->n++];
+    code[0] = PW_Copy;
+    code[1] = operand(p, p->group->inputs[0]);
+    code[2] = code[3] = -1;
+}
+
 static void number_operands(program *p)
 {
     int64_t constants = p->group->n_inputs, results = constants + p->n_constants;
@@ -283,14 +292,17 @@ static grt_status fuse(groups *all, group *g)
     const bool joined = moves && put_joined_first(g);
     for (int32_t i = g->n; i-- > 0;)
         pointwise_add_instruction(&p, g->members[i]);
-    if (p.n == 0) /* Casts alone */
+    const bool casts = p.n == 0;
+    if (casts && !moves)
         return GRT_OK;
+    if (casts)
+        pointwise_add_copy(&p);
     number_operands(&p);
     if (joined)
         GRT_TRY(fuse_joined(all, &p, &taken));
     if (moves && !taken)
         GRT_TRY(fuse_parts(all, &p, &taken));
-    if (taken || g->n < 2)
+    if (taken || casts || g->n < 2)
         return GRT_OK;
     ir_node *node = pointwise_create(&p, "Pointwise", g->inputs, g->n_inputs);
     return node ? offer(all, g, node, &taken) : grt_fail_memory(0);

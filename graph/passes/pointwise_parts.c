@@ -8,7 +8,8 @@
 enum {
     VECTOR = 8,       /* elements: shorter pieces than these cost more than a copy that can have them whole */
     LEAST_BYTES = 32, /* of a range: memory is read by so many */
-    MOST_STEPS = 24,  /* of a chain that is looked at */
+    LONG = 256, /* elements of a range that may begin anywhere: all of its vectors but the ends lie in it */
+    MOST_STEPS = 24,   /* of a chain that is looked at */
     MOST_READERS = 64, /* of a value, which are looked at for each of them */
 };
 
@@ -51,6 +52,14 @@ typedef struct ranges {
     int64_t offset, length, pitch;
 } ranges;
 
+/* Ranges that begin anywhere are read element by element, but by neighbouring threads, and the copy would be
+ * moved so, too. */
+static bool is_read_well(const ranges *r, grt_dtype dtype)
+{
+    const bool whole = r->offset % VECTOR == 0 && r->length % VECTOR == 0 && r->pitch % VECTOR == 0;
+    return whole ? r->length * (int64_t)grt_dtype_size(dtype) >= LEAST_BYTES : r->length >= LONG;
+}
+
 static bool ranges_of(const grt_dims *dims, const index_map *map, const index_part *parts, int32_t n,
                       ranges *r)
 {
@@ -61,10 +70,8 @@ static bool ranges_of(const grt_dims *dims, const index_map *map, const index_pa
         return false;
     const bool known = n == 2 ? grt_dim_is_const(dims, parts[0].stride, &r->pitch)
                               : elements_of(dims, &map->source->type, &r->pitch);
-    return known && r->offset >= 0 &&
-           r->length * (int64_t)grt_dtype_size(map->source->type.dtype) >= LEAST_BYTES &&
-           r->pitch > r->length && r->offset <= r->pitch - r->length && r->offset % VECTOR == 0 &&
-           r->length % VECTOR == 0 && r->pitch % VECTOR == 0;
+    return known && r->offset >= 0 && r->pitch > r->length && r->offset <= r->pitch - r->length &&
+           is_read_well(r, map->source->type.dtype);
 }
 
 /* The axis of the value whose elements, and those of the axes behind it, are a range. */

@@ -325,6 +325,29 @@ static void pointwise_parts(void)
     }
 }
 
+/* A Cast alone, each way between 32 bits and 16: of rows that begin anywhere, and of whole vectors. */
+static void casts_of_parts(void)
+{
+    static const int64_t dims[] = {3, 5, 600},
+                         parts[][3] = {{1, 3, 257}, {1, 0, 599}, {1, 8, 512}, {2, 1, 3}};
+    static const grt_dtype types[][2] = {{GRT_DTYPE_FLOAT16, GRT_DTYPE_FLOAT},
+                                         {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16},
+                                         {GRT_DTYPE_BFLOAT16, GRT_DTYPE_FLOAT},
+                                         {GRT_DTYPE_FLOAT, GRT_DTYPE_BFLOAT16}};
+    static const int64_t code[] = {PW_Copy, 0, -1, -1};
+    for (size_t i = 0; i < 4; i++)
+        for (size_t t = 0; t < 4; t++) {
+            const grt_attr attrs[] = {{.name = "program", .kind = GRT_ATTR_INTS, .ints = {code, 4}},
+                                      {.name = "parts", .kind = GRT_ATTR_INTS, .ints = {parts[i], 3}},
+                                      {.name = "to", .kind = GRT_ATTR_INT, .i = types[t][1]}};
+            const grt_op_desc desc = {"graphrt", "PointwiseParts", "cast of a part", attrs, 3};
+            kernel *k = begin(desc.name);
+            (void)add_in(k, types[t][0], 3, dims);
+            add_group(&desc, 1, k);
+            k->tolerance = 0;
+        }
+}
+
 /* The first operand is several inputs, one behind the other: of two, and of more; images and rows; beside
  * what other inputs have. */
 static void pointwise_joined(void)
@@ -554,6 +577,7 @@ static void add_all(void)
     pointwise_further();
     pointwise_uneven();
     pointwise_parts();
+    casts_of_parts();
     pointwise_joined();
     int turn = 0;
     for (size_t c = 0; c < sizeof rows_cases / sizeof *rows_cases; c++)

@@ -196,6 +196,51 @@ START_TEST(outputs_stay)
 }
 END_TEST
 
+/* A Cast alone, as of what is computed in 16 bits and given out in 32. */
+START_TEST(casts_of_parts)
+{
+    check_parts("in x f16 2,3,32\n"
+                "a,b = Split x axis=-1 num_outputs=2\n"
+                "y = Cast a to=1\n"
+                "z = Cast b to=16\n"
+                "out y\n"
+                "out z\n",
+                "graphrt::PointwiseParts graphrt::PointwiseParts");
+    check_parts("in x f32 n,3,16\n"
+                "in z f32 n,3,8\n"
+                "c = Concat x z axis=-1\n"
+                "y = Cast c to=10\n"
+                "out y\n",
+                "graphrt::PointwiseConcat");
+    check_parts("in x f16 2,3,32\n"
+                "y = Cast x to=1\n"
+                "out y\n",
+                "Cast");
+}
+END_TEST
+
+/* Rows of a vocabulary, whose zeros are cut off. */
+START_TEST(long_parts_that_begin_anywhere)
+{
+    check_parts("in x f16 n,3,264\n"
+                "const from i64 1 3\n"
+                "const to i64 1 260\n"
+                "const ax i64 1 2\n"
+                "a = Slice x from to ax\n"
+                "y = Cast a to=1\n"
+                "out y\n",
+                "graphrt::PointwiseParts");
+    check_parts("in x f16 2,3,64\n"
+                "const from i64 1 3\n"
+                "const to i64 1 60\n"
+                "const ax i64 1 2\n"
+                "a = Slice x from to ax\n"
+                "y = Cast a to=1\n"
+                "out y\n",
+                "Slice Cast");
+}
+END_TEST
+
 /* No whole vectors; steps; other ops than moves in order; what is a view already. */
 START_TEST(other_parts_stay)
 {
@@ -325,5 +370,6 @@ END_TEST
 
 UNIT_SUITE(test_pass_pointwise_parts, NULL, NULL, halves_of_rows, symbolic_rows, channels_that_come_first,
            slices_behind_a_reshape, single_nodes, several_groups, parts_that_are_repeated, parts_of_a_concat,
-           a_concat_behind_others, other_concats_stay, what_others_read_stays, outputs_stay, other_parts_stay,
-           few_bytes_at_a_time_stay, what_very_many_read_stays, integers_are_copied)
+           casts_of_parts, long_parts_that_begin_anywhere, a_concat_behind_others, other_concats_stay,
+           what_others_read_stays, outputs_stay, other_parts_stay, few_bytes_at_a_time_stay,
+           what_very_many_read_stays, integers_are_copied)
