@@ -4,7 +4,8 @@
  *
  *   Attention(x Wq + bq, x Wk + bk, x Wv + bv)  ->  graphrt::Attention(x [Wq Wk Wv] + [bq bk bv])
  *
- * They are products of floats, or of 8-bit numbers with float results.
+ * They are products of floats, or of 8-bit numbers with float results. A part without a bias, as keys have
+ * it where a bias would change no weight, gets zeros beside others that have one.
  */
 #include "graph/ir/constant.h"
 #include "graph/passes/quantised.h"
@@ -32,6 +33,15 @@ static bool merge_projections_is_plain_constant(const ir_value *value, int32_t r
 {
     return value && value->type.data && !value->producer && !value->is_input &&
            value->type.data->rank == rank;
+}
+
+/* The bias of the first part that has one. */
+static const ir_value *first_bias(ir_node *const *parts)
+{
+    const ir_value *bias = NULL;
+    for (int i = 0; i < PARTS && !bias; i++)
+        bias = merge_projections_bias_of(parts[i]);
+    return bias;
 }
 
 /* None, or a constant: one number, or one for each column. */
@@ -80,14 +90,14 @@ static bool merge_projections_fits(const ir_node *node, ir_node *const *parts)
 {
     const int64_t q_heads = grt_attr_int(&node->desc, "q_num_heads", 0),
                   kv_heads = grt_attr_int(&node->desc, "kv_num_heads", 0);
+    const ir_value *first = first_bias(parts);
     const grt_tensor *w[PARTS];
     for (int i = 0; i < PARTS; i++) {
-        const ir_value *bias = merge_projections_bias_of(parts[i]),
-                       *first = merge_projections_bias_of(parts[0]);
+        const ir_value *bias = merge_projections_bias_of(parts[i]);
         w[i] = weights_of(parts[i])->type.data;
         if (is_quantised(parts[i]) != is_quantised(parts[0]) || ir_in(parts[i], 0) != ir_in(parts[0], 0) ||
-            !bias != !first || (bias && bias->type.dtype != first->type.dtype) ||
-            w[i]->dtype != w[0]->dtype || w[i]->dims[0] != w[0]->dims[0])
+            (bias && bias->type.dtype != first->type.dtype) || w[i]->dtype != w[0]->dtype ||
+            w[i]->dims[0] != w[0]->dims[0])
             return false;
         for (int32_t k = QP_X_SCALE; is_quantised(parts[i]) && k <= QP_X_ZERO; k++)
             if (ir_in(parts[i], k) != ir_in(parts[0], k))
@@ -106,6 +116,30 @@ static ir_value *merge_projections_join(ir_node *const *parts, int32_t input)
     for (int i = 0; i < PARTS; i++)
         tensors[i] = ir_in(parts[i], input)->type.data;
     return rewrite_join(parts[0]->graph, tensors, PARTS, tensors[0]->rank - 1);
+}
+
+/* Zeros for each column of the part's weights. */
+static const grt_tensor *no_bias(const ir_node *part, grt_dtype dtype)
+{
+    grt_tensor *zeros =
+        ir_constant_create(part->graph->module, dtype, 1, &weights_of(part)->type.data->dims[1]);
+    if (zeros)
+        memset(zeros->data, 0, grt_tensor_bytes(zeros));
+    return zeros;
+}
+
+/* NULL if no part has a bias, or memory is out. */
+static ir_value *join_biases(ir_node *const *parts)
+{
+    const ir_value *first = first_bias(parts);
+    const grt_tensor *tensors[PARTS];
+    for (int i = 0; first && i < PARTS; i++) {
+        const ir_value *bias = merge_projections_bias_of(parts[i]);
+        tensors[i] = bias ? bias->type.data : no_bias(parts[i], first->type.dtype);
+        if (!tensors[i])
+            return NULL;
+    }
+    return first ? rewrite_join(parts[0]->graph, tensors, PARTS, 0) : NULL;
 }
 
 /* Scales or zero points of all columns; single ones are repeated. */
@@ -137,9 +171,9 @@ static ir_node *make_quantised_product(ir_node *before, ir_node *const *parts)
     in[QP_W] = merge_projections_join(parts, QP_W);
     for (int32_t i = QP_W_SCALE; i <= QP_W_ZERO; i++)
         in[i] = ir_in(parts[0], i) ? join_levels(parts, i) : NULL;
-    in[QP_BIAS] = ir_in(parts[0], QP_BIAS) ? merge_projections_join(parts, QP_BIAS) : NULL;
+    in[QP_BIAS] = join_biases(parts);
     if (!in[QP_W] || !in[QP_W_SCALE] || (ir_in(parts[0], QP_W_ZERO) && !in[QP_W_ZERO]) ||
-        (ir_in(parts[0], QP_BIAS) && !in[QP_BIAS]))
+        (first_bias(parts) && !in[QP_BIAS]))
         return NULL;
     ir_node *made = ir_node_create(before->graph, before, "graphrt", "QMatMul", parts[0]->desc.name,
                                    in[QP_BIAS] ? QP_BIAS + 1 : QP_W_ZERO + 1, in, 1);
@@ -152,9 +186,8 @@ static ir_node *merge_projections_make_product(ir_node *before, ir_node *const *
 {
     if (is_quantised(parts[0]))
         return make_quantised_product(before, parts);
-    const bool bias = ir_in(parts[0], BIAS) != NULL;
-    ir_value *in[PARTS] = {ir_in(parts[0], 0), merge_projections_join(parts, 1),
-                           bias ? merge_projections_join(parts, BIAS) : NULL};
+    const bool bias = first_bias(parts) != NULL;
+    ir_value *in[PARTS] = {ir_in(parts[0], 0), merge_projections_join(parts, 1), join_biases(parts)};
     if (!in[1] || (bias && !in[BIAS]))
         return NULL;
     ir_node *made = ir_node_create(before->graph, before, bias ? "graphrt" : "", "MatMul",
