@@ -56,6 +56,7 @@ graph_SOURCES += graph/passes/batch.h graph/passes/batch.c graph/passes/batch_no
 graph_SOURCES += graph/passes/batch_make.h graph/passes/batch_make.c
 graph_SOURCES += graph/passes/batch_branches.c
 graph_SOURCES += graph/passes/branch_family.h graph/passes/branch_family.c
+graph_SOURCES += graph/passes/causal_choice.h graph/passes/causal_choice.c
 graph_SOURCES += graph/passes/causal_mask.c
 graph_SOURCES += graph/passes/softmax.c
 graph_SOURCES += graph/passes/pixel_filters.c

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Causal masks become the attribute is_causal, and masks of zeros are removed, so that kernels skip hidden
- * keys. */
-#include "graph/passes/rewrite.h"
+/* Causal masks, also as one of several conditions, become the attribute is_causal, and masks of zeros are
+ * removed, so that kernels skip hidden keys. */
+#include "graph/passes/causal_choice.h"
 
 #include "src/base/float.h"
 
@@ -37,28 +37,64 @@ static mask_kind causal_mask_kind_of(const grt_tensor *mask)
     return !hidden ? MASK_NOTHING : open || rows != columns ? MASK_OTHER : MASK_CAUSAL;
 }
 
-static void causal_mask_look(pass_context *context, ir_node *node)
+static bool is_attention(const ir_node *node)
+{
+    return rewrite_is(node, "Attention") || grt_op_is(&node->desc, "graphrt", "Attention");
+}
+
+/* How many queries and keys there are. False if that is not known, or a past shifts the queries. */
+static bool attention_sizes(const ir_node *node, int64_t *rows, int64_t *columns)
 {
     const bool joined = grt_op_is(&node->desc, "graphrt", "Attention");
-    const ir_value *mask = ir_in(node, MASK), *q = ir_in(node, Q), *k = joined ? q : ir_in(node, K);
+    const ir_value *q = ir_in(node, Q), *k = joined ? q : ir_in(node, K);
     const grt_dims *dims = node->graph->module->dims;
-    int64_t rows, columns;
-    if ((!joined && !rewrite_is(node, "Attention")) || !mask || !mask->type.data || mask->producer ||
-        mask->is_input || q->type.rank < 3 || k->type.rank < 3)
-        return;
     for (int32_t i = MASK + 1; i < node->n_in; i++)
         if (ir_in(node, i))
-            return; /* a past shifts the queries */
-    const grt_tensor *t = mask->type.data;
+            return false;
+    return q->type.rank >= 3 && k->type.rank >= 3 &&
+           grt_dim_is_const(dims, q->type.dims[q->type.rank - 2], rows) &&
+           grt_dim_is_const(dims, k->type.dims[k->type.rank - 2], columns);
+}
+
+static void causal_mask_take_constant(pass_context *context, ir_node *node, const grt_tensor *t)
+{
     const mask_kind kind = causal_mask_kind_of(t);
-    if (kind == MASK_OTHER || !grt_dim_is_const(dims, q->type.dims[q->type.rank - 2], &rows) ||
-        !grt_dim_is_const(dims, k->type.dims[k->type.rank - 2], &columns) ||
-        t->dims[t->rank - 1] != columns || (kind == MASK_CAUSAL && t->dims[t->rank - 2] != rows))
+    int64_t rows, columns;
+    if (kind == MASK_OTHER || !attention_sizes(node, &rows, &columns) || t->dims[t->rank - 1] != columns ||
+        (kind == MASK_CAUSAL && t->dims[t->rank - 2] != rows))
         return;
     if (kind == MASK_CAUSAL)
         ir_attr_set_int(node, "is_causal", 1);
     ir_node_drop_inputs(node, MASK);
     context->changed++;
+}
+
+/* Attentions share a mask: all that can read what is left of it do. */
+static void causal_mask_take_choice(pass_context *context, const ir_node *first, ir_value *mask)
+{
+    int64_t n, rows, columns;
+    if (!attention_sizes(first, &n, &columns) || n != columns)
+        return;
+    ir_value *rest = causal_choice_rest(mask, n);
+    for (ir_use *use = mask->uses, *next; rest && use; use = next) {
+        ir_node *node = use->node;
+        next = use->next;
+        if (!node || use->index != MASK || use->graph != rest->graph || !is_attention(node) ||
+            !attention_sizes(node, &rows, &columns) || rows != n || columns != n)
+            continue;
+        ir_attr_set_int(node, "is_causal", 1);
+        ir_node_set_input(node, MASK, rest);
+        context->changed++;
+    }
+}
+
+static void causal_mask_look(pass_context *context, ir_node *node)
+{
+    ir_value *mask = is_attention(node) ? ir_in(node, MASK) : NULL;
+    if (mask && mask->type.data && !mask->producer && !mask->is_input)
+        causal_mask_take_constant(context, node, mask->type.data);
+    else if (mask && mask->producer)
+        causal_mask_take_choice(context, node, mask);
 }
 
 grt_status pass_causal_mask(pass_context *context)
