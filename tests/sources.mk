@@ -18,7 +18,9 @@ CLEANFILES += libgraphrt-mirror.so
 # Unit tests: one file per noun, each with `Suite *suite_<file>(void)`; add the file to unit_SOURCES, nothing else.
 # Check runs every test in a process of its own, with a time limit.
 check_PROGRAMS += tests/unit/unit
-TESTS += tests/unit/unit
+# First what takes longest, so that nothing long is left for the end: the halves of the unit tests, and those of lower instruction sets.
+dist_check_SCRIPTS += tests/scripts/unit_odd.sh tests/scripts/unit_even.sh tests/scripts/isa.sh
+TESTS += tests/scripts/unit_odd.sh tests/scripts/unit_even.sh tests/scripts/isa.sh
 unit_SOURCES =
 unit_SOURCES += tests/unit/test_algo_cache.c tests/unit/test_algo_cache_files.c tests/unit/test_algo_cache_writers.c
 unit_SOURCES += tests/unit/test_background.c tests/unit/test_code.c
@@ -325,7 +327,6 @@ dist_check_SCRIPTS += tests/scripts/site.sh
 dist_check_SCRIPTS += tests/scripts/snippets.sh
 TESTS += tests/scripts/site.sh
 TESTS += tests/scripts/snippets.sh
-TESTS += tests/scripts/includes.sh
 TESTS += tests/scripts/includes.sh tests/scripts/names.sh
 TESTS += tests/scripts/calls.sh
 dist_check_SCRIPTS += tests/scripts/op_files.sh
@@ -361,7 +362,6 @@ tests_starve_starve_LDADD = libgraphrt.la -lm -ldl
 tests_starve_few_threads_SOURCES = tests/starve/few_threads.c
 tests_starve_few_threads_LDADD = libgraphrt.la -lpthread -ldl
 dist_check_SCRIPTS += tests/scripts/install.sh
-dist_check_SCRIPTS += tests/scripts/isa.sh
 dist_check_SCRIPTS += tests/scripts/bench.sh
 TESTS += tests/scripts/bench.sh
 dist_check_SCRIPTS += tests/scripts/man.sh
@@ -380,7 +380,6 @@ EXTRA_DIST += tests/data/bounds
 TESTS += tests/scripts/drivers.sh
 TESTS += tests/scripts/starve.sh
 TESTS += tests/scripts/install.sh
-TESTS += tests/scripts/isa.sh
 TESTS += tests/scripts/man.sh
 EXTRA_DIST += tests/scripts/lib.sh
 # Models that are wrong in what they say: mutate.sh in make check; any number with tests/mutate/mutate --count N data/node.

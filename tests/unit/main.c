@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs every suite that tests/sources.mk lists. usage: unit [SUITE...], or
+ * unit --odd, unit --even: every other suite, so that two processes share them; or
  * unit --isa: the levels of GRAPHRT_CPU_ISA that this machine has, lowest first, in one line. */
 #include "backends/cpu/isa.h"
 #include "backends/registry.h"
@@ -7,6 +8,7 @@
 #include "tests/unit/files.h"
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +27,11 @@ static const struct {
 };
 enum { N_SUITES = sizeof suites / sizeof *suites };
 
-static int wanted(const char *name, int argc, char **argv)
+static bool wanted(size_t suite, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], name))
-            return 1;
+        if (!strcmp(argv[i], suites[suite].name) || !strcmp(argv[i], suite % 2 ? "--odd" : "--even"))
+            return true;
     return argc == 1;
 }
 
@@ -53,7 +55,7 @@ int main(int argc, char **argv)
     }
     SRunner *runner = srunner_create(NULL);
     for (size_t i = 0; i < N_SUITES; i++)
-        if (wanted(suites[i].name, argc, argv))
+        if (wanted(i, argc, argv))
             srunner_add_suite(runner, suites[i].create());
     files_begin();
     srunner_run_all(runner, CK_NORMAL);
