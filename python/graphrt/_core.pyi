@@ -36,6 +36,8 @@ class Model:
         Raises: FileError, InvalidModel, InvalidPlan, Unsupported, Untrusted, DeviceError.
         """
 
+    def __repr__(self) -> str: ...
+
     @property
     def inputs(self) -> list[graphrt._types.ValueInfo]:
         """The inputs, in the model's order."""
@@ -214,6 +216,8 @@ class Session:
         step (its number, or -1), op, name, begin_ms and end_ms on one clock, on_device. Steps are then timed one by one, which costs time.
         None: no more, which costs nothing.
         """
+
+    def __repr__(self) -> str: ...
 
     @property
     def model(self) -> Model:

@@ -28,6 +28,15 @@ class ValueInfo(NamedTuple):
     has_default: bool
     keys: Optional[str] = None
 
+    def __str__(self):
+        """As `graphc inspect` says it: "image: float32[Nx1x8x8]"."""
+        around = ("optional " if self.kind == "optional" else "") + \
+            ("sequence of " if "sequence" in (self.kind, self.element_kind) else "")
+        if self.keys:
+            return f"{self.name}: {around}map from {self.keys} to {self.dtype}"
+        dims = " of unknown rank" if self.shape is None else f"[{'x'.join(map(str, self.shape))}]"
+        return f"{self.name}: {around}{self.dtype}{dims}"
+
 
 class Finding(NamedTuple):
     """One thing that graphrt.check found.

@@ -142,6 +142,21 @@ nb::list Model::described(const std::vector<Port> &ports) const
     return list;
 }
 
+/* The first few: caches of keys and values may be hundreds. */
+static std::string listed(const std::vector<Port> &ports)
+{
+    const size_t most = 4;
+    std::string text;
+    for (size_t i = 0; i < ports.size() && i < most; i++)
+        text += (i ? ", " : "") + std::string(nb::str(ports[i].described).c_str());
+    return ports.size() > most ? text + ", and " + std::to_string(ports.size() - most) + " more" : text;
+}
+
+std::string Model::signature() const
+{
+    return listed(inputs) + " -> " + listed(outputs);
+}
+
 nb::dict Model::info() const
 {
     auto info = sized<grt_model_info>();
@@ -275,6 +290,7 @@ void model_bind(nb::module_ &module)
             "    target: kind of device that an ONNX model is compiled for: \"cpu\", \"cuda\".\n"
             "    **options: as graphrt.compile has them, without what is about the plan's file.\n"
             "Raises: FileError, InvalidModel, InvalidPlan, Unsupported, Untrusted, DeviceError.")
+        .def("__repr__", [](const Model &self) { return "<graphrt.Model " + self.signature() + ">"; })
         .def_prop_ro(
             "inputs", [](const Model &self) { return self.described(self.inputs); },
             nb::sig("def inputs(self) -> list[graphrt._types.ValueInfo]"),

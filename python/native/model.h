@@ -27,6 +27,8 @@ class Model
     /* `source`: a path, or bytes. `kind`: what sessions are for. */
     Model(nb::handle source, const std::string &target, nb::kwargs options);
     nb::list described(const std::vector<Port> &ports) const;
+    /* "x: float32[Nx4] -> y: float32[Nx3]". */
+    std::string signature() const;
     nb::dict info() const;
     nb::dict metadata() const;
     nb::list steps() const;

@@ -536,6 +536,11 @@ void session_bind(nb::module_ &module, nb::class_<State> &states)
             "step (its number, or -1), op, name, begin_ms and end_ms on one clock, on_device. Steps are then "
             "timed one by one, which costs time.\n"
             "None: no more, which costs nothing.")
+        .def("__repr__",
+             [](const Session &self) {
+                 return "<graphrt.Session on " + std::string(self.device()) + ": " +
+                        self.native_model().signature() + ">";
+             })
         .def_prop_ro("model", &Session::model, nb::sig("def model(self) -> Model"), "The model that it runs.")
         .def_prop_ro("device", &Session::device, "The device's name.")
         .def_prop_ro(

@@ -41,6 +41,26 @@ def test_what_a_model_says(session):
     assert {"name", "begin_ms", "end_ms"} == set(session.phases[0]) == set(session.model.phases[0])
 
 
+def test_what_is_printed(session):
+    assert repr(session) == "<graphrt.Session on cpu: x: float32[Nx4] -> y: float32[Nx3]>"
+    assert repr(session.model) == "<graphrt.Model x: float32[Nx4] -> y: float32[Nx3]>"
+    many = graphrt.Model(model([helper.make_node("Sum", [f"x{i}" for i in range(6)], ["y"])],
+                               [info(f"x{i}", TensorProto.FLOAT, []) for i in range(6)], [info("y", TensorProto.FLOAT, [])]))
+    assert "x3: float32[], and 2 more -> y: float32[]>" in repr(many)
+
+
+@pytest.mark.parametrize("value, text", [
+    (("x", "tensor", "tensor", "int64", None, False), "x: int64 of unknown rank"),
+    (("x", "sequence", "sequence", "float32", (2, "n"), False), "x: sequence of float32[2xn]"),
+    (("x", "optional", "tensor", "float32", (2,), False), "x: optional float32[2]"),
+    (("x", "optional", "sequence", "float32", (2,), False), "x: optional sequence of float32[2]"),
+    (("x", "map", "map", "float32", None, False, "int64"), "x: map from int64 to float32"),
+    (("x", "sequence", "map", "float32", None, False, "string"), "x: sequence of map from string to float32"),
+])
+def test_what_an_input_is_printed_as(value, text):
+    assert str(graphrt.ValueInfo(*value)) == text
+
+
 def test_outputs_are_the_callers_own(session):
     first = session.run(np.ones((1, 4), np.float32))["y"]
     kept = first.copy()
