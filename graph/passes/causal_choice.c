@@ -11,20 +11,24 @@ typedef struct condition {
     bool hides;
 } condition;
 
-/* True for exactly the keys up to the query's own; hides: for exactly those behind it. */
+/* True for exactly the keys up to the query's own; hides: for exactly those behind it. Reading takes of the
+ * compile's budget, as many masks may share one large condition. */
 static bool is_causal(const ir_value *value, bool hides, int64_t n)
 {
+    compile_budget *budget = &value->graph->module->budget;
     const grt_tensor *t = value->type.data;
     if (!t || value->producer || value->is_input || t->dtype != GRT_DTYPE_BOOL || t->rank < 2 ||
         t->dims[t->rank - 2] != n || t->dims[t->rank - 1] != n || n > INT32_MAX ||
-        grt_tensor_elements(t) != n * n)
+        grt_tensor_elements(t) != n * n || !budget_allows(budget, 0, (double)n * (double)n))
         return false;
-    const uint8_t *at = t->data;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < n; j++, at++)
-            if ((*at != 0) != ((j > i) == hides))
-                return false;
-    return true;
+    const uint8_t *data = t->data;
+    bool causal = true;
+    int64_t at = 0;
+    for (int64_t i = 0; causal && i < n; i++)
+        for (int64_t j = 0; causal && j < n; j++, at++)
+            causal = (data[at] != 0) == ((j > i) == hides);
+    budget_work(budget, (double)at);
+    return causal;
 }
 
 static ir_value *choice_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)

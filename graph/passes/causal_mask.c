@@ -13,28 +13,34 @@ enum { Q, K, V, MASK };
 
 typedef enum mask_kind { MASK_OTHER, MASK_NOTHING, MASK_CAUSAL } mask_kind;
 
-/* Zero up to the query's own key; behind it zero or what hides, all the one or all the other. */
-static mask_kind causal_mask_kind_of(const grt_tensor *mask)
+static float causal_mask_at(const grt_tensor *mask, int64_t i)
+{
+    return mask->dtype == GRT_DTYPE_FLOAT ? ((const float *)mask->data)[i]
+                                          : grt_half_to_float(((const uint16_t *)mask->data)[i]);
+}
+
+/* Zero up to the query's own key; behind it zero or what hides, all the one or all the other. Reading takes
+ * of the compile's budget: many nodes may share one large mask. */
+static mask_kind causal_mask_kind_of(compile_budget *budget, const grt_tensor *mask)
 {
     int32_t rank = mask->rank;
     if ((mask->dtype != GRT_DTYPE_FLOAT && mask->dtype != GRT_DTYPE_FLOAT16) || rank < 2)
         return MASK_OTHER;
-    int64_t rows = mask->dims[rank - 2], columns = mask->dims[rank - 1], hidden = 0, open = 0;
-    if (rows < 1 || columns < 1 || grt_tensor_elements(mask) != rows * columns)
+    int64_t rows = mask->dims[rank - 2], columns = mask->dims[rank - 1], hidden = 0, open = 0, at = 0;
+    if (rows < 1 || columns < 1 || grt_tensor_elements(mask) != rows * columns ||
+        !budget_allows(budget, 0, (double)rows * (double)columns))
         return MASK_OTHER;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) {
-            const float x = mask->dtype == GRT_DTYPE_FLOAT
-                                ? ((const float *)mask->data)[i * columns + j]
-                                : grt_half_to_float(((const uint16_t *)mask->data)[i * columns + j]);
-            if (x == 0.0f)
-                open += j > i;
-            else if (x < HIDDEN_BELOW && j > i)
-                hidden++;
-            else
-                return MASK_OTHER;
+    bool other = false;
+    for (int64_t i = 0; !other && i < rows; i++)
+        for (int64_t j = 0; !other && j < columns; j++, at++) {
+            const float x = causal_mask_at(mask, at);
+            const bool hides = x < HIDDEN_BELOW && j > i;
+            hidden += hides;
+            open += x == 0.0f && j > i;
+            other = x != 0.0f && !hides;
         }
-    return !hidden ? MASK_NOTHING : open || rows != columns ? MASK_OTHER : MASK_CAUSAL;
+    budget_work(budget, (double)at);
+    return other ? MASK_OTHER : !hidden ? MASK_NOTHING : open || rows != columns ? MASK_OTHER : MASK_CAUSAL;
 }
 
 static bool is_attention(const ir_node *node)
@@ -58,7 +64,7 @@ static bool attention_sizes(const ir_node *node, int64_t *rows, int64_t *columns
 
 static void causal_mask_take_constant(pass_context *context, ir_node *node, const grt_tensor *t)
 {
-    const mask_kind kind = causal_mask_kind_of(t);
+    const mask_kind kind = causal_mask_kind_of(&node->graph->module->budget, t);
     int64_t rows, columns;
     if (kind == MASK_OTHER || !attention_sizes(node, &rows, &columns) || t->dims[t->rank - 1] != columns ||
         (kind == MASK_CAUSAL && t->dims[t->rank - 2] != rows))

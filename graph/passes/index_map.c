@@ -307,17 +307,15 @@ static bool step_gather(grt_dims *dims, const ir_node *node, const ir_value *val
     const ir_type *in = &ir_in(node, 0)->type, *out = &node->out[0]->type;
     const ir_value *indices = ir_in(node, 1);
     const int64_t *index;
-    int64_t n, size;
+    int64_t n, size = 0;
     const int64_t axis = grt_axis(grt_attr_int(&node->desc, "axis", 0), in->rank);
     if (axis < 0 || !indices || indices->type.rank > 1 || !ir_const_ints(indices, &index, &n) || n < 1)
         return false;
     int64_t start = index[0];
     if (!absolute(dims, in->dims[axis], &start) || start > INT64_MAX - n ||
-        (grt_dim_is_const(dims, in->dims[axis], &size) && start + n > size))
+        (grt_dim_is_const(dims, in->dims[axis], &size) && start + n > size) ||
+        !rewrite_are_neighbours(node, index, n, start, size))
         return false;
-    for (int64_t i = 1; i < n; i++)
-        if (index[i] != index[0] + i)
-            return false;
     if (!take_range(dims, map, (int32_t)axis, start, 1, grt_dim_const(dims, n)))
         return false;
     return indices->type.rank == 1 || index_map_reshape(dims, map, out->rank, out->dims);

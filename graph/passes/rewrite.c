@@ -358,6 +358,19 @@ grt_tensor *rewrite_adopt(ir_module *module, grt_value *value)
     return ir_constant_adopt(module, buffer) ? tensor : NULL;
 }
 
+bool rewrite_are_neighbours(const ir_node *node, const int64_t *indices, int64_t n, int64_t start,
+                            int64_t dim)
+{
+    compile_budget *budget = &node->graph->module->budget;
+    int64_t i = 0;
+    if (!budget_allows(budget, 0, (double)n))
+        return false;
+    while (i < n && (indices[i] < 0 ? indices[i] + dim : indices[i]) == start + i)
+        i++;
+    budget_work(budget, (double)i);
+    return i == n;
+}
+
 bool rewrite_is_listed(const char *list, const char *name)
 {
     size_t size = strlen(name);

@@ -48,6 +48,10 @@ static inline bool rewrite_has(const ir_node *node, uint32_t flag)
 {
     return node && node->row && !*node->desc.domain && node->row->flags & flag;
 }
+/* True if the node's indices are start, start + 1, ...; those below zero count from the end of a dim. Reading
+ * takes of the compile's budget, as many nodes may share a long list: false where that is spent. */
+bool rewrite_are_neighbours(const ir_node *node, const int64_t *indices, int64_t n, int64_t start,
+                            int64_t dim);
 /* A view that gives its elements other dims. */
 bool rewrite_is_reshape(const ir_node *node);
 /* The value's producer if it is `op` of ai.onnx and lies in `graph`. */

@@ -6,16 +6,11 @@
 enum { FEWEST = 2 }; /* one element of a shape stays a Gather, which passes know as a size */
 
 /* True if the indices are 0, 1, ... to the end of a dim. */
-static bool counts_through(const ir_value *indices, int64_t dim)
+static bool counts_through(const ir_node *node, int64_t dim)
 {
     const int64_t *v;
     int64_t n;
-    if (!ir_const_ints(indices, &v, &n) || n != dim)
-        return false;
-    for (int64_t i = 0; i < n; i++)
-        if ((v[i] < 0 ? v[i] + dim : v[i]) != i)
-            return false;
-    return true;
+    return ir_const_ints(ir_in(node, 1), &v, &n) && n == dim && rewrite_are_neighbours(node, v, n, 0, dim);
 }
 
 /* A list of neighbours is a Slice, which goes in front of transposes. Not of a list of sizes, which passes
@@ -32,9 +27,8 @@ static bool becomes_slice(simplify_work *w, ir_node *node, int32_t axis, int64_t
     if (start < 0 || n > dim || start > dim - n)
         return false;
     const int64_t end = start + n;
-    for (int64_t i = 1; i < n; i++)
-        if ((v[i] < 0 ? v[i] + dim : v[i]) != start + i)
-            return false;
+    if (!rewrite_are_neighbours(node, v, n, start, dim))
+        return false;
     ir_value *bounds[] = {ir_constant_ints(node->graph, node->desc.name, &start, 1),
                           ir_constant_ints(node->graph, node->desc.name, &end, 1),
                           ir_constant_ints(node->graph, node->desc.name, &at, 1)};
@@ -58,13 +52,21 @@ bool simplify_gather(simplify_work *w, ir_node *node)
     const int32_t axis = (int32_t)grt_axis(grt_attr_int(&node->desc, "axis", 0), data->type.rank);
     if (axis < 0 || !grt_dim_is_const(node->graph->module->dims, data->type.dims[axis], &dim) || dim < FEWEST)
         return false;
-    if (counts_through(ir_in(node, 1), dim))
+    if (counts_through(node, dim))
         return simplify_become_reshape(w, node, data);
     return becomes_slice(w, node, axis, dim);
 }
 
+static bool is_place(const int64_t *v, int64_t element, const int64_t *dims, int64_t depth)
+{
+    for (int64_t k = depth; k-- > 0; element /= dims[k])
+        if ((v[k] < 0 ? v[k] + dims[k] : v[k]) != element % dims[k])
+            return false;
+    return true;
+}
+
 /* True if row i of the indices is the place of element i of the first `depth` dims of the data, and they are
- * all of them. */
+ * all of them. Reading takes of the compile's budget. */
 static bool takes_all_in_order(const ir_node *node, const grt_tensor *indices, int64_t depth)
 {
     const ir_type *data = &ir_in(node, 0)->type;
@@ -78,17 +80,14 @@ static bool takes_all_in_order(const ir_node *node, const grt_tensor *indices, i
             return false;
         elements *= dims[k];
     }
-    if (elements != rows)
+    compile_budget *budget = &node->graph->module->budget;
+    int64_t row = 0;
+    if (elements != rows || !budget_allows(budget, 0, (double)count))
         return false;
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t rest = row;
-        for (int64_t k = depth; k-- > 0; rest /= dims[k]) {
-            const int64_t at = v[row * depth + k];
-            if ((at < 0 ? at + dims[k] : at) != rest % dims[k])
-                return false;
-        }
-    }
-    return true;
+    while (row < rows && is_place(v + row * depth, row, dims, depth))
+        row++;
+    budget_work(budget, (double)(row * depth));
+    return row == rows;
 }
 
 /* A list of indices of the first dim is Gather's, whose moves are known to more passes. */

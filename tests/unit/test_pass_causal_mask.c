@@ -99,5 +99,22 @@ START_TEST(computed_masks_stay)
 }
 END_TEST
 
+/* Masks are read as far as the compile's budget goes: many nodes may share a large one. */
+START_TEST(reading_takes_of_the_budget)
+{
+    static const char *const texts[] = {INPUTS(3) "const m f32 3,3 0 -65504 -1e30 0 0 -1e5 0 0 0\n" REST,
+                                        HEADS EARLIER "m = And c p\n" REST};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (int32_t enough = 0; enough < 2; enough++) {
+            ir_module *module = ir_text(texts[i]);
+            module->budget.operations = enough ? 9 : 8;
+            ck_assert_int_eq(ir_text_pass(module, "causal_mask"), enough);
+            ck_assert_int_eq((int)module->budget.operations, enough ? 0 : 8);
+            ir_module_release(module);
+        }
+}
+END_TEST
+
 UNIT_SUITE(test_pass_causal_mask, NULL, NULL, later_keys_are_hidden, nothing_is_hidden, other_masks_stay,
-           conditions_beside_it_are_left, other_choices_stay, computed_masks_stay)
+           conditions_beside_it_are_left, other_choices_stay, computed_masks_stay,
+           reading_takes_of_the_budget)

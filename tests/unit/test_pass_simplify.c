@@ -47,6 +47,24 @@ START_TEST(gathers_by_constants)
 }
 END_TEST
 
+/* Indices are read as far as the compile's budget goes: many nodes may share a long list. */
+START_TEST(reading_indices_takes_of_the_budget)
+{
+    static const char *const texts[] = {
+        "in x f32 2,3\nconst i i64 3 0 1 2\nr = Relu x\ny = Gather r i axis=1\nout y\n",
+        "in x f32 2,4\nconst i i64 3 1 2 3\nr = Relu x\ny = Gather r i axis=1\nout y\n",
+        "in x f32 3,2\nconst i i64 3,1 0 1 2\nr = Relu x\ny = GatherND r i\nout y\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (int32_t enough = 0; enough < 2; enough++) {
+            ir_module *module = ir_text(texts[i]);
+            module->budget.operations = enough ? 100 : 2;
+            ir_text_pass(module, "simplify");
+            ck_assert_int_eq(enough, !strstr(ir_text_ops(module), "Gather"));
+            ir_module_release(module);
+        }
+}
+END_TEST
+
 /* Zeros around pixels are the convolution's, from behind moves too; those around channels, of other values,
  * in other modes and with another reader in between are not. */
 START_TEST(pad_before_a_convolution)
@@ -496,12 +514,12 @@ START_TEST(a_sum_of_two_is_an_add)
 }
 END_TEST
 
-UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, tests_of_what_was_widened,
-           a_neutral_constant_that_broadcasts_stays, what_broadcasts_anyway_is_not_expanded,
-           an_expansion_that_gives_the_shape_stays, an_output_that_is_an_input_keeps_its_node,
-           two_outputs_of_one_value_keep_both_names, inverse_casts, a_cast_that_loses_stays,
-           reshape_of_reshape, reshape_to_the_same_shape, a_reshape_with_a_zero_dim, transposes_join,
-           transposes_cancel, a_transpose_of_looked_up_rows, other_transposes_of_rows_stay,
+UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, reading_indices_takes_of_the_budget,
+           tests_of_what_was_widened, a_neutral_constant_that_broadcasts_stays,
+           what_broadcasts_anyway_is_not_expanded, an_expansion_that_gives_the_shape_stays,
+           an_output_that_is_an_input_keeps_its_node, two_outputs_of_one_value_keep_both_names, inverse_casts,
+           a_cast_that_loses_stays, reshape_of_reshape, reshape_to_the_same_shape, a_reshape_with_a_zero_dim,
+           transposes_join, transposes_cancel, a_transpose_of_looked_up_rows, other_transposes_of_rows_stay,
            a_transpose_of_ones_is_a_reshape, keys_of_attention, keys_of_attention_of_open_dims,
            reshapes_of_open_dims, slices_go_first, powers, one_divided_by, a_whole_slice,
            a_reversing_slice_stays, empty_parts_and_factors_of_one, gathers_by_constants,
