@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stub of the compiled part, which is checked in, is that of the module. To write it anew: python tests/test_stubs.py"""
+"""What is generated and checked in is up to date: the stub of the compiled part is that of the module (to write it anew: python
+tests/test_stubs.py), and the table of inputs' dtypes is what the schemas of onnx say."""
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+from conftest import TOP
 
 STUB = Path(__file__).resolve().parent.parent / "graphrt/_core.pyi"
 
@@ -15,6 +19,13 @@ def generated(directory):
 
 def test_the_stub_is_up_to_date(tmp_path):
     assert STUB.read_text() == generated(tmp_path)
+
+
+def test_the_table_of_dtypes_is_up_to_date():
+    ran = subprocess.run([sys.executable, TOP / "scripts/input_types.py", "--check"], capture_output=True, text=True, check=False)
+    if ran.returncode == 77:
+        pytest.skip(ran.stdout)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_every_public_name_is_documented():
