@@ -10,36 +10,21 @@ import numpy as np
 import onnxruntime
 import pytest
 from conftest import info, model
-from onnx import TensorProto, helper, numpy_helper
+from drawing import Drawing
+from onnx import TensorProto
 
 COUNT = 100
 
 
-class Drawing:
-    """A graph as it grows, with its inputs' values."""
+class Fed(Drawing):
+    """With its inputs and their values."""
 
     def __init__(self, seed):
-        self.random = np.random.default_rng(seed)
-        self.nodes, self.constants, self.inputs, self.feeds = [], [], [], {}
-
-    def chance(self, share=0.5):
-        return self.random.random() < share
-
-    def pick(self, *choices):
-        return choices[self.random.integers(len(choices))]
+        super().__init__(seed)
+        self.inputs, self.feeds = [], {}
 
     def normal(self, *shape):
         return self.random.standard_normal(shape).astype(np.float32)
-
-    def constant(self, array):
-        name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
-
-    def node(self, op, inputs, outputs=1, **attributes):
-        names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
-        return names[0] if outputs == 1 else names
 
     def input(self, name, array, is_open=False):
         kind = TensorProto.BOOL if array.dtype == bool else TensorProto.FLOAT
@@ -146,7 +131,7 @@ def draw_projections(drawing):
 
 def wrong(draw, seed):
     """What is wrong with the results, or None; and the operators of the steps."""
-    drawing = Drawing(seed)
+    drawing = Fed(seed)
     made = draw(drawing)
     quiet = onnxruntime.SessionOptions()
     quiet.log_severity_level = 3

@@ -14,7 +14,8 @@ import numpy as np
 import onnx
 import pytest
 from conftest import info, model
-from onnx import TensorProto, helper, numpy_helper
+from drawing import Drawing
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 COUNT = 140
@@ -25,33 +26,19 @@ LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16":
 PACKED = ("int4", "uint4", "float8e4m3fn", "float8e5m2")  # numpy has no such types
 
 
-class Drawing:
-    """A graph as it grows; `value` is the name of the float32 tensor that the next layer reads, `shape` its dims."""
+class Quantised(Drawing):
+    """`value` is the name of the float32 tensor that the next layer reads, `shape` its dims."""
 
     def __init__(self, seed):
-        self.random = np.random.default_rng(seed)
-        self.nodes, self.constants, self.layers, self.counter = [], [], 0, 0
-
-    def chance(self, share=0.5):
-        return self.random.random() < share
-
-    def pick(self, *choices):
-        return choices[self.random.integers(len(choices))]
-
-    def name(self, stem):
-        self.counter += 1
-        return f"{stem}{self.counter}"
+        super().__init__(seed)
+        self.layers = 0
 
     def constant(self, array, dtype=None):
-        name = self.name("c")
+        if dtype not in PACKED:
+            return super().constant(np.asarray(array).astype(dtype) if dtype else array)
         array = np.asarray(array)
-        self.constants.append(helper.make_tensor(name, TYPES[dtype], array.shape, array.ravel().tolist()) if dtype in PACKED else
-                              numpy_helper.from_array(array.astype(dtype) if dtype else array, name))
-        return name
-
-    def node(self, op, inputs, **attributes):
-        name = self.name(op.lower())
-        self.nodes.append(helper.make_node(op, inputs, [name], name=f"n{self.counter}", **attributes))
+        name = self.name("c")
+        self.constants.append(helper.make_tensor(name, TYPES[dtype], array.shape, array.ravel().tolist()))
         return name
 
     def zero(self, dtype):
@@ -264,7 +251,7 @@ def weights_alone(draw):
 
 def drawn(seed):
     """Bytes of a model, its input, and by how many steps (None: it is float32) its result may differ."""
-    draw = Drawing(seed)
+    draw = Quantised(seed)
     form = (qdq, qdq, qdq, mixed, mixed, operators, dynamic, weights_alone)[seed % 8]
     result, dtype, shape, _ = form(draw)
     draw.nodes[-1 if draw.nodes[-1].output[0] == result else [n.output[0] for n in draw.nodes].index(result)].output[0] = "y"
