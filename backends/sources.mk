@@ -357,6 +357,7 @@ cuda_files += backends/cuda/shared_limit.h backends/cuda/shared_limit.c
 # Files with wgmma, which sm_90a alone has; their kernels are chosen on such devices only.
 cuda_warpgroup_files = backends/cuda/warpgroup.cuh
 cuda_warpgroup_files += backends/cuda/bulk_copy.cuh backends/cuda/bulk_map.cuh
+cuda_warpgroup_files += backends/cuda/attention_mask.h backends/cuda/attention_mask_tile.cuh
 cuda_warpgroup_files += backends/cuda/attention_warpgroup.cu
 cuda_warpgroup_files += backends/cuda/attention_blocks.cuh backends/cuda/warpgroup_tf32.cuh backends/cuda/attention_tf32_fetch.cuh
 cuda_warpgroup_files += backends/cuda/attention_warpgroup_tf32.cu

@@ -233,31 +233,11 @@ template <int SIZE, bool PAIRS = false, bool AHEAD = true> struct attention_rows
             }
     }
 
-    /* Scores of TILE keys from `tile` on become weights, zero for masked keys; earlier results are rescaled.
-     * BIASED: `bias` is the mask, in shared memory, as all rows have the same. */
-    template <int TILE, bool GENERAL, bool BIASED = false>
-    __device__ __forceinline__ void weigh(const attention_shape &s, const void *mask, float (*score)[4],
-                                          int tile, int lane, const float *bias = NULL)
+    /* Scores of TILE keys, times `factor`, become weights; earlier results are rescaled. */
+    template <int TILE> __device__ __forceinline__ void become_weights(float factor, float (*score)[4])
     {
         enum { KEYS = TILE / 8 };
-        const int quad = lane & 3;
-        /* Scores are scaled while they become weights; with limits or masks of all kinds, before. */
-        const float factor = GENERAL ? 1.0f : (float)s.scale * LOG2E;
         float highest[2] = {-CUDART_INF_F, -CUDART_INF_F};
-        if (BIASED) {
-            add_biases<TILE>((float)s.scale * LOG2E, bias, score, tile, lane);
-        } else if (GENERAL && !weigh_dense<TILE>(s, mask, score, tile, lane)) {
-#pragma unroll
-            for (int k = 0; k < KEYS; k++)
-#pragma unroll
-                for (int c = 0; c < 4; c++)
-                    score[k][c] = attention_score(s, mask, mask_at[c >> 1], score[k][c],
-                                                  tile + k * 8 + 2 * quad + (c & 1), limits[c >> 1].x,
-                                                  limits[c >> 1].y);
-        } else if (!GENERAL && (tile < limits[0].x || tile < limits[1].x || tile + TILE > limits[0].y ||
-                                tile + TILE > limits[1].y)) {
-            limit<TILE>(score, tile, quad);
-        }
 #pragma unroll
         for (int k = 0; k < KEYS; k++)
 #pragma unroll
@@ -285,6 +265,33 @@ template <int SIZE, bool PAIRS = false, bool AHEAD = true> struct attention_rows
                 result[c][2 * r + 1] *= shrink;
             }
         }
+    }
+
+    /* Scores of TILE keys from `tile` on become weights, zero for masked keys. BIASED: `bias` is the mask, in
+     * shared memory, as all rows have the same. */
+    template <int TILE, bool GENERAL, bool BIASED = false>
+    __device__ __forceinline__ void weigh(const attention_shape &s, const void *mask, float (*score)[4],
+                                          int tile, int lane, const float *bias = NULL)
+    {
+        enum { KEYS = TILE / 8 };
+        const int quad = lane & 3;
+        /* Scores are scaled while they become weights; with limits or masks of all kinds, before. */
+        const float factor = GENERAL ? 1.0f : (float)s.scale * LOG2E;
+        if (BIASED) {
+            add_biases<TILE>((float)s.scale * LOG2E, bias, score, tile, lane);
+        } else if (GENERAL && !weigh_dense<TILE>(s, mask, score, tile, lane)) {
+#pragma unroll
+            for (int k = 0; k < KEYS; k++)
+#pragma unroll
+                for (int c = 0; c < 4; c++)
+                    score[k][c] = attention_score(s, mask, mask_at[c >> 1], score[k][c],
+                                                  tile + k * 8 + 2 * quad + (c & 1), limits[c >> 1].x,
+                                                  limits[c >> 1].y);
+        } else if (!GENERAL && (tile < limits[0].x || tile < limits[1].x || tile + TILE > limits[0].y ||
+                                tile + TILE > limits[1].y)) {
+            limit<TILE>(score, tile, quad);
+        }
+        become_weights<TILE>(factor, score);
     }
 
     /* Factor of the final normalisation. Called by all lanes of the warp. */

@@ -4,6 +4,7 @@
  * them. Blocks stay for several tasks. */
 #include "backends/cuda/attention_blocks.cuh"
 #include "backends/cuda/attention_levels.cuh"
+#include "backends/cuda/attention_mask_tile.cuh"
 #include "backends/cuda/attention_rows.cuh"
 #include "backends/cuda/bulk_copy.cuh"
 #include "backends/cuda/bulk_map.cuh"
@@ -20,8 +21,12 @@ enum { ROWS = 64, GROUP_WARPS = 4, TILE = 64, PANEL = ROWS * PANEL_ROW };
  * head has no rows for more. Four leave no registers for masks in pairs. */
 template <int SIZE> constexpr int most_groups = SIZE > 128 ? 2 : SIZE > 64 ? 3 : 4;
 template <int SIZE> constexpr int stages = SIZE > 128 ? 2 : SIZE > 64 ? 3 : 6;
-/* What scores need: a scale, anything, or a scale and a mask that has one row for all queries. */
-enum attention_mode { MODE_SCALE, MODE_GENERAL, MODE_BIAS };
+/* What scores need: a scale; anything; a scale and a mask that has one row for all queries; a scale and a
+ * mask that has rows of its own for queries, whose tiles come as those of keys do. */
+enum attention_mode { MODE_SCALE, MODE_GENERAL, MODE_BIAS, MODE_TILES, MODES };
+/* With tiles of masks beside those of keys: up to so many columns. */
+enum { MASKED_COLUMNS = 128 };
+template <int SIZE> constexpr int masked_stages = SIZE > 64 ? 2 : 3;
 template <int SIZE> constexpr int tasks_ahead = SIZE > 128 ? 1 : 2;
 /* Registers that a thread takes for its rows, of what is launched and what the copying warps leave; 0: the
  * launched ones are enough. */
@@ -112,15 +117,47 @@ template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE
         }
     }
 
+    /* True if the row can do without keys that a finite number hides: it has seen others, or has none. */
+    __device__ __forceinline__ bool has_seen(int r) const
+    {
+        return this->limits[r].y <= 0 || this->top[r] > SEEN_FROM;
+    }
+
+    /* True if the warp's rows need nothing of the tile. Called by all its lanes. */
+    __device__ __forceinline__ bool needs_none(int dtype, const char *mask, uint32_t warp,
+                                               uint32_t lane) const
+    {
+        bool none = false;
+        mask_with_type(dtype, [&](auto of) { none = mask_tile_hides<decltype(of)>(mask, warp, lane); });
+        const bool infinite = dtype == GRT_DTYPE_BOOL || dtype == GRT_DTYPE_FLOAT16;
+        return none && (infinite || __all_sync(0xffffffffu, has_seen(0) && has_seen(1)));
+    }
+
+    /* Scores of N keys become weights, with the tile of a mask. */
+    template <int N>
+    __device__ __forceinline__ void weigh_tile(const attention_shape &s, const char *mask, float (*score)[4],
+                                               int tile, uint32_t warp, uint32_t lane)
+    {
+        const uint32_t row = warp * WARP_ROWS + (lane >> 2), quad = lane & 3;
+        mask_with_type(s.mask_dtype, [&](auto of) {
+            mask_tile_add<N, decltype(of)>(mask, (float)s.scale * LOG2E, score, row, quad);
+        });
+        if (!this->template has_all<N>(tile))
+            this->template limit<N>(score, tile, (int)quad);
+        this->template become_weights<N>(1.0f, score);
+    }
+
     /* N keys from number `tile` on. A warp without rows only takes part in what the group does together. */
     template <int N, int MODE>
     __device__ __forceinline__ void take(const attention_shape &s, const void *mask, const float *bias,
-                                         uint32_t q, uint32_t keys, uint32_t values, int tile, bool idle,
-                                         int lane)
+                                         const char *mask_tile, uint32_t q, uint32_t keys, uint32_t values,
+                                         int tile, bool idle, int warp, int lane)
     {
         float score[N / 8][4];
         take_scores<N>(score, q, keys);
-        if (!idle)
+        if (!idle && MODE == MODE_TILES)
+            weigh_tile<N>(s, mask_tile, score, tile, warp, lane);
+        else if (!idle)
             this->template weigh<N, MODE != MODE_SCALE, MODE == MODE_BIAS>(s, mask, score, tile, lane, bias);
         add_values<N>(score, values);
     }
@@ -129,16 +166,27 @@ template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE
 /* Tasks of a team are GROUPS x 64 rows of a head, and TILE of its keys and values after the other. A block
  * has one team, or two, which hide each other's ends. A further warpgroup issues the copies, as far ahead as
  * there is room, across tasks, and reads masks that all rows of a head share. */
-template <int SIZE, int GROUPS, int TEAMS> struct alignas(PANEL_ALIGNMENT) team_memory {
-    enum { STAGES = TEAMS > 1 ? 4 : stages<SIZE>, TASKS = tasks_ahead<SIZE>, MATRIX = panels<SIZE> * PANEL };
+template <int SIZE, int GROUPS, int TEAMS, int MODE> struct alignas(PANEL_ALIGNMENT) team_memory {
+    enum {
+        TILES = MODE == MODE_TILES,
+        STAGES = TILES       ? masked_stages<SIZE>
+                 : TEAMS > 1 ? 4
+                             : stages<SIZE>,
+        TASKS = tasks_ahead<SIZE>,
+        MATRIX = panels<SIZE> * PANEL,
+        MASKS = TILES ? GROUPS : 1,
+        MASK = TILES ? CUDA_MASK_ROWS * CUDA_MASK_KEYS * (int)sizeof(float) : 16 /* none */
+    };
     char q[TASKS][GROUPS][MATRIX];
     char keys[STAGES][MATRIX], values[STAGES][MATRIX];
+    char masks[STAGES][MASKS][MASK];
     float bias[STAGES][TILE]; /* of keys, times log2(e) */
     uint64_t tile_full[STAGES], tile_empty[STAGES], q_full[TASKS], q_empty[TASKS];
 };
 
 struct attention_maps {
-    CUtensorMap q, k, v;
+    CUtensorMap q, k, v, mask;
+    uint32_t mask_size; /* of its elements; MODE_TILES */
 };
 
 /* Of all teams, one after the other. */
@@ -151,13 +199,28 @@ template <int TEAMS> __device__ __forceinline__ uint32_t next_task(uint32_t task
     return task + gridDim.x * TEAMS;
 }
 
-template <int SIZE, int GROUPS, int TEAMS>
+/* The task's mask for keys from `tile` on: a tile of each group. */
+template <int GROUPS, class MASKS>
+__device__ __forceinline__ void fetch_masks(const attention_shape &s, const attention_maps &maps,
+                                            const attention_block_task &t, int tile, MASKS &masks,
+                                            uint64_t *full)
+{
+    const int head = s.mask_strides[1] ? t.head : 0, batch = s.mask_strides[0] ? t.batch : 0,
+              columns = (int)cuda_mask_columns(maps.mask_size);
+    for (int g = 0; g < GROUPS; g++)
+        for (int key = 0; key < CUDA_MASK_KEYS; key += columns)
+            bulk_fetch(masks[g] + key / columns * PANEL, &maps.mask, tile + key, t.first + g * ROWS, head,
+                       batch, full);
+}
+
+template <int SIZE, int GROUPS, int TEAMS, int MODE>
 __device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int64_t *nonpad,
                                             const attention_maps &maps, uint32_t tasks, int team,
-                                            team_memory<SIZE, GROUPS, TEAMS> &m)
+                                            team_memory<SIZE, GROUPS, TEAMS, MODE> &m)
 {
-    using memory = team_memory<SIZE, GROUPS, TEAMS>;
+    using memory = team_memory<SIZE, GROUPS, TEAMS, MODE>;
     enum { MATRIX = memory::MATRIX, PANELS = panels<SIZE> };
+    const uint32_t masks = MODE == MODE_TILES ? GROUPS * cuda_mask_bytes(maps.mask_size) : 0;
     ring place = {0, 0}, q = {0, 0};
     for (uint32_t task = first_task<TEAMS>(team); task < tasks;
          task = next_task<TEAMS>(task), q.next(memory::TASKS)) {
@@ -170,7 +233,9 @@ __device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int6
                            &m.q_full[q.at]);
         for (int tile = t.from; tile < t.to; tile += TILE, place.next(memory::STAGES)) {
             barrier_wait(&m.tile_empty[place.at], place.phase ^ 1);
-            barrier_expect(&m.tile_full[place.at], 2 * MATRIX);
+            barrier_expect(&m.tile_full[place.at], 2 * MATRIX + masks);
+            if constexpr (MODE == MODE_TILES)
+                fetch_masks<GROUPS>(s, maps, t, tile, m.masks[place.at], &m.tile_full[place.at]);
             for (int p = 0; p < PANELS; p++) {
                 bulk_fetch(m.keys[place.at] + p * PANEL, &maps.k, p * 64, tile, t.kv_head, t.batch,
                            &m.tile_full[place.at]);
@@ -182,12 +247,12 @@ __device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int6
 }
 
 /* By one warp: a mask that has one row for all queries, as biases; -inf where there is none. */
-template <int SIZE, int GROUPS, int TEAMS>
+template <int SIZE, int GROUPS, int TEAMS, int MODE>
 __device__ __forceinline__ void fetch_biases(const attention_shape &s, const attention_data &d,
-                                             uint32_t tasks, int team, team_memory<SIZE, GROUPS, TEAMS> &m,
-                                             int lane)
+                                             uint32_t tasks, int team,
+                                             team_memory<SIZE, GROUPS, TEAMS, MODE> &m, int lane)
 {
-    using memory = team_memory<SIZE, GROUPS, TEAMS>;
+    using memory = team_memory<SIZE, GROUPS, TEAMS, MODE>;
     const int there = (int)min(s.total, s.mask_len);
     ring place = {0, 0};
     for (uint32_t task = first_task<TEAMS>(team); task < tasks; task = next_task<TEAMS>(task)) {
@@ -212,12 +277,26 @@ __device__ __forceinline__ void fetch_biases(const attention_shape &s, const att
     }
 }
 
+/* True if it is for all threads of a group, which call this together. */
+__device__ __forceinline__ bool group_all(int group, bool mine)
+{
+    uint32_t all;
+    asm volatile("{.reg .pred mine, all;\n"
+                 "setp.ne.u32 mine, %2, 0;\n"
+                 "bar.red.and.pred all, %1, 128, mine;\n"
+                 "selp.u32 %0, 1, 0, all;}"
+                 : "=r"(all)
+                 : "r"(group + 1), "r"((uint32_t)mine)
+                 : "memory");
+    return all != 0;
+}
+
 template <class T, int SIZE, int GROUPS, int TEAMS, int MODE>
 __device__ __forceinline__ void attend_tasks(const attention_shape &s, const attention_data &d,
                                              const cuda_levels &levels, uint32_t tasks, int team,
-                                             team_memory<SIZE, GROUPS, TEAMS> &m, int group)
+                                             team_memory<SIZE, GROUPS, TEAMS, MODE> &m, int group)
 {
-    using memory = team_memory<SIZE, GROUPS, TEAMS>;
+    using memory = team_memory<SIZE, GROUPS, TEAMS, MODE>;
     enum { CHUNKS = SIZE / 8 };
     const int lane = threadIdx.x & 31, warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5 & 3, 0);
     ring place = {0, 0}, queries = {0, 0};
@@ -237,14 +316,18 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
         barrier_wait(&m.q_full[queries.at], queries.phase);
         for (int tile = t.from; tile < t.to; tile += TILE, place.next(memory::STAGES)) {
             barrier_wait(&m.tile_full[place.at], place.phase);
-            if (tile < keys.y && tile + TILE > keys.x) {
+            const char *mask = m.masks[place.at][MODE == MODE_TILES ? group : 0];
+            bool takes = tile < keys.y && tile + TILE > keys.x;
+            if constexpr (MODE == MODE_TILES)
+                takes = takes && !group_all(group, idle || w.needs_none(s.mask_dtype, mask, warp, lane));
+            if (takes) {
                 const uint32_t k = (uint32_t)__cvta_generic_to_shared(m.keys[place.at]),
                                v = (uint32_t)__cvta_generic_to_shared(m.values[place.at]);
                 const float *bias = m.bias[place.at];
                 if (t.to - tile > SHORT_TILE)
-                    w.template take<TILE, MODE>(s, d.mask, bias, q, k, v, tile, idle, lane);
+                    w.template take<TILE, MODE>(s, d.mask, bias, mask, q, k, v, tile, idle, warp, lane);
                 else
-                    w.template take<SHORT_TILE, MODE>(s, d.mask, bias, q, k, v, tile, idle, lane);
+                    w.template take<SHORT_TILE, MODE>(s, d.mask, bias, mask, q, k, v, tile, idle, warp, lane);
             }
             if (lane == 0)
                 barrier_arrive(&m.tile_empty[place.at]);
@@ -264,7 +347,7 @@ __global__ void __launch_bounds__(GROUPS *TEAMS * 128 + 128, 1)
                                     const __grid_constant__ cuda_levels levels)
 {
     enum { TEAM = GROUPS * GROUP_WARPS, WARPS = TEAM * TEAMS, TAKES = row_registers<SIZE, GROUPS * TEAMS> };
-    using memory = team_memory<SIZE, GROUPS, TEAMS>;
+    using memory = team_memory<SIZE, GROUPS, TEAMS, MODE>;
     extern __shared__ char raw[];
     memory *all = (memory *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) / PANEL_ALIGNMENT * PANEL_ALIGNMENT);
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
@@ -272,6 +355,8 @@ __global__ void __launch_bounds__(GROUPS *TEAMS * 128 + 128, 1)
         bulk_map_fetch(&maps.q);
         bulk_map_fetch(&maps.k);
         bulk_map_fetch(&maps.v);
+        if (MODE == MODE_TILES)
+            bulk_map_fetch(&maps.mask);
     }
     if (threadIdx.x == 0) {
         for (int team = 0; team < TEAMS; team++) {
@@ -302,9 +387,9 @@ __global__ void __launch_bounds__(GROUPS *TEAMS * 128 + 128, 1)
         const int team = (warp - WARPS) / 2, lane = threadIdx.x & 31;
         if (team < TEAMS) {
             if ((warp - WARPS) % 2 == 0 && lane == 0)
-                fetch_tasks<SIZE, GROUPS, TEAMS>(s, d.nonpad, maps, tasks, team, all[team]);
+                fetch_tasks<SIZE, GROUPS, TEAMS, MODE>(s, d.nonpad, maps, tasks, team, all[team]);
             if ((warp - WARPS) % 2 == 1 && MODE == MODE_BIAS)
-                fetch_biases<SIZE, GROUPS, TEAMS>(s, d, tasks, team, all[team], lane);
+                fetch_biases<SIZE, GROUPS, TEAMS, MODE>(s, d, tasks, team, all[team], lane);
         }
     }
 }
@@ -318,26 +403,36 @@ struct choice {
 template <class T, int SIZE, int GROUPS, int TEAMS, int MODE> choice warpgroup_choice()
 {
     return {(void *)cuda_attention_warpgroup_attend<T, SIZE, GROUPS, TEAMS, MODE>, GROUPS, TEAMS,
-            TEAMS * sizeof(team_memory<SIZE, GROUPS, TEAMS>) + PANEL_ALIGNMENT};
+            TEAMS * sizeof(team_memory<SIZE, GROUPS, TEAMS, MODE>) + PANEL_ALIGNMENT};
 }
 
 template <class T, int SIZE, int GROUPS> choice choose_mode(attention_mode mode)
 {
+    if constexpr (SIZE <= MASKED_COLUMNS && GROUPS <= 2)
+        if (mode == MODE_TILES)
+            return warpgroup_choice<T, SIZE, GROUPS, 1, MODE_TILES>();
     return mode == MODE_SCALE ? warpgroup_choice<T, SIZE, GROUPS, 1, MODE_SCALE>()
                               : warpgroup_choice<T, SIZE, GROUPS, 1, MODE_GENERAL>();
 }
 
+/* Two groups have the registers and the shared memory for masks, four have not. */
+bool has_two_groups(const attention_shape *s, attention_mode mode, int most)
+{
+    return s->warps == 2 * GROUP_WARPS || mode == MODE_TILES ||
+           (mode == MODE_GENERAL && s->mask_dtype && most > 3);
+}
+
 template <class T, int SIZE> choice choose_groups(const attention_shape *s, attention_mode mode)
 {
-    return s->warps == GROUP_WARPS       ? choose_mode<T, SIZE, 1>(mode)
-           : s->warps == 2 * GROUP_WARPS ? choose_mode<T, SIZE, 2>(mode)
-                                         : choose_mode<T, SIZE, most_groups<SIZE>>(mode);
+    return s->warps == GROUP_WARPS                      ? choose_mode<T, SIZE, 1>(mode)
+           : has_two_groups(s, mode, most_groups<SIZE>) ? choose_mode<T, SIZE, 2>(mode)
+                                                        : choose_mode<T, SIZE, most_groups<SIZE>>(mode);
 }
 
 /* Two teams, of heads of up to 64 numbers: where a multiprocessor has several tasks of two groups. */
 template <class T> choice choose_teams(const attention_shape *s, attention_mode mode)
 {
-    if (s->warps != 2 * GROUP_WARPS || mode == MODE_GENERAL || !s->paired)
+    if (s->warps != 2 * GROUP_WARPS || mode == MODE_GENERAL || mode == MODE_TILES || !s->paired)
         return choose_groups<T, 64>(s, mode);
     return mode == MODE_SCALE ? warpgroup_choice<T, 64, 2, 2, MODE_SCALE>()
                               : warpgroup_choice<T, 64, 2, 2, MODE_BIAS>();
@@ -365,11 +460,25 @@ choice choice_for(const attention_shape *s, grt_dtype dtype, attention_mode mode
                                       : cuda_attention_warpgroup_choose<__nv_bfloat16>(s, mode);
 }
 
+/* True if the bulk copy engine can read it, and heads have rows for more than two groups: with fewer, warps
+ * that read pairs of it have not been slow. */
+bool has_mask_tiles(const attention_shape *s, const void *mask)
+{
+    const int64_t size = (int64_t)grt_dtype_size((grt_dtype)s->mask_dtype);
+    uint64_t places = (uintptr_t)mask;
+    for (int i = 0; i < 3; i++)
+        places |= (uint64_t)(s->mask_strides[i] * size);
+    return mask && size <= (int64_t)sizeof(float) && s->mask_strides[3] == 1 && s->mask_strides[2] > 0 &&
+           places % 16 == 0 && s->columns <= MASKED_COLUMNS && s->q_len > 2 * ROWS;
+}
+
 attention_mode mode_of(const attention_shape *s, const attention_data *d)
 {
-    return attention_scales_only(s, d)                             ? MODE_SCALE
-           : d->mask && s->softcap <= 0 && s->mask_strides[2] == 0 ? MODE_BIAS
-                                                                   : MODE_GENERAL;
+    if (attention_scales_only(s, d))
+        return MODE_SCALE;
+    if (!d->mask || s->softcap > 0)
+        return MODE_GENERAL;
+    return s->mask_strides[2] == 0 ? MODE_BIAS : has_mask_tiles(s, d->mask) ? MODE_TILES : MODE_GENERAL;
 }
 
 cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view &view, int64_t size,
@@ -379,6 +488,35 @@ cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view 
                                  {(uint64_t)size, (uint64_t)rows, (uint64_t)heads, (uint64_t)s->batch},
                                  {1, (uint64_t)view.row, (uint64_t)view.head, (uint64_t)view.batch}};
     return cuda_tensor_map_encode(s->encode, &of, data, ROWS, out);
+}
+
+/* Dims along which the mask is the same have size 1; any stride does for those. */
+cudaError_t map_mask(const attention_shape *s, const void *mask, attention_maps *maps)
+{
+    const int64_t sizes[] = {s->batch, s->q_heads, s->q_len};
+    const grt_dtype dtype = (grt_dtype)s->mask_dtype;
+    cuda_tensor_view of = {dtype, {(uint64_t)s->mask_len}, {1}};
+    for (int i = 0; i < 3; i++) {
+        const bool same = s->mask_strides[i] == 0;
+        of.dims[3 - i] = same ? 1 : (uint64_t)sizes[i];
+        of.strides[3 - i] = (uint64_t)s->mask_strides[same ? 2 : i];
+    }
+    maps->mask_size = (uint32_t)grt_dtype_size(dtype);
+    return cuda_tensor_map_lines(s->encode, &of, mask, CUDA_MASK_ROWS, cuda_mask_line(maps->mask_size),
+                                 &maps->mask);
+}
+
+cudaError_t map_all(const attention_shape *s, const attention_data *d, grt_dtype dtype, attention_mode mode,
+                    attention_maps *maps)
+{
+    cudaError_t error = map(s, dtype, s->q, s->size, s->q_len, s->q_heads, d->q, &maps->q);
+    if (error == cudaSuccess)
+        error = map(s, dtype, s->k, s->size, s->kv_len, s->kv_heads, d->k, &maps->k);
+    if (error == cudaSuccess)
+        error = map(s, dtype, s->v, s->v_size, s->kv_len, s->kv_heads, d->v, &maps->v);
+    if (error == cudaSuccess && mode == MODE_TILES)
+        error = map_mask(s, d->mask, maps);
+    return error;
 }
 
 } // namespace
@@ -416,7 +554,7 @@ bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype, const 
 cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtype)
 {
     cudaError_t error = cudaSuccess;
-    for (int mode = MODE_SCALE; mode <= MODE_BIAS && error == cudaSuccess; mode++) {
+    for (int mode = MODE_SCALE; mode < MODES && error == cudaSuccess; mode++) {
         const choice c = choice_for(s, dtype, (attention_mode)mode);
         error = cudaFuncSetAttribute(c.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.bytes);
     }
@@ -427,14 +565,11 @@ cudaError_t attention_warpgroup_quantised(const attention_shape *s, const attent
                                           const cuda_levels *levels, grt_dtype dtype, int multiprocessors,
                                           cudaStream_t stream)
 {
-    const choice c = choice_for(s, dtype, mode_of(s, d));
+    const attention_mode mode = mode_of(s, d);
+    const choice c = choice_for(s, dtype, mode);
     uint32_t tasks = (uint32_t)attention_tasks(s, c.groups * ROWS);
-    attention_maps maps;
-    cudaError_t error = map(s, dtype, s->q, s->size, s->q_len, s->q_heads, d->q, &maps.q);
-    if (error == cudaSuccess)
-        error = map(s, dtype, s->k, s->size, s->kv_len, s->kv_heads, d->k, &maps.k);
-    if (error == cudaSuccess)
-        error = map(s, dtype, s->v, s->v_size, s->kv_len, s->kv_heads, d->v, &maps.v);
+    attention_maps maps = {};
+    const cudaError_t error = map_all(s, d, dtype, mode, &maps);
     if (error != cudaSuccess)
         return error;
     void *arguments[] = {(void *)s, (void *)d, &maps, &tasks, (void *)levels};

@@ -2,7 +2,7 @@
 /* Maps of tensors, encoded by the driver. */
 #include "backends/cuda/tensor_map.h"
 
-enum { ELEMENT = 2, BOX_BYTES = 128 };
+enum { BOX_BYTES = 128 };
 
 static void *cuda_tensor_map_entry(const char *name)
 {
@@ -43,17 +43,38 @@ static cudaError_t encode_boxes(cuda_tensor_map_encoder encode, CUtensorMapDataT
                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
+static cudaError_t encode_view(cuda_tensor_map_encoder encode, CUtensorMapDataType type,
+                               const cuda_tensor_view *view, const void *data, uint32_t rows, uint32_t line,
+                               CUtensorMap *out_map)
+{
+    const size_t size = grt_dtype_size(view->dtype);
+    const cuuint32_t box[CUDA_TENSOR_MAP_RANK] = {line / (uint32_t)size, rows, 1, 1};
+    cuuint64_t bytes[CUDA_TENSOR_MAP_RANK - 1];
+    for (int i = 1; i < CUDA_TENSOR_MAP_RANK; i++)
+        bytes[i - 1] = view->strides[i] * size;
+    return encode_boxes(encode, type, CUDA_TENSOR_MAP_RANK, data, view->dims, bytes, box,
+                        line == BOX_BYTES ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+                        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, out_map);
+}
+
 cudaError_t cuda_tensor_map_encode(cuda_tensor_map_encoder encode, const cuda_tensor_view *view,
                                    const void *data, uint32_t rows, CUtensorMap *out_map)
 {
-    const cuuint32_t box[CUDA_TENSOR_MAP_RANK] = {BOX_BYTES / ELEMENT, rows, 1, 1};
-    cuuint64_t bytes[CUDA_TENSOR_MAP_RANK - 1];
-    for (int i = 1; i < CUDA_TENSOR_MAP_RANK; i++)
-        bytes[i - 1] = view->strides[i] * ELEMENT;
-    const CUtensorMapDataType type =
-        view->dtype == GRT_DTYPE_FLOAT16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-    return encode_boxes(encode, type, CUDA_TENSOR_MAP_RANK, data, view->dims, bytes, box,
-                        CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, out_map);
+    return encode_view(encode,
+                       view->dtype == GRT_DTYPE_FLOAT16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                                        : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                       view, data, rows, BOX_BYTES, out_map);
+}
+
+cudaError_t cuda_tensor_map_lines(cuda_tensor_map_encoder encode, const cuda_tensor_view *view,
+                                  const void *data, uint32_t rows, uint32_t line, CUtensorMap *out_map)
+{
+    const size_t size = grt_dtype_size(view->dtype);
+    return encode_view(encode,
+                       size == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                       : size == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                                   : CU_TENSOR_MAP_DATA_TYPE_UINT32,
+                       view, data, rows, line, out_map);
 }
 
 cudaError_t cuda_tensor_map_matrix(cuda_tensor_map_encoder encode, const cuda_matrix_view *view, int rows,

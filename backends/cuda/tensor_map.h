@@ -20,7 +20,7 @@ enum { CUDA_TENSOR_MAP_RANK = 4 };
 /* What a map is of: the last dim of a tensor comes first and is dense. Strides are in elements, that of the
  * first dim is not read. */
 typedef struct cuda_tensor_view {
-    grt_dtype dtype; /* FLOAT16 or BFLOAT16 */
+    grt_dtype dtype;
     uint64_t dims[CUDA_TENSOR_MAP_RANK], strides[CUDA_TENSOR_MAP_RANK];
 } cuda_tensor_view;
 
@@ -38,9 +38,12 @@ cuda_image_map_encoder cuda_image_map_find(void);
 
 /* Addresses, and strides in bytes, are multiples of 16; otherwise the driver refuses. */
 
-/* Boxes of `rows` (second dim) by 128 bytes (first dim), swizzled by 128 bytes. */
+/* Of elements of 16 bits: boxes of `rows` (second dim) by 128 bytes (first dim), swizzled by 128 bytes. */
 cudaError_t cuda_tensor_map_encode(cuda_tensor_map_encoder encode, const cuda_tensor_view *view,
                                    const void *data, uint32_t rows, CUtensorMap *out_map);
+/* Of elements of 1, 2 or 4 bytes: boxes of `rows` by `line` bytes, 128 or 64, swizzled by as many. */
+cudaError_t cuda_tensor_map_lines(cuda_tensor_map_encoder encode, const cuda_tensor_view *view,
+                                  const void *data, uint32_t rows, uint32_t line, CUtensorMap *out_map);
 /* Boxes of `rows` by `line` bytes, 128 or 64, swizzled by as many. */
 cudaError_t cuda_tensor_map_matrix(cuda_tensor_map_encoder encode, const cuda_matrix_view *view, int rows,
                                    int line, CUtensorMap *out_map);

@@ -134,6 +134,33 @@ static void add_mask(node *n, const attention_draw *a)
         hide_keys(mask);
 }
 
+/* More rows than two blocks have, and rows of masks that are whole vectors. */
+static void draw_masked(attention_draw *a)
+{
+    static const int64_t sizes[] = {32, 64, 96, 128, 48};
+    a->size = sizes[draw(0, 4)];
+    a->q_len = draw(2 * ROWS + 1, 200);
+    a->kv_len = 16 * draw(1, 14);
+    a->batch = draw(1, 4);
+    a->heads = a->kv_heads = draw(2, 12);
+}
+
+/* A mask with rows, which for some of a batch hides what is later, and so whole tiles. */
+static void add_row_mask(node *n, const attention_draw *a)
+{
+    const int64_t dims[] = {draw(0, 1) ? a->batch : 1, draw(0, 1) ? a->heads : 1, a->q_len, a->kv_len};
+    grt_tensor *mask = add_input(n, draw_mask(n), 4, dims);
+    const double hidden = mask->dtype == GRT_DTYPE_BOOL                  ? 0
+                          : mask->dtype == GRT_DTYPE_FLOAT && draw(0, 1) ? -(double)FLT_MAX
+                                                                         : -(double)INFINITY;
+    for (int64_t i = 0; i < dims[0] * dims[1]; i++) {
+        const int64_t lead = draw(0, 2) ? draw(-20, 40) : dims[3];
+        for (int64_t row = 0; row < dims[2]; row++)
+            for (int64_t j = row + lead < 0 ? 0 : row + lead; j < dims[3]; j++)
+                element_set(mask, (i * dims[2] + row) * dims[3] + j, hidden);
+    }
+}
+
 static void add_lengths(node *n, const attention_draw *a)
 {
     while (n->n_in < 6)
@@ -148,17 +175,22 @@ static void make_large(node *n)
     static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT16, GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16,
                                        GRT_DTYPE_FLOAT};
     attention_draw a = {.packed = draw(0, 1)};
-    if (draw(0, 3))
+    const bool has_rows = !draw(0, 3);
+    if (has_rows)
+        draw_masked(&a);
+    else if (draw(0, 3))
         draw_lengths(&a);
     else
         draw_pairs(&a);
     n->out = dtypes[draw(0, 3)];
     n->wide = true;
     add_heads(n, &a);
-    if (!draw(0, 2))
+    if (has_rows)
+        add_row_mask(n, &a);
+    else if (!draw(0, 2))
         add_mask(n, &a);
     add_past(n, &a);
-    if (!a.past && !draw(0, 3))
+    if (!has_rows && !a.past && !draw(0, 3))
         add_lengths(n, &a);
     set_heads(n, &a);
     if (!draw(0, 3))
