@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between strided boxes: an element or a vector of them per thread, or, where source and destination
  * are contiguous along different axes, tiles through shared memory; two to four planes that are woven
- * together or taken apart, through registers. */
+ * together or taken apart, through registers; rows that begin anywhere, element by element to vectors. */
 #include "backends/cuda/copy.h"
 #include "backends/cuda/overlap_device.cuh"
 
 namespace
 {
 
-enum { TILE = 32, TILE_ROWS = 8, TILE_WORTH = 8 };
+enum { TILE = 32, TILE_ROWS = 8, TILE_WORTH = 8, SHIFTED_ROW = 64, SHIFTED_BYTES = 2 };
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
@@ -85,6 +85,36 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
+/* Rows of the source, the last axis of the walk, become neighbours. A thread writes 16 bytes; its elements
+ * are those of one row, or of the ends of two. */
+template <typename T>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    shifted_kernel(const __grid_constant__ cuda_move walk, T *dst, const T *src)
+{
+    enum { N = 16 / sizeof(T) };
+    const int32_t last = walk.rank - 1;
+    overlap_let_next_begin();
+    overlap_wait();
+    CUDA_ITEMS (i, (walk.total + N - 1) / N) {
+        const int64_t first = i * N, left = walk.total - first, n = left < N ? left : N;
+        const int64_t row = walk.wide ? first / walk.dims[last] : cuda_divide((uint32_t)first, walk.by[last]),
+                      cut = (row + 1) * walk.dims[last] - first;
+        int64_t begin[2], end[2];
+        cuda_pack<T, N> v;
+        cuda_walk_at(walk, first, begin);
+        cuda_walk_at(walk, first + n - 1, end);
+        const T *here = src + begin[1], *next = src + (end[1] - (n - 1));
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            if (j < n)
+                v.v[j] = (j < cut ? here : next)[j];
+        if (n == N)
+            *(cuda_pack<T, N> *)(dst + first) = v;
+        for (int j = 0; n < N && j < n; j++)
+            dst[first + j] = v.v[j];
+    }
+}
+
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK) fill_kernel(int64_t n, T *dst, T host, const T *device)
 {
@@ -100,6 +130,15 @@ grt_status run_plain(const cuda_move *walk, int32_t size, void *dst, const void 
 {
     CUDA_TRY(overlap_launch(overlap_is_possible(), copy_kernel<T>, cuda_grid(walk->total), CUDA_BLOCK, 0,
                             stream, *walk, size, (char *)dst, (const char *)src));
+    return GRT_OK;
+}
+
+template <typename T>
+grt_status run_shifted(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
+{
+    const int64_t vectors = (copy->walk.total * (int64_t)sizeof(T) + 15) / 16;
+    CUDA_TRY(overlap_launch(overlap_is_possible(), shifted_kernel<T>, cuda_grid(vectors), CUDA_BLOCK, 0,
+                            stream, copy->walk, (T *)dst, (const T *)src));
     return GRT_OK;
 }
 
@@ -154,6 +193,17 @@ grt_status run_woven(const cuda_copy *copy, void *dst, const void *src, cudaStre
         launch_woven<T, false>(copy, (T *)dst, (const T *)src, stream);
     CUDA_LAUNCHED();
     return GRT_OK;
+}
+
+/* True if elements one or two bytes at a time would be written side by side. */
+bool plan_shifted(const cuda_copy *copy)
+{
+    const cuda_move *walk = &copy->walk;
+    int64_t dense = 1;
+    for (int32_t i = walk->rank - 1; i >= 0; dense *= walk->dims[i--])
+        if (walk->strides[0][i] != dense)
+            return false;
+    return copy->size * copy->vector <= SHIFTED_BYTES && walk->dims[walk->rank - 1] >= SHIFTED_ROW;
 }
 
 /* The axis of a few planes that neighbours of the source go to, where the last axis of the walk steps over
@@ -262,6 +312,7 @@ void cuda_copy_end(cuda_copy *copy)
         copy->vector = v;
         if (v > 1)
             copy->grouped = cuda_walk_grouped(walk, v);
+        copy->shifted = plan_shifted(copy);
         return;
     }
     plan_weave(copy);
@@ -286,6 +337,9 @@ grt_status cuda_copy_run(const cuda_copy *copy, void *dst, const void *src, cuda
         return copy->size == 1   ? run_woven<uint8_t>(copy, dst, src, stream)
                : copy->size == 2 ? run_woven<uint16_t>(copy, dst, src, stream)
                                  : run_woven<uint32_t>(copy, dst, src, stream);
+    if (copy->shifted && cuda_aligned(dst, 16))
+        return copy->size == 1 ? run_shifted<uint8_t>(copy, dst, src, stream)
+                               : run_shifted<uint16_t>(copy, dst, src, stream);
     int32_t bytes = copy->size * copy->vector;
     if (copy->vector > 1 && cuda_aligned(dst, (size_t)bytes) && cuda_aligned(src, (size_t)bytes))
         return CUDA_BY_SIZE(bytes, run_plain, &copy->grouped, copy->size, dst, src, stream);

@@ -18,6 +18,7 @@ struct cuda_copy {
                      or, apart, neighbours become planes of the destination; 0: neither */
     bool apart;
     int64_t plane; /* elements from plane to plane */
+    bool shifted;  /* long rows that begin anywhere become neighbours: whole vectors are written */
 };
 
 void cuda_copy_begin(cuda_copy *copy, grt_dtype dtype);
