@@ -129,6 +129,7 @@ graph_SOURCES += graph/passes/pointwise_parts.h graph/passes/pointwise_parts.c
 graph_SOURCES += graph/passes/rows.c
 graph_SOURCES += graph/passes/rows_code.h graph/passes/rows_code.c
 graph_SOURCES += graph/passes/precision.c
+graph_SOURCES += graph/passes/quotients.h graph/passes/quotients.c
 graph_SOURCES += graph/passes/recognise.h graph/passes/recognise.c graph/passes/recognise_match.c
 graph_SOURCES += graph/passes/recognise_heads.c
 graph_SOURCES += graph/passes/recognise_selection.c

@@ -10,6 +10,7 @@
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 #include "graph/ops/qproduct.h"
+#include "graph/passes/quotients.h"
 
 #include "src/base/float.h"
 #include "src/base/grow.h"
@@ -318,6 +319,8 @@ static bool precision_wants(const precision *p, const ir_node *node)
     bool narrow = false, wide = false;
     op_precision role = role_of(node);
     if (node->n_out == 1 && node->out[0] && is_wide_mask(node->out[0]))
+        return false;
+    if (p->narrow == GRT_DTYPE_FLOAT16 && quotients_has_part(node))
         return false;
     for (int32_t i = 0; i < last; i++) {
         const ir_value *in = node->in[i].value;

@@ -42,6 +42,39 @@ START_TEST(a_chain_has_casts_at_its_ends)
 }
 END_TEST
 
+/* Linear attention divides a sum of products by another, both far beyond float16 with many tokens; a product
+ * that is divided by something else is not. */
+START_TEST(quotients_of_products_stay_wide)
+{
+    check("in q f32 2,9,4\n"
+          "in k f32 2,4,9\n"
+          "in v f32 2,9,5\n"
+          "const w f32 4,4\n"
+          "const s f32 - 1e-3\n"
+          "const b i64 1 0\n"
+          "const m i64 1 4\n"
+          "const e i64 1 5\n"
+          "const x i64 1 2\n"
+          "p = MatMul q w\n"
+          "a = MatMul k v\n"
+          "y = MatMul p a\n"
+          "n = Slice y b m x\n"
+          "r = Slice y m e x\n"
+          "d = Add r s\n"
+          "z = Div n d\n"
+          "o = MatMul z w\n"
+          "out o\n",
+          GRT_PRECISION_FLOAT16, "Cast MatMul Cast MatMul MatMul Slice Slice Add Div Cast MatMul Cast");
+    check("in q f32 2,9,4\n"
+          "in k f32 2,4,9\n"
+          "in d f32 2,9,1\n"
+          "y = MatMul q k\n"
+          "z = Div y d\n"
+          "out z\n",
+          GRT_PRECISION_FLOAT16, "Cast Cast Cast MatMul Div Cast");
+}
+END_TEST
+
 /* What is left of small networks that read the value t. */
 static void check_networks(const char *before, const char *expected)
 {
@@ -353,10 +386,10 @@ START_TEST(what_is_dequantised_is_narrow)
 END_TEST
 
 Suite *suite_test_pass_precision(void);
-UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, networks_follow_what_they_read,
-           what_overflows_stays, short_sums_are_narrow, long_sums_read_narrow_numbers,
-           nodes_are_excepted_by_name, masks_that_hide_keep_their_type, moves_of_what_was_widened,
-           one_cast_serves_all_users, elementwise_work_on_inputs_stays, an_epsilon_does_not_vanish,
-           limits_stay_finite, tables_are_narrowed_where_they_are_read, tf32_marks_products,
-           products_by_constants_are_bfloat16, what_is_narrow_by_itself_is_left_alone,
+UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, quotients_of_products_stay_wide,
+           networks_follow_what_they_read, what_overflows_stays, short_sums_are_narrow,
+           long_sums_read_narrow_numbers, nodes_are_excepted_by_name, masks_that_hide_keep_their_type,
+           moves_of_what_was_widened, one_cast_serves_all_users, elementwise_work_on_inputs_stays,
+           an_epsilon_does_not_vanish, limits_stay_finite, tables_are_narrowed_where_they_are_read,
+           tf32_marks_products, products_by_constants_are_bfloat16, what_is_narrow_by_itself_is_left_alone,
            nothing_is_done_unasked, what_is_dequantised_is_narrow)
