@@ -34,9 +34,10 @@ struct attention_shape : grt_attention_dims {
     bool clustered; /* KEYS: they join their sums themselves */
     int warps;      /* KEYS, WARPGROUP: of a task */
     int columns;    /* of tiles in shared memory: the sizes of heads, filled up with zeros */
-    int64_t fold;   /* query heads of one key head that a block takes together, as rows; 1: none */
-    int64_t heads;  /* of folded heads */
-    int64_t group;  /* query heads of one key head */
+    int piece; /* bytes that heads, rows and pointers are multiples of, up to 16: what is fetched at a time */
+    int64_t fold;  /* query heads of one key head that a block takes together, as rows; 1: none */
+    int64_t heads; /* of folded heads */
+    int64_t group; /* query heads of one key head */
     int mask_dtype, qk_dtype;
     attention_view q, k, v, y; /* joined: K and V are parts of Q's tensor */
     size_t shared_bytes;
@@ -79,7 +80,7 @@ __device__ __forceinline__ W masked(const attention_shape &s, const void *mask, 
 }
 
 /* True if the tiled kernels can use these pointers and outputs; the plain kernel takes all. */
-bool attention_tiles_aligned(const attention_data *d);
+bool attention_tiles_aligned(const attention_shape *s, const attention_data *d);
 
 /* attention_flash.cu. `prepare`, once per shape and device, raises the kernels' limit of shared memory. */
 cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype);

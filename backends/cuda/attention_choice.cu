@@ -30,17 +30,31 @@ static bool fits_tiles(const attention_shape *s, grt_dtype dtype)
            divides(s->k, vector) && divides(s->v, vector) && divides(s->y, vector);
 }
 
+/* Heads that are no whole vectors of 16 bytes: attention_flash.cu fetches them in pieces of 8 or 4 bytes. 0:
+ * it does not, as results are stored two at a time. */
+static int piece_for(const attention_shape *s, grt_dtype dtype)
+{
+    const int64_t size = (int64_t)grt_dtype_size(dtype);
+    for (int bytes = 8; bytes >= 2 * size; bytes /= 2) {
+        const int64_t n = bytes / size;
+        if (s->size % n == 0 && s->v_size % n == 0 && divides(s->q, n) && divides(s->k, n) &&
+            divides(s->v, n) && divides(s->y, n))
+            return bytes;
+    }
+    return 0;
+}
+
 /* attention_float.cu has whole tiles alone, and a row of results in registers. */
 static bool fits_float(const attention_shape *s)
 {
     return attention_is_whole(s) && s->columns <= 128;
 }
 
-bool attention_tiles_aligned(const attention_data *d)
+bool attention_tiles_aligned(const attention_shape *s, const attention_data *d)
 {
     const uintptr_t all = (uintptr_t)d->q | (uintptr_t)d->k | (uintptr_t)d->v | (uintptr_t)d->past_key |
                           (uintptr_t)d->past_value | (uintptr_t)d->y;
-    return !d->qk && all % 16 == 0;
+    return !d->qk && all % (uintptr_t)s->piece == 0;
 }
 
 /* What attention_warpgroup.cu takes, it computes sooner, but for more than some keys with a mask of bool. */
@@ -66,7 +80,7 @@ static void choose_on_tensor_cores(attention_shape *s, grt_dtype dtype, const st
 {
     s->kernel = ATTENTION_FLASH;
     s->few = attention_flash_few(s, dtype, device);
-    if (s->few && s->total > WARPGROUP_KEYS)
+    if (s->piece != 16 || (s->few && s->total > WARPGROUP_KEYS))
         return;
     if (attention_warpgroup_takes(s, dtype, device) && (s->encode = cuda_tensor_map_find())) {
         s->kernel = ATTENTION_WARPGROUP;
@@ -83,14 +97,18 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     s->splits = 1;
     s->fold = 1;
     s->columns = columns_for(s);
-    if (!fits_tiles(s, dtype) || !counts_fit(s))
+    s->piece = fits_tiles(s, dtype) ? 16 : 0;
+    if (s->columns && !s->piece && dtype != GRT_DTYPE_DOUBLE && !strict)
+        s->piece = piece_for(s, dtype);
+    if (!s->piece || !counts_fit(s))
         return;
     s->limited = s->causal || s->left >= 0 || s->right >= 0 || s->mask_len < s->total;
     s->group = s->q_heads / s->kv_heads;
     if (s->q_len <= FOLD_QUERIES)
         s->fold = s->group;
     s->heads = s->q_heads / s->fold;
-    if (attention_keys_takes(s, dtype) || attention_by_keys_is_sooner(s, dtype, device)) {
+    const bool whole_vectors = s->piece == 16;
+    if (whole_vectors && (attention_keys_takes(s, dtype) || attention_by_keys_is_sooner(s, dtype, device))) {
         s->kernel = ATTENTION_KEYS;
         s->fold = s->group;
         s->heads = s->kv_heads;

@@ -76,11 +76,12 @@ template <class T, int SIZE, bool WHOLE> struct warp_rows : attention_rows<SIZE>
             const bool there = i < t.rows;
             const attention_row row = attention_row_at(s, t, there ? i : 0);
             attention_rows<SIZE>::template begin<GENERAL>(s, d, t.batch, row, there, r);
-            const T *at = (const T *)d.q + attention_at(s.q, t.batch, row) + 4 / sizeof(T) * (lane & 3);
+            const int mine = 4 / (int)sizeof(T) * (lane & 3);
+            const T *at = (const T *)d.q + attention_at(s.q, t.batch, row) + mine;
 #pragma unroll
             for (int i = 0; i < 2 * STEPS; i++) {
                 const int column = i * (DEPTH / 2);
-                q[i / 2][i % 2 * 2 + r] = there && (WHOLE || column < s.size)
+                q[i / 2][i % 2 * 2 + r] = there && (WHOLE || column + mine < s.size)
                                               ? tensor_core<T>::operand(*(const uint32_t *)(at + column))
                                               : 0;
             }

@@ -133,9 +133,31 @@ template <class T, int SIZE> struct padded_rows {
     T *shared;
     __device__ __forceinline__ void *operator()(int row, int chunk) const
     {
-        return shared + row * (SIZE + row_pad<T>)+chunk * (16 / (int)sizeof(T));
+        return at(row, chunk * (16 / (int)sizeof(T)));
+    }
+    __device__ __forceinline__ void *at(int row, int column) const
+    {
+        return shared + row * (SIZE + row_pad<T>)+column;
     }
 };
+
+/* What fetch_tile does, in pieces of fewer bytes. */
+template <int PIECE, class T, int SIZE, int TILE, int THREADS, class Place>
+__device__ __forceinline__ void fetch_pieces(const attention_shape &s, const void *now, const void *past,
+                                             const attention_view &view, int size, const attention_task &t,
+                                             int64_t tile, Place place)
+{
+    enum { EACH = PIECE / sizeof(T), CHUNKS = SIZE / EACH };
+    const int left = t.to - tile < TILE ? (int)(t.to - tile) : TILE;
+#pragma unroll 2
+    for (int at = threadIdx.x; at < TILE * CHUNKS; at += THREADS) {
+        const int row = at / CHUNKS, column = at % CHUNKS * EACH;
+        const bool there = row < left && column < size;
+        const T *from = key_row<T>(s, now, past, view, size, t.batch, t.kv_head, tile + (there ? row : 0)) +
+                        (there ? column : 0);
+        fetch_piece<PIECE>(place.at(row, column), from, there);
+    }
+}
 
 /* Keys tile .. tile + TILE of a head, those from `to` on and columns from `columns` on as zeros. WHOLE: there
  * are SIZE columns, which the compiler then knows. */
@@ -146,6 +168,12 @@ __device__ __forceinline__ void fetch_tile(const attention_shape &s, const void 
 {
     enum { EACH = 16 / sizeof(T), CHUNKS = SIZE / EACH };
     const int size = WHOLE ? SIZE : columns;
+    if constexpr (!WHOLE && sizeof(T) == 2)
+        if (s.piece == 4)
+            return fetch_pieces<4, T, SIZE, TILE, THREADS>(s, now, past, view, size, t, tile, place);
+    if constexpr (!WHOLE)
+        if (s.piece == 8)
+            return fetch_pieces<8, T, SIZE, TILE, THREADS>(s, now, past, view, size, t, tile, place);
     const int left = t.to - tile < TILE ? (int)(t.to - tile) : TILE;
     const T *first = key_row<T>(s, now, past, view, size, t.batch, t.kv_head, tile);
     const bool crosses = tile < s.past && tile + TILE > s.past; /* out of the past */

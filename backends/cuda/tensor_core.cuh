@@ -110,6 +110,16 @@ static __device__ __forceinline__ void fetch(void *to, const void *from, bool th
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
 }
 
+/* The same of 4 or 8 bytes. */
+template <int PIECE>
+static __device__ __forceinline__ void fetch_piece(void *to, const void *from, bool there)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    const int bytes = there ? PIECE : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(PIECE), "r"(bytes)
+                 : "memory");
+}
+
 static __device__ __forceinline__ void commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");

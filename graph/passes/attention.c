@@ -182,6 +182,55 @@ static bool take_sinks(making *m)
     return op_infer_node(all) == GRT_OK && m->in[K] && m->in[V];
 }
 
+/* ---- where it does not pay ---- */
+
+/* Attention on tensor cores, which targets with fast float16 have, takes rows of up to 256 numbers that are
+ * multiples of 16 bytes. */
+static bool has_tiles(const pass_context *context, const attention_side *side, int64_t size)
+{
+    enum { LONGEST = 256, VECTOR = 16 };
+    const bool narrowed =
+        context->precision == GRT_PRECISION_FLOAT16 || context->precision == GRT_PRECISION_BFLOAT16;
+    const int64_t bytes = narrowed ? 2 : (int64_t)grt_dtype_size(side->value->type.dtype);
+    return size <= LONGEST && size * bytes % VECTOR == 0;
+}
+
+/* Attention over channels: as many rows as a head has channels, each of as many numbers as there are tokens,
+ * which do not lie side by side. Where it is not computed in tiles products and a softmax are faster, whose
+ * scores are no larger than the queries. */
+static bool is_slow_over_channels(const pass_context *context, const attention_match *match,
+                                  const attention_layout *layout)
+{
+    if (layout->in_rows)
+        return false;
+    const ir_type *queries = &match->side[Q].value->type;
+    const grt_dims *dims = match->last->graph->module->dims;
+    const grt_dim length = queries->dims[queries->rank - (match->side[Q].exchanged ? 2 : 1)];
+    int64_t keys, size;
+    return context->target->traits->half_floats && !match->n_terms && !match->sinks && match->softcap == 0 &&
+           grt_dim_is_const(dims, match->scores->dims[match->scores->rank - 1], &keys) &&
+           grt_dim_is_const(dims, length, &size) && keys <= size &&
+           !has_tiles(context, &match->side[Q], size);
+}
+
+/* Weights that are transposed are those of images as a rule, with one head of all channels: products whose
+ * sums are long are faster than attention without tiles. */
+static bool is_slow_without_tiles(const pass_context *context, const attention_match *match)
+{
+    const grt_dims *dims = match->last->graph->module->dims;
+    if (!context->target->traits->half_floats || !(match->weights.flipped || match->weights.crossed))
+        return false;
+    for (int32_t i = 0; i < SIDES; i++) {
+        const attention_side *side = &match->side[i];
+        const ir_type *type = &side->value->type;
+        int64_t size;
+        if (!grt_dim_is_const(dims, type->dims[type->rank - (side->exchanged ? 2 : 1)], &size) ||
+            !has_tiles(context, side, size))
+            return true;
+    }
+    return false;
+}
+
 /* ---- the node ---- */
 
 /* True if a mask is the same for some of batch and heads and not for others: as heads of one batch it would
@@ -221,6 +270,10 @@ static ir_node *make_node(pass_context *context, making *m)
     const grt_dtype dtype = match->last->out[0]->type.dtype;
     if (!attention_find_layout(m))
         return NULL;
+    m->why = "the target is faster with products over rows of this length";
+    if (is_slow_over_channels(context, match, &m->layout))
+        return NULL;
+    m->why = NULL;
     if (!match->head_scale && !match->sinks)
         attention_layout_spread(m->sides, m->lists, m->lists + SIDES, match->n_terms, &m->layout);
     if (!take_inputs(m) || !attention_widen_inputs(context, m))
@@ -292,49 +345,6 @@ static void tell_near_miss(pass_context *context, const ir_node *node, const cha
     ir_warnings_tell(&context->near_misses, node->desc.name, node->desc.op, node->opset, text);
 }
 
-/* Attention on tensor cores, which targets with fast float16 have, takes rows of up to 256 numbers that are
- * multiples of 16 bytes. */
-static bool has_tiles(const pass_context *context, const attention_side *side, int64_t size)
-{
-    enum { LONGEST = 256, VECTOR = 16 };
-    const int64_t bytes =
-        context->precision == GRT_PRECISION_FLOAT16 ? 2 : (int64_t)grt_dtype_size(side->value->type.dtype);
-    return size <= LONGEST && size * bytes % VECTOR == 0;
-}
-
-/* Attention over channels: as many rows as a head has channels, each of as many numbers as there are tokens.
- * Where it is not computed in tiles products and a softmax are faster, whose scores are no larger than the
- * queries. */
-static bool is_slow_over_channels(const pass_context *context, const attention_match *match)
-{
-    const ir_type *queries = &match->side[Q].value->type;
-    const grt_dims *dims = match->last->graph->module->dims;
-    const grt_dim length = queries->dims[queries->rank - (match->side[Q].exchanged ? 2 : 1)];
-    int64_t keys, size;
-    return context->target->traits->half_floats && !match->n_terms && !match->sinks && match->softcap == 0 &&
-           grt_dim_is_const(dims, match->scores->dims[match->scores->rank - 1], &keys) &&
-           grt_dim_is_const(dims, length, &size) && keys <= size &&
-           !has_tiles(context, &match->side[Q], size);
-}
-
-/* Weights that are transposed are those of images as a rule, with one head of all channels: products whose
- * sums are long are faster than attention without tiles. */
-static bool is_slow_without_tiles(const pass_context *context, const attention_match *match)
-{
-    const grt_dims *dims = match->last->graph->module->dims;
-    if (!context->target->traits->half_floats || !(match->weights.flipped || match->weights.crossed))
-        return false;
-    for (int32_t i = 0; i < SIDES; i++) {
-        const attention_side *side = &match->side[i];
-        const ir_type *type = &side->value->type;
-        int64_t size;
-        if (!grt_dim_is_const(dims, type->dims[type->rank - (side->exchanged ? 2 : 1)], &size) ||
-            !has_tiles(context, side, size))
-            return true;
-    }
-    return false;
-}
-
 static void look_at_product(pass_context *context, ir_node *node)
 {
     attention_match match = {0};
@@ -347,7 +357,7 @@ static void look_at_product(pass_context *context, ir_node *node)
     making m = {.before = node, .match = &match, .sides = match.side};
     attention_mask_settle(node, &match);
     attention_columns_split(node, match.side);
-    if (is_slow_over_channels(context, &match) || is_slow_without_tiles(context, &match))
+    if (is_slow_without_tiles(context, &match))
         tell_near_miss(context, node, "the target is faster with products over rows of this length");
     else if (!attention_replace(context, &m, node))
         tell_near_miss(context, node, m.why ? m.why : "it cannot be written as one node");

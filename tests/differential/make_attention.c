@@ -68,10 +68,10 @@ static int64_t draw_keys(int64_t most)
 
 static void draw_lengths(attention_draw *a)
 {
-    static const int64_t sizes[] = {32, 64, 96, 128, 40, 72, 80, 112, 256, 160};
+    static const int64_t sizes[] = {32, 64, 96, 128, 40, 72, 80, 112, 256, 160, 36, 60, 30, 20, 180, 50};
     int64_t blocks;
     do {
-        a->size = sizes[draw(0, 9)];
+        a->size = sizes[draw(0, 15)];
         a->q_len = draw(0, 1) ? draw(17, ROWS) : draw(ROWS + 1, 150);
         a->kv_len = draw(0, 3) ? draw_keys(300) : a->q_len;
         a->past = draw(0, 3) ? 0 : draw_keys(150);

@@ -138,6 +138,24 @@ START_TEST(over_channels)
 }
 END_TEST
 
+/* As few tokens as a head has numbers, in heads that are no whole vectors: these lie side by side, so that
+ * attention reads them where they are, and products would want them moved. */
+START_TEST(few_tokens_of_odd_heads)
+{
+    ir_module *module = ir_text("in x f32 2,7,30\n"
+                                "const f i64 4 2 7 3 10\n"
+                                "a = Reshape x f\n"
+                                "q = Transpose a perm=0,2,1,3\n"
+                                "t = Transpose a perm=0,2,3,1\n"
+                                "s = MatMul q t\n"
+                                "p = Softmax s\n"
+                                "y = MatMul p q\n"
+                                "out y\n");
+    ck_assert_int_eq(ir_text_pass(module, "attention"), 1);
+    ir_module_release(module);
+}
+END_TEST
+
 START_TEST(mask_and_guard)
 {
     ir_text_check("in q f32 2,2,3,4\n"
@@ -422,6 +440,7 @@ Suite *suite_test_pass_attention(void)
     tcase_add_test(tc, masks_of_windows);
     tcase_add_test(tc, repeated_heads_of_other_queries);
     tcase_add_test(tc, over_channels);
+    tcase_add_test(tc, few_tokens_of_odd_heads);
     tcase_add_test(tc, mask_and_guard);
     tcase_add_test(tc, scores_and_values_that_were_widened);
     tcase_add_test(tc, scales_on_both_sides);

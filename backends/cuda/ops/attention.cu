@@ -247,7 +247,7 @@ static cudaError_t cuda_attention_launch(const attention_shape *s, const attenti
                                d->past_value, s->v, s->v_size, (T *)out_of(r, ATTENTION_PRESENT_VALUE));
     if (error != cudaSuccess)
         return error;
-    if (s->kernel != ATTENTION_PLAIN && attention_tiles_aligned(d)) {
+    if (s->kernel != ATTENTION_PLAIN && attention_tiles_aligned(s, d)) {
         if (s->kernel == ATTENTION_FLASH)
             error = attention_flash(s, d, r->in[ATTENTION_Q]->dtype,
                                     overlaps && s->few && r->in[ATTENTION_Q]->dtype != GRT_DTYPE_FLOAT,
@@ -331,7 +331,7 @@ static grt_status cuda_attention_run_quantised(const grt_run *r)
     if (grt_tensor_elements(y) == 0)
         return GRT_OK;
     cudaError_t error;
-    if (s->kernel == ATTENTION_WARPGROUP && attention_tiles_aligned(&d))
+    if (s->kernel == ATTENTION_WARPGROUP && attention_tiles_aligned(s, &d))
         error = attention_warpgroup_quantised(s, &d, &levels, dtype, device->prop.multiProcessorCount,
                                               (cudaStream_t)r->stream);
     else if (dtype == GRT_DTYPE_FLOAT16)
