@@ -8,13 +8,14 @@ static bool describe_depthwise(const cuda_conv_state *state, grt_dtype dtype, cu
 {
     const cuda_conv_geometry *g = &s->g;
     cuda_depthwise *d = &s->depthwise;
-    if (!state->weights.depthwise || g->in_channels != g->groups || g->out_channels != g->groups ||
+    if (!state->weights.depthwise || g->in_channels != g->groups || g->out_channels % g->groups ||
         !cuda_conv_is_plane(g))
         return false;
     *d = {};
     d->dtype = dtype;
     d->batch = g->batch;
     d->channels = g->in_channels;
+    d->filters = g->out_channels / g->groups;
     d->act = state->act;
     cuda_conv_copy_plane(g, d);
     return cuda_depthwise_fits(d);

@@ -34,9 +34,11 @@ static bool reads_turned(const grt_kernel_node *node)
            grt_tensor_bytes(w) > 0;
 }
 
+/* Or several; those of a single channel are a product of windows and filters. */
 static bool has_filter_for_each_channel(const grt_tensor *w, bool transposed, int64_t groups)
 {
-    return !transposed && groups == w->dims[0] && w->dims[1] == 1;
+    return !transposed && w->dims[1] == 1 &&
+           (groups == w->dims[0] || (groups > 1 && w->dims[0] % groups == 0));
 }
 
 static grt_status conv_weights_take_packed(const grt_kernel_node *node, bool filters, cuda_conv_weights *out)

@@ -15,9 +15,9 @@ typedef struct cuda_conv_weights {
     void *turned_copy; /* with channels last, or NULL: the input has them as they are wanted */
     bool turned;       /* the input itself has channels last: the plan was made so */
     bool ready;     /* channels last, wherever they are; always, as ONNX has them, where that is the same */
-    bool depthwise; /* one filter a channel */
+    bool depthwise; /* one filter a channel, or several */
     void *rows;     /* padded to whole vectors, for windows that become rows (gemm_node.h); or NULL */
-    void *filters;  /* of one filter a channel for our own kernel, [window, channels] */
+    void *filters;  /* of depthwise ones for our own kernel, [window, out_channels] */
 } cuda_conv_weights;
 
 /* Leaves out zeroed if the weights are no constant that is read with channels last. On failure, too,

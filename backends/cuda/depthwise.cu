@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See depthwise.h. Square windows of 3, 5 and 7 with one stride for both dims: a thread has two channels of a
  * small tile of the result, and turns what it reads into float32 once for all of the tile. Other windows: a
- * thread has 16 bytes of channels of one pixel. */
+ * thread has 16 bytes of channels of one pixel, or fewer where channels are no whole vectors. */
 #include "backends/cuda/depthwise.h"
 
 #include "backends/cuda/activate.cuh"
 #include "backends/cuda/overlap_device.cuh"
+#include "src/base/checked.h"
 
 namespace
 {
@@ -13,6 +14,7 @@ namespace
 enum { THREADS = 128 };
 
 struct plane {
+    int channels, filters;                                                 /* of the input; of each of them */
     int units, in[2], out[2], kernel[2], stride[2], dilation[2], begin[2]; /* units of a pixel's channels */
     int strips, bands; /* of tiles: of a row, and of an image */
     uint32_t n;        /* threads */
@@ -20,7 +22,44 @@ struct plane {
 };
 
 template <class T> struct alignas(2 * sizeof(T)) duo {
+    enum { N = 2 };
     T v[2];
+};
+
+template <class T> struct solo {
+    enum { N = 1 };
+    T v[1];
+};
+
+/* The input of a thread's two channels of results, where each channel has one filter. */
+template <class T> struct own_channels {
+    const duo<T> *at;
+    int units;
+
+    __device__ __forceinline__ own_channels(const plane &s, const T *x, size_t image, int unit)
+        : at((const duo<T> *)x + image * s.in[0] * s.in[1] * s.units + unit), units(s.units)
+    {
+    }
+    __device__ __forceinline__ duo<T> read(size_t pixel) const
+    {
+        return at[pixel * units];
+    }
+};
+
+/* The same where a channel has several filters: two neighbours may have one channel or two. */
+template <class T> struct shared_channels {
+    const T *at;
+    int channels, next;
+
+    __device__ __forceinline__ shared_channels(const plane &s, const T *x, size_t image, int unit)
+        : at(x + image * s.in[0] * s.in[1] * s.channels + 2 * unit / s.filters), channels(s.channels),
+          next((2 * unit + 1) / s.filters - 2 * unit / s.filters)
+    {
+    }
+    __device__ __forceinline__ duo<T> read(size_t pixel) const
+    {
+        return {at[pixel * channels], at[pixel * channels + next]};
+    }
 };
 
 template <class T> __device__ __forceinline__ void widen(const duo<T> &from, float (&to)[2])
@@ -36,16 +75,16 @@ template <class T> __device__ __forceinline__ void widen_word(uint32_t word, flo
     widen<T>(*(const duo<T> *)&word, to);
 }
 
-/* Columns of one row of the input from `first` on; zeros outside. */
-template <class T, int COLUMNS>
-__device__ __forceinline__ void cuda_read_row(const plane &s, const duo<T> *row, int first,
+/* Columns of row p of the input from `first` on; zeros outside. */
+template <class T, class SOURCE, int COLUMNS>
+__device__ __forceinline__ void cuda_read_row(const plane &s, const SOURCE &x, int p, int first,
                                               float (&to)[COLUMNS][2])
 {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
         duo<T> pack = {};
         if ((unsigned)(first + c) < (unsigned)s.in[1])
-            pack = row[(first + c) * s.units];
+            pack = x.read((size_t)p * s.in[1] + first + c);
         widen<T>(pack, to[c]);
     }
 }
@@ -98,9 +137,9 @@ __device__ __forceinline__ void finish_tile(const plane &s, float (&sum)[TALL * 
 
 /* TALL x WIDE results of two channels. A window whose numbers would fill the registers is read row by row:
  * then TALL is 1. */
-template <class T, int KERNEL, int STRIDE, int TALL, int WIDE>
+template <class T, class SOURCE, int KERNEL, int STRIDE, int TALL, int WIDE>
 __global__ void __launch_bounds__(THREADS)
-    convolve_tile(const __grid_constant__ plane s, const duo<T> *x, const duo<T> *w, const duo<T> *bias,
+    convolve_tile(const __grid_constant__ plane s, const T *x, const duo<T> *w, const duo<T> *bias,
                   const duo<T> *residual, duo<T> *y)
 {
     enum { ROWS = (TALL - 1) * STRIDE + KERNEL, COLUMNS = (WIDE - 1) * STRIDE + KERNEL, HELD = KERNEL <= 5 };
@@ -123,14 +162,14 @@ __global__ void __launch_bounds__(THREADS)
         for (int a = 0; a < KERNEL; a++)
             read_taps<T>(s, w + a * KERNEL * s.units + unit, taps[a]);
     }
-    const duo<T> *from = x + image * s.in[0] * s.in[1] * s.units + unit;
+    const SOURCE from(s, x, image, (int)unit);
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int p = first_row + r;
         if ((unsigned)p >= (unsigned)s.in[0])
             continue;
         float in[COLUMNS][2];
-        cuda_read_row<T>(s, from + (size_t)p * s.in[1] * s.units, first_column, in);
+        cuda_read_row<T>(s, from, p, first_column, in);
         if constexpr (HELD) {
 #pragma unroll
             for (int h = 0; h < TALL; h++)
@@ -200,13 +239,24 @@ __global__ void __launch_bounds__(THREADS)
     finish_tile<T, WIDE, 1>(s, sum, residual ? residual + at : residual, y + at, row, column);
 }
 
-/* 16 bytes of one pixel's channels, with any window. */
-template <class T>
-__global__ void __launch_bounds__(THREADS)
-    convolve_pixel(const __grid_constant__ plane s, const cuda_vector<T> *x, const cuda_vector<T> *w,
-                   const cuda_vector<T> *bias, const cuda_vector<T> *residual, cuda_vector<T> *y)
+/* The channels of a pixel that the results of a unit are of. */
+template <class T, class V>
+__device__ __forceinline__ V read_channels(const plane &s, const T *pixel, int unit)
 {
-    using V = cuda_vector<T>;
+    if (s.filters == 1)
+        return ((const V *)pixel)[unit];
+    V pack;
+#pragma unroll
+    for (int j = 0; j < V::N; j++)
+        pack.v[j] = pixel[(unit * V::N + j) / s.filters];
+    return pack;
+}
+
+/* A vector V of one pixel's channels, with any window. */
+template <class T, class V>
+__global__ void __launch_bounds__(THREADS) convolve_pixel(const __grid_constant__ plane s, const T *x,
+                                                          const V *w, const V *bias, const V *residual, V *y)
+{
     enum { N = V::N };
     const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= s.n)
@@ -214,7 +264,7 @@ __global__ void __launch_bounds__(THREADS)
     const uint32_t unit = i % s.units, pixel = i / s.units, line = pixel / s.out[1];
     const int row = (int)(line % s.out[0]) * s.stride[0] - s.begin[0];
     const int first = (int)(pixel % s.out[1]) * s.stride[1] - s.begin[1];
-    const V *image = x + (size_t)(line / s.out[0]) * s.in[0] * s.in[1] * s.units + unit;
+    const T *image = x + (size_t)(line / s.out[0]) * s.in[0] * s.in[1] * s.channels;
     V start = {};
     float sum[N];
     if (bias)
@@ -230,7 +280,7 @@ __global__ void __launch_bounds__(THREADS)
             const int q = first + b * s.dilation[1];
             if (q < 0 || q >= s.in[1])
                 continue;
-            const V pack = image[((size_t)p * s.in[1] + q) * s.units],
+            const V pack = read_channels<T, V>(s, image + ((size_t)p * s.in[1] + q) * s.channels, (int)unit),
                     filter = w[(a * s.kernel[1] + b) * s.units + unit];
 #pragma unroll
             for (int j = 0; j < N; j++)
@@ -255,15 +305,16 @@ struct pointers {
     void *y;
 };
 
-template <class T, int KERNEL, int STRIDE, int TALL, int WIDE>
+template <class T, class SOURCE, int KERNEL, int STRIDE, int TALL, int WIDE>
 void launch_tile(plane s, int64_t batch, const pointers &at, cudaStream_t stream)
 {
     using V = duo<T>;
     s.strips = (s.out[1] + WIDE - 1) / WIDE;
     s.bands = (s.out[0] + TALL - 1) / TALL;
     s.n = (uint32_t)(batch * s.bands * s.strips * s.units);
-    convolve_tile<T, KERNEL, STRIDE, TALL, WIDE><<<(s.n + THREADS - 1) / THREADS, THREADS, 0, stream>>>(
-        s, (const V *)at.x, (const V *)at.w, (const V *)at.bias, (const V *)at.residual, (V *)at.y);
+    convolve_tile<T, SOURCE, KERNEL, STRIDE, TALL, WIDE>
+        <<<(s.n + THREADS - 1) / THREADS, THREADS, 0, stream>>>(
+            s, (const T *)at.x, (const V *)at.w, (const V *)at.bias, (const V *)at.residual, (V *)at.y);
 }
 
 template <class T, int KERNEL, int STRIDE>
@@ -285,7 +336,7 @@ void launch_small(const plane &s, int64_t batch, const pointers &at, cudaStream_
     if constexpr (sizeof(T) == 2)
         launch_strip<T, KERNEL, STRIDE>(s, batch, at, stream);
     else
-        launch_tile<T, KERNEL, STRIDE, 1, 2>(s, batch, at, stream);
+        launch_tile<T, own_channels<T>, KERNEL, STRIDE, 1, 2>(s, batch, at, stream);
 }
 
 /* Large tiles read less; with few threads a GPU waits for each of them. */
@@ -294,8 +345,10 @@ void launch_window(const plane &s, int64_t batch, const pointers &at, cudaStream
 {
     enum { WORTH_SHARING = 1 << 16, TALL = KERNEL <= 5 ? 2 : 1, WIDE = 4 };
     const int64_t pixels = batch * s.out[0] * s.out[1];
-    if (pixels / (TALL * WIDE) * s.units >= WORTH_SHARING)
-        launch_tile<T, KERNEL, STRIDE, TALL, WIDE>(s, batch, at, stream);
+    if (s.filters > 1)
+        launch_tile<T, shared_channels<T>, KERNEL, STRIDE, 1, WIDE>(s, batch, at, stream);
+    else if (pixels / (TALL * WIDE) * s.units >= WORTH_SHARING)
+        launch_tile<T, own_channels<T>, KERNEL, STRIDE, TALL, WIDE>(s, batch, at, stream);
     else
         launch_small<T, KERNEL, STRIDE>(s, batch, at, stream);
 }
@@ -318,10 +371,17 @@ bool is_square(const plane &s, int64_t batch)
            s.out[0] * (int64_t)(s.out[1] + 1) < INT32_MAX / 4 / (s.units + 1) / batch;
 }
 
+template <class T, class V> void launch_pixel(plane s, int64_t batch, const pointers &at, cudaStream_t stream)
+{
+    s.units = s.channels * s.filters / V::N;
+    s.n = (uint32_t)(batch * s.out[0] * s.out[1] * s.units);
+    convolve_pixel<T, V><<<(s.n + THREADS - 1) / THREADS, THREADS, 0, stream>>>(
+        s, (const T *)at.x, (const V *)at.w, (const V *)at.bias, (const V *)at.residual, (V *)at.y);
+}
+
 template <class T>
 void cuda_depthwise_launch(const cuda_depthwise *d, const pointers &at, cudaStream_t stream)
 {
-    using V = cuda_vector<T>;
     plane s = {};
     for (int k = 0; k < 2; k++) {
         s.in[k] = (int)d->in[k];
@@ -332,34 +392,41 @@ void cuda_depthwise_launch(const cuda_depthwise *d, const pointers &at, cudaStre
         s.begin[k] = (int)d->begin[k];
     }
     s.act = d->act;
-    s.units = (int)(d->channels / 2);
-    if (is_square(s, d->batch)) {
-        if (s.kernel[0] == 3)
-            launch_square<T, 3>(s, d->batch, at, stream);
-        else if (s.kernel[0] == 5)
-            launch_square<T, 5>(s, d->batch, at, stream);
-        else
-            launch_square<T, 7>(s, d->batch, at, stream);
-        return;
-    }
-    s.units = (int)(d->channels / V::N);
-    s.n = (uint32_t)(d->batch * s.out[0] * s.out[1] * s.units);
-    convolve_pixel<T><<<(s.n + THREADS - 1) / THREADS, THREADS, 0, stream>>>(
-        s, (const V *)at.x, (const V *)at.w, (const V *)at.bias, (const V *)at.residual, (V *)at.y);
+    s.channels = (int)d->channels;
+    s.filters = (int)d->filters;
+    const int results = s.channels * s.filters;
+    s.units = results / 2;
+    if (results % 2)
+        launch_pixel<T, solo<T>>(s, d->batch, at, stream);
+    else if (is_square(s, d->batch) && s.kernel[0] == 3)
+        launch_square<T, 3>(s, d->batch, at, stream);
+    else if (is_square(s, d->batch) && s.kernel[0] == 5)
+        launch_square<T, 5>(s, d->batch, at, stream);
+    else if (is_square(s, d->batch))
+        launch_square<T, 7>(s, d->batch, at, stream);
+    else if (results % cuda_vector<T>::N)
+        launch_pixel<T, duo<T>>(s, d->batch, at, stream);
+    else
+        launch_pixel<T, cuda_vector<T>>(s, d->batch, at, stream);
 }
 
 } // namespace
 
 bool cuda_depthwise_fits(const cuda_depthwise *d)
 {
-    const int64_t n = 16 / (int64_t)grt_dtype_size(d->dtype), most = 1 << 24;
-    if (d->dtype == GRT_DTYPE_DOUBLE || d->channels % n || d->channels <= 0 || d->batch <= 0)
+    const int64_t most = 1 << 24;
+    if (d->dtype == GRT_DTYPE_DOUBLE || d->channels <= 0 || d->filters <= 0 || d->batch <= 0)
         return false;
     for (int k = 0; k < 2; k++)
         if (d->in[k] <= 0 || d->out[k] <= 0 || d->in[k] > most || d->out[k] > most || d->kernel[k] > 1024 ||
             d->stride[k] > 64 || d->dilation[k] > 1024 || d->begin[k] > most || d->begin[k] < -most)
             return false;
-    return d->out[0] * d->out[1] < INT32_MAX / (d->channels / n + 1) / d->batch;
+    const int64_t n = 16 / (int64_t)grt_dtype_size(d->dtype),
+                  results = grt_mul_saturated(d->channels, d->filters),
+                  unit = results % 2   ? 1
+                         : results % n ? 2
+                                       : n;
+    return results < INT32_MAX / 2 && d->out[0] * d->out[1] < INT32_MAX / (results / unit + 1) / d->batch;
 }
 
 bool cuda_depthwise_run(const cuda_depthwise *d, const void *x, const void *w, const void *bias,

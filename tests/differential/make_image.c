@@ -126,14 +126,16 @@ static void add_weights(node *n, const int64_t *dims, int64_t terms)
     add_weights_of_rank(n, 4, dims, terms);
 }
 
-/* One filter a channel, in squares and in other windows, of a few pixels and of many. */
+/* One filter a channel or a few, in squares and in other windows, of a few pixels and of many; channels that
+ * are whole vectors, and others. */
 void make_depthwise(node *n)
 {
     const bool square = draw(0, 4) != 0, many = draw(0, 3) == 0;
-    const int64_t side = 1 + 2 * draw(1, 3), channels = 8 * draw(1, many ? 24 : 6), stride = draw(1, 2),
-                  dilation = square ? 1 : draw(1, 2), other = square ? side : draw(1, 6),
+    const int64_t side = 1 + 2 * draw(1, 3), whole = 8 * draw(1, many ? 24 : 6),
+                  channels = draw(0, 2) ? whole : whole - draw(1, 6), filters = draw(0, 2) ? 1 : draw(2, 3),
+                  stride = draw(1, 2), dilation = square ? 1 : draw(1, 2), other = square ? side : draw(1, 6),
                   most = many ? 60 : 14;
-    const int64_t w[4] = {channels, 1, side, other};
+    const int64_t w[4] = {channels * filters, 1, side, other};
     n->out = draw(0, 2) ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
     n->wide = true;
     n->then = draw(0, 1) ? PICK("Relu", "Sigmoid", "HardSwish", "Softplus") : NULL;
