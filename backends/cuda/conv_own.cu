@@ -55,7 +55,8 @@ static bool describe_windows(const cuda_conv_state *state, grt_dtype dtype, int 
 {
     const cuda_conv_geometry *g = &s->g;
     if (!state->weights.ready || state->weights.depthwise || g->transposed || g->groups < 2 ||
-        g->in_channels != g->out_channels || !cuda_conv_is_plane(g) || !g->last)
+        g->in_channels != g->out_channels || !cuda_conv_is_plane(g) || !g->last ||
+        (dtype == GRT_DTYPE_FLOAT && !state->tf32))
         return false;
     cuda_grouped_windows *c = &s->windows;
     *c = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See grouped_windows.h. A block has 8 x 8 or 16 x 8 pixels of some whole groups. What its windows see of the
  * image lies in shared memory, so that it is read once for all taps. The sum runs over taps and, within,
- * channels of the group, in vectors of eight numbers; a multiplication takes two of them, which may belong to
+ * channels of the group, in vectors of 16 bytes; a multiplication takes two of them, which may belong to
  * different taps. A warp has 64 pixels of eight or sixteen channels at a time, and reads their weights once
  * for all of these pixels. */
 #include "backends/cuda/grouped_windows.h"
@@ -14,21 +14,19 @@ namespace
 {
 
 enum { THREADS = 128, WARPS = THREADS / 32, SIDE = 8, TILES = 4 /* of 16 pixels: 8 x 8 of them */ };
-enum { VECTOR = 8, MOST_GROUP = 64, MOST_CHANNELS = 64, MOST_SHARED = 48 << 10, MOST_VECTORS = 512 };
+enum { MOST_GROUP = 64, MOST_CHANNELS = 64, MOST_SHARED = 48 << 10, MOST_VECTORS = 512 };
 
 struct geometry {
     int in[2], out[2], kernel_columns, stride[2], dilation[2], begin[2];
     int channels, group, vectors, sum_vectors;          /* vectors: of a tap */
+    int pixel_vectors;                                  /* of all channels */
     int tiles[2], blocks;                               /* of pixels; blocks: of channels */
     int block_channels, halves, patch[2], pitch, table; /* patch: pixels seen; pitch: vectors of one */
     grt_act act;
 };
 
-/* Rows of pixels are read together: an odd pitch puts them into different banks. */
-__host__ __device__ __forceinline__ int cuda_grouped_windows_pitch(int channels)
-{
-    return channels / VECTOR | 1;
-}
+/* Numbers of a vector. */
+template <class T> constexpr int vector_of = 16 / (int)sizeof(T);
 
 /* What the block's windows see, zeros outside of the image. */
 __device__ __forceinline__ void cuda_grouped_windows_fetch(const geometry &g, const uint4 *x, int image,
@@ -43,8 +41,8 @@ __device__ __forceinline__ void cuda_grouped_windows_fetch(const geometry &g, co
         const int p = from[0] + row, q = from[1] + column;
         const bool there = p >= 0 && p < g.in[0] && q >= 0 && q < g.in[1];
         fetch(patch + pixel * g.pitch + vector,
-              there ? x + (size_t)((image * g.in[0] + p) * g.in[1] + q) * (g.channels / VECTOR) +
-                          first_vector + vector
+              there ? x + (size_t)((image * g.in[0] + p) * g.in[1] + q) * g.pixel_vectors + first_vector +
+                          vector
                     : x,
               there);
         for (column += together; column >= g.patch[1]; column -= g.patch[1])
@@ -52,13 +50,15 @@ __device__ __forceinline__ void cuda_grouped_windows_fetch(const geometry &g, co
     }
 }
 
-/* The 32 bits of a weight fragment: numbers 2 * quad and the next of vector `at` of a channel's sum. */
+/* A word of a weight fragment: that of number `quad` of vector `at` of a channel's sum. */
 template <class T>
 __device__ __forceinline__ uint32_t cuda_grouped_windows_weights(const geometry &g, const T *w, int channel,
                                                                  int at, int quad)
 {
+    enum { WORDS = 4 };
     return at < g.sum_vectors
-               ? *(const uint32_t *)(w + ((size_t)channel * g.sum_vectors + at) * VECTOR + quad * 2)
+               ? tensor_core<T>::operand(
+                     ((const uint32_t *)w)[((size_t)channel * g.sum_vectors + at) * WORDS + quad])
                : 0;
 }
 
@@ -124,7 +124,8 @@ __global__ void __launch_bounds__(THREADS)
     const int first = block * g.block_channels,
               channels = g.channels - first < g.block_channels ? g.channels - first : g.block_channels;
     const int from[2] = {top * g.stride[0] - g.begin[0], left * g.stride[1] - g.begin[1]};
-    cuda_grouped_windows_fetch(g, (const uint4 *)x, image, from, first / VECTOR, channels / VECTOR, shared);
+    cuda_grouped_windows_fetch(g, (const uint4 *)x, image, from, first / vector_of<T>,
+                               channels / vector_of<T>, shared);
     commit();
     if (threadIdx.x == 0)
         *zeros = make_uint4(0, 0, 0, 0);
@@ -176,6 +177,9 @@ __global__ void __launch_bounds__(THREADS)
                 uint32_t a[4];
                 load_matrices(a, inside ? pixels[m] + offset : zeros);
 #pragma unroll
+                for (int k = 0; k < 4; k++)
+                    a[k] = tensor_core<T>::operand(a[k]);
+#pragma unroll
                 for (int n = 0; n < COLUMNS; n++)
                     tensor_core<T>::mma(sum + (m * COLUMNS + n) * 4, a, b[n]);
             }
@@ -187,16 +191,18 @@ __global__ void __launch_bounds__(THREADS)
 
 geometry cuda_grouped_windows_geometry(const cuda_grouped_windows *c)
 {
+    const int vector = 16 / (int)grt_dtype_size(c->dtype);
     geometry g = {};
     g.kernel_columns = (int)c->kernel[1];
     g.channels = (int)(c->groups * c->group);
     g.group = (int)c->group;
-    g.vectors = g.group / VECTOR;
+    g.vectors = g.group / vector;
+    g.pixel_vectors = g.channels / vector;
     g.sum_vectors = (int)(c->kernel[0] * c->kernel[1]) * g.vectors;
     g.block_channels = c->block_channels;
     g.halves = c->halves;
     g.blocks = (g.channels + g.block_channels - 1) / g.block_channels;
-    g.pitch = cuda_grouped_windows_pitch(g.block_channels);
+    g.pitch = g.block_channels / vector | 1; /* odd: rows that are read together lie in different banks */
     g.act = c->act;
     for (int d = 0; d < 2; d++) {
         const int side = d ? SIDE : SIDE * c->halves;
@@ -260,10 +266,10 @@ void cuda_grouped_windows_launch_type(const cuda_grouped_windows *c, const void 
 
 bool cuda_grouped_windows_plan(cuda_grouped_windows *c, int multiprocessors)
 {
-    const bool narrow = c->dtype == GRT_DTYPE_FLOAT16 || c->dtype == GRT_DTYPE_BFLOAT16;
-    if (!narrow || c->groups < 2 || c->batch <= 0 || c->groups > 1 << 20 || c->group % VECTOR ||
-        c->group <= 0 || c->group > MOST_GROUP || (c->group & (c->group - 1)) == 0 ||
-        c->groups * c->group % VECTOR || !cuda_grouped_windows_is_small(c))
+    enum { COLUMNS = 8 }; /* of a multiplication */
+    if (c->dtype == GRT_DTYPE_DOUBLE || c->groups < 2 || c->batch <= 0 || c->groups > 1 << 20 ||
+        c->group % COLUMNS || c->group <= 0 || c->group > MOST_GROUP || (c->group & (c->group - 1)) == 0 ||
+        !cuda_grouped_windows_is_small(c))
         return false;
     const int unit = (int)c->group;
     const int64_t channels = c->groups * c->group;
@@ -288,7 +294,9 @@ bool cuda_grouped_windows_run(const cuda_grouped_windows *c, const void *x, cons
 {
     if (!cuda_is_vector(x) || !cuda_is_vector(w) || !cuda_is_vector(y))
         return false;
-    if (c->dtype == GRT_DTYPE_FLOAT16)
+    if (c->dtype == GRT_DTYPE_FLOAT)
+        cuda_grouped_windows_launch_type<float>(c, x, w, bias, residual, y, stream);
+    else if (c->dtype == GRT_DTYPE_FLOAT16)
         cuda_grouped_windows_launch_type<__half>(c, x, w, bias, residual, y, stream);
     else
         cuda_grouped_windows_launch_type<__nv_bfloat16>(c, x, w, bias, residual, y, stream);

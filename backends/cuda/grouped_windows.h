@@ -8,7 +8,7 @@
 
 /* y = act(conv(x, w) + bias + residual), as many channels out as in. */
 struct cuda_grouped_windows {
-    grt_dtype dtype;              /* FLOAT16 or BFLOAT16; sums are float32 */
+    grt_dtype dtype;              /* FLOAT16, BFLOAT16, or FLOAT to be multiplied as TF32; sums are float32 */
     int64_t batch, groups, group; /* group: channels of one */
     int64_t in[2], out[2], kernel[2], stride[2], dilation[2], begin[2];
     grt_act act;
