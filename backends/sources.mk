@@ -152,6 +152,7 @@ backends_SOURCES += backends/cpu/workspace.h
 shared_files =
 shared_files += backends/shared/attention.h backends/shared/attention.c
 shared_files += backends/shared/cache_update.h backends/shared/cache_update.c
+shared_files += backends/shared/concat.h backends/shared/concat.c
 shared_files += backends/shared/col2im.h backends/shared/col2im.c
 shared_files += backends/shared/conv.h backends/shared/conv.c
 shared_files += backends/shared/cosine_window.h backends/shared/cosine_window.c

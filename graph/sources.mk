@@ -114,6 +114,7 @@ graph_SOURCES += graph/passes/rotary_nodes.h graph/passes/rotary_nodes.c
 graph_SOURCES += graph/passes/rotary_repeats.h graph/passes/rotary_repeats.c
 graph_SOURCES += graph/passes/rotary_pairs.c
 graph_SOURCES += graph/passes/cache_updates.c
+graph_SOURCES += graph/passes/moved_parts.c
 graph_SOURCES += graph/passes/attention_native.h graph/passes/attention_native.c
 graph_SOURCES += graph/passes/attention_parts.c
 graph_SOURCES += graph/passes/merge_projections.c

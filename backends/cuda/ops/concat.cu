@@ -3,6 +3,10 @@
 #include "backends/cuda/concat.h"
 #include "backends/cuda/copy.h"
 
+extern "C" {
+#include "backends/shared/concat.h"
+}
+
 namespace
 {
 
@@ -98,6 +102,38 @@ grt_status cuda_run_concat(const grt_run *r)
     return GRT_OK;
 }
 
+grt_status create_moved_concat(const grt_kernel_node *node, void **out_state)
+{
+    return grt_moved_concat_read(node->desc, (grt_moved_concat **)out_state);
+}
+
+grt_status reshape_moved_concat(grt_reshape *r)
+{
+    const grt_tensor *out = r->out[0];
+    cuda_copy *parts;
+    int64_t at = 0;
+    GRT_TRY(copies(r->n_in, &parts));
+    for (int32_t i = 0; i < r->n_in; i++) {
+        grt_moved_part part;
+        grt_moved_part_of((const grt_moved_concat *)r->state, i, r->in[i], out, &at, &part);
+        cuda_copy_begin(&parts[i], out->dtype);
+        parts[i].to_offset = part.offset;
+        for (int32_t k = 0; k < part.rank; k++)
+            cuda_copy_axis(&parts[i], part.dims[k], part.to[k], part.from[k]);
+        cuda_copy_end(&parts[i]);
+    }
+    r->shape = parts;
+    return GRT_OK;
+}
+
+grt_status run_moved_concat(const grt_run *r)
+{
+    const cuda_copy *parts = (const cuda_copy *)r->shape;
+    for (int32_t i = 0; i < r->n_in; i++)
+        GRT_TRY(cuda_copy_run(&parts[i], r->out[0]->data, r->in[i]->data, cuda_stream(r)));
+    return GRT_OK;
+}
+
 /* Of several parts that are most of the whole. */
 bool splits_at_once(const grt_reshape *r, const int64_t *row_bytes, int64_t outer, cuda_concat *all)
 {
@@ -181,6 +217,14 @@ const grt_kernel_row rows[] = {
      .reshape = reshape_concat,
      .release_shape = release_concat,
      .run = cuda_run_concat},
+    {.domain = "graphrt",
+     .op = "Concat",
+     .types = {CUDA_MOVABLE},
+     .create = create_moved_concat,
+     .destroy = free,
+     .reshape = reshape_moved_concat,
+     .release_shape = free,
+     .run = run_moved_concat},
     {.domain = "",
      .op = "Split",
      .types = {CUDA_MOVABLE, CUDA_INDEX},
