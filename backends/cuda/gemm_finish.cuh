@@ -143,7 +143,7 @@ template <class F> struct gemm_lines {
             if constexpr (END == GEMM_CURVED)
                 v = gemm_activate_chunk<T>(work, v);
             if (line < work.rows && at < work.columns)
-                *(uint4 *)((T *)work.y + (size_t)line * work.columns + at) = v;
+                *(uint4 *)((T *)work.y + gemm_result_at(work, line, at)) = v;
         }
     }
 };
@@ -199,10 +199,11 @@ __device__ __forceinline__ void gemm_finish_pair(const gemm_work &work, int row,
 #pragma unroll
     for (int r = 0; r < 2; r++)
         if (is_there(r)) {
+            T *y = (T *)work.y + gemm_result_at(work, row + 8 * r, at);
             if constexpr (sizeof(T) == 4)
-                *(float2 *)((T *)work.y + to(r)) = make_float2(v[2 * r], v[2 * r + 1]);
+                *(float2 *)y = make_float2(v[2 * r], v[2 * r + 1]);
             else
-                *(uint32_t *)((T *)work.y + to(r)) = tensor_core<T>::pair(v[2 * r], v[2 * r + 1]);
+                *(uint32_t *)y = tensor_core<T>::pair(v[2 * r], v[2 * r + 1]);
         }
 }
 
@@ -248,10 +249,10 @@ template <class F> struct gemm_float_lines {
             const float4 more = residual[i];
             float v[4] = {(odd ? x : s[0]) + more.x, (odd ? y : s[1]) + more.y, (odd ? s[2] : x) + more.z,
                           (odd ? s[3] : y) + more.w};
-            size_t at;
+            const int line_at = row + line, column_at = column + i * 8 + first;
             gemm_activate_floats<F, END>(work, v);
-            if (find(work, row, column + i * 8, at))
-                store((float *)work.y + at, v);
+            if (line_at < work.rows && column_at < work.columns)
+                store((float *)work.y + gemm_result_at(work, line_at, column_at), v);
         }
     }
 };

@@ -174,6 +174,17 @@ bool cuda_gemm_plan(cuda_gemm *p)
     return true;
 }
 
+/* Kernels store vectors, none of which may lie in two pixels. */
+bool cuda_gemm_set_weave(cuda_gemm *p, const cuda_gemm_weave *weave, int64_t offset)
+{
+    const int64_t vector = VECTOR / (int64_t)grt_dtype_size(p->dtype);
+    if (p->has_residual || (weave->channels | weave->pitch | offset) % vector || p->rows % weave->line ||
+        p->columns != (int64_t)weave->block[0] * weave->block[1] * weave->channels)
+        return false;
+    p->weave = *weave;
+    return true;
+}
+
 /* Of the multiprocessors' time, that goes into results; small tiles are read more often. */
 static double gemm_fill(const cuda_gemm *p, double rows, double columns)
 {

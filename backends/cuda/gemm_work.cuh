@@ -5,6 +5,7 @@
 
 #include "backends/cuda/divider.cuh"
 #include "backends/cuda/gemm_panels.cuh"
+#include "backends/cuda/gemm_weave.h"
 
 namespace
 {
@@ -78,7 +79,19 @@ struct gemm_work {
     void *y;
     const void *x, *w; /* for sums that are made again (gemm_strict.cuh), with the next */
     int channels, in[2];
+    cuda_gemm_weave weave;
+    divider by_woven_line, by_woven_channels, by_woven_block;
 };
+
+/* Where a result lies in y. */
+static __device__ __forceinline__ size_t gemm_result_at(const gemm_work &work, int row, int column)
+{
+    if (!work.weave.is_on)
+        return (size_t)row * work.columns + column;
+    const int tap = work.by_woven_channels(column);
+    return (size_t)cuda_gemm_woven_at(&work.weave, row, column, work.by_woven_line(row), tap,
+                                      work.by_woven_block(tap));
+}
 
 template <class F> struct gemm_place {
     int row, column;
