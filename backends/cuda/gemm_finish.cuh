@@ -131,9 +131,11 @@ template <class F> struct gemm_lines {
         for (int i = 0; i < F::READS; i++)
             *(uint4 *)gemm_chunk(out, first + i * LANE_ROWS, chunk) = from[i];
     }
-    /* Activations are a loop: written out, they would be most of a kernel. */
-    template <class T, gemm_end END>
-    __device__ __forceinline__ void write(const gemm_work &work, int row, int column, char *out) const
+    /* place: of a line and column in y. Activations are a loop: written out, they would be most of a kernel.
+     */
+    template <class T, gemm_end END, class Place>
+    __device__ __forceinline__ void write_at(const gemm_work &work, int row, int column, char *out,
+                                             const Place &place) const
     {
         const int at = column + chunk * 8;
 #pragma unroll(END == GEMM_CURVED ? 1 : F::READS)
@@ -143,8 +145,19 @@ template <class F> struct gemm_lines {
             if constexpr (END == GEMM_CURVED)
                 v = gemm_activate_chunk<T>(work, v);
             if (line < work.rows && at < work.columns)
-                *(uint4 *)((T *)work.y + gemm_result_at(work, line, at)) = v;
+                *(uint4 *)((T *)work.y + place(line, at)) = v;
         }
+    }
+    /* Usual results have a loop of their own, which asks for nothing. */
+    template <class T, gemm_end END>
+    __device__ __forceinline__ void write(const gemm_work &work, int row, int column, char *out) const
+    {
+        if (END != GEMM_CURVED && !work.weave.is_on)
+            write_at<T, END>(work, row, column, out,
+                             [&](int line, int at) { return (size_t)line * work.columns + at; });
+        else
+            write_at<T, END>(work, row, column, out,
+                             [&](int line, int at) { return gemm_result_at(work, line, at); });
     }
 };
 
@@ -208,7 +221,7 @@ __device__ __forceinline__ void gemm_finish_pair(const gemm_work &work, int row,
 }
 
 /* Results of 4 bytes leave as they are: lanes side by side exchange pairs, so that each has four columns of
- * one row. */
+ * one row. Those with an activation of curves are not woven, as their registers are all in use. */
 template <class F> struct gemm_float_lines {
     enum { CHUNKS = 4 /* that a lane has residuals of at once, of 8 columns each */ };
     const int odd = threadIdx.x & 1, line = threadIdx.x % 32 / 4 + odd * 8,
@@ -252,7 +265,9 @@ template <class F> struct gemm_float_lines {
             const int line_at = row + line, column_at = column + i * 8 + first;
             gemm_activate_floats<F, END>(work, v);
             if (line_at < work.rows && column_at < work.columns)
-                store((float *)work.y + gemm_result_at(work, line_at, column_at), v);
+                store((float *)work.y + (END == GEMM_BOUNDS ? gemm_result_at(work, line_at, column_at)
+                                                            : (size_t)line_at * work.columns + column_at),
+                      v);
         }
     }
 };

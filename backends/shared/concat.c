@@ -25,9 +25,15 @@ void grt_moved_part_of(const grt_moved_concat *c, int32_t i, const grt_tensor *p
     grt_dims_strides(part->dims, part->rank, from);
     grt_dims_strides(whole->dims, whole->rank, out->to);
     out->rank = whole->rank;
+    out->stays = true;
+    int64_t last = -1;
     for (int32_t k = 0; k < whole->rank; k++) {
         out->dims[k] = part->dims[perm[k]];
         out->from[k] = from[perm[k]];
+        if (out->dims[k] == 1)
+            continue;
+        out->stays = out->stays && perm[k] > last;
+        last = perm[k];
     }
     out->offset = *at * out->to[axis];
     *at += out->dims[axis];

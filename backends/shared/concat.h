@@ -21,6 +21,7 @@ grt_status grt_moved_concat_read(const grt_op_desc *desc, grt_moved_concat **out
 /* Strides in elements, of the axes in the whole's order; offset: in the whole. */
 typedef struct grt_moved_part {
     int32_t rank;
+    bool stays; /* at these sizes its elements keep their order */
     int64_t offset, dims[GRT_MAX_RANK], to[GRT_MAX_RANK], from[GRT_MAX_RANK];
 } grt_moved_part;
 

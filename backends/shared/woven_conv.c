@@ -133,7 +133,7 @@ static int64_t channels_before(const grt_woven_shape *s, const grt_reshape *r, i
     return sum;
 }
 
-static void add_axis(grt_woven_move *move, int64_t dim, int64_t to, int64_t from)
+static void woven_add_axis(grt_woven_move *move, int64_t dim, int64_t to, int64_t from)
 {
     move->dims[move->rank] = dim;
     move->to[move->rank] = to;
@@ -146,11 +146,11 @@ void grt_woven_conv_own(const grt_woven_shape *s, const grt_reshape *r, grt_wove
     const int64_t down = s->conv->block[0], right = s->conv->block[1], pitch = y->dims[CHANNELS],
                   line = y->dims[WIDTH] * pitch, channels = c->dims[CHANNELS] / (down * right);
     *out = (grt_woven_move){.to_offset = channels_before(s, r, GRT_WOVEN_PARTS - 1)};
-    add_axis(out, c->dims[0] * c->dims[HEIGHT], down * line, c->dims[WIDTH] * c->dims[CHANNELS]);
-    add_axis(out, down, line, right * channels);
-    add_axis(out, c->dims[WIDTH], right * pitch, c->dims[CHANNELS]);
-    add_axis(out, right, pitch, channels);
-    add_axis(out, channels, 1, 1);
+    woven_add_axis(out, c->dims[0] * c->dims[HEIGHT], down * line, c->dims[WIDTH] * c->dims[CHANNELS]);
+    woven_add_axis(out, down, line, right * channels);
+    woven_add_axis(out, c->dims[WIDTH], right * pitch, c->dims[CHANNELS]);
+    woven_add_axis(out, right, pitch, channels);
+    woven_add_axis(out, channels, 1, 1);
 }
 
 void grt_woven_conv_part(const grt_woven_shape *s, const grt_reshape *r, int32_t i, grt_woven_move *out)
@@ -158,8 +158,8 @@ void grt_woven_conv_part(const grt_woven_shape *s, const grt_reshape *r, int32_t
     const grt_tensor *y = r->out[0];
     const int64_t channels = r->in[i]->dims[CHANNELS];
     *out = (grt_woven_move){.to_offset = channels_before(s, r, i)};
-    add_axis(out, y->dims[0] * y->dims[HEIGHT] * y->dims[WIDTH], y->dims[CHANNELS], channels);
-    add_axis(out, channels, 1, 1);
+    woven_add_axis(out, y->dims[0] * y->dims[HEIGHT] * y->dims[WIDTH], y->dims[CHANNELS], channels);
+    woven_add_axis(out, channels, 1, 1);
 }
 
 grt_status grt_woven_conv_run(const grt_woven_shape *s, const grt_run *r, void *result, void *workspace)

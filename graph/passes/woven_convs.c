@@ -81,7 +81,7 @@ static bool read_weave(const ir_node *concat, weave *out)
 }
 
 /* A part that is not moved, as channels of the pixels. */
-static ir_value *pixels_of(ir_node *before, const weave *w, ir_value *part)
+static ir_value *woven_part_pixels(ir_node *before, const weave *w, ir_value *part)
 {
     const ir_node *view = part->producer;
     const grt_dim to[RANK] = {w->pixels[0], w->pixels[1], w->pixels[2], part->type.dims[CHANNELS]};
@@ -99,7 +99,7 @@ static ir_node *make_woven(ir_node *concat, const weave *w)
     for (int32_t i = 0; i < concat->n_in; i++) {
         if (i == w->part)
             continue;
-        in[n] = pixels_of(concat, w, ir_in(concat, i));
+        in[n] = woven_part_pixels(concat, w, ir_in(concat, i));
         if (!in[n++])
             return NULL;
     }

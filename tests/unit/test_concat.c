@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrt::Concat: parts whose axes are exchanged on their way. */
+#include "backends/shared/concat.h"
 #include "tests/unit/op_runner.h"
 #include "tests/unit/suite.h"
 
@@ -36,6 +37,31 @@ START_TEST(parts_are_exchanged)
 }
 END_TEST
 
+/* Tokens in front of heads, behind a cache: those of one keep their order. */
+START_TEST(order_at_these_sizes)
+{
+    const int64_t perms[] = {0, 1, 2, 3, 0, 2, 1, 3};
+    const grt_moved_concat c = {.axis = 2, .perms = perms};
+    const grt_tensor whole = {.rank = 4, .dims = {2, 3, 9, 4}}, several = {.rank = 4, .dims = {2, 2, 3, 4}},
+                     single = {.rank = 4, .dims = {2, 1, 3, 4}}, one = {.rank = 4, .dims = {2, 2, 1, 4}};
+    grt_moved_part part;
+    int64_t at = 7;
+    grt_moved_part_of(&c, 1, &several, &whole, &at, &part);
+    ck_assert(!part.stays);
+    ck_assert_int_eq(at, 9);
+    ck_assert_int_eq(part.offset, 28);
+    ck_assert_int_eq(part.dims[1], 3);
+    ck_assert_int_eq(part.from[1], 4);
+    ck_assert_int_eq(part.from[2], 12);
+    grt_moved_part_of(&c, 0, &several, &whole, &at, &part);
+    ck_assert(part.stays);
+    grt_moved_part_of(&c, 1, &single, &whole, &at, &part);
+    ck_assert(part.stays);
+    grt_moved_part_of(&c, 1, &one, &whole, &at, &part);
+    ck_assert(part.stays);
+}
+END_TEST
+
 static void concat_refuse(const int64_t *perms, size_t n, int64_t axis)
 {
     op_runner r;
@@ -58,4 +84,4 @@ START_TEST(what_is_no_order_is_refused)
 }
 END_TEST
 
-UNIT_SUITE(test_concat, NULL, NULL, parts_are_exchanged, what_is_no_order_is_refused)
+UNIT_SUITE(test_concat, NULL, NULL, parts_are_exchanged, order_at_these_sizes, what_is_no_order_is_refused)

@@ -76,12 +76,12 @@ static grt_status run_concat(const grt_run *run)
     return GRT_OK;
 }
 
-static grt_status create_moved_concat(const grt_kernel_node *node, void **out_state)
+static grt_status cpu_concat_create_moved(const grt_kernel_node *node, void **out_state)
 {
     return grt_moved_concat_read(node->desc, (grt_moved_concat **)out_state);
 }
 
-static grt_status run_moved_concat(const grt_run *run)
+static grt_status cpu_concat_run_moved(const grt_run *run)
 {
     const grt_tensor *out = run->out[0];
     const size_t size = grt_dtype_size(out->dtype);
@@ -132,9 +132,9 @@ static const grt_kernel_row rows[] = {
     {.op = "Concat",
      .domain = "graphrt",
      .types = {CPU_MOVABLE},
-     .create = create_moved_concat,
+     .create = cpu_concat_create_moved,
      .destroy = free,
-     .run = run_moved_concat},
+     .run = cpu_concat_run_moved},
     {.op = "Split",
      .domain = "",
      .types = {CPU_MOVABLE, CPU_INDEX},

@@ -4,19 +4,19 @@
 #include "backends/cpu/tables.h"
 #include "backends/shared/woven_conv.h"
 
-static const grt_kernel_row *find_conv(const grt_kernel_node *conv, grt_text *why)
+static const grt_kernel_row *cpu_woven_find_conv(const grt_kernel_node *conv, grt_text *why)
 {
     return grt_kernel_find(cpu_tables.list, cpu_tables.n, conv, why);
 }
 
-static bool woven_conv_supports(const grt_kernel_node *node, grt_text *why)
+static bool cpu_woven_conv_supports(const grt_kernel_node *node, grt_text *why)
 {
-    return grt_woven_conv_supports(node, find_conv, why);
+    return grt_woven_conv_supports(node, cpu_woven_find_conv, why);
 }
 
 static grt_status woven_conv_create(const grt_kernel_node *node, void **out_state)
 {
-    return grt_woven_conv_create(node, find_conv, (grt_woven_conv **)out_state);
+    return grt_woven_conv_create(node, cpu_woven_find_conv, (grt_woven_conv **)out_state);
 }
 
 static void woven_conv_destroy(void *state)
@@ -82,7 +82,7 @@ static const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "WovenConv",
      .types = {GRT_BIT(FLOAT)},
-     .supports = woven_conv_supports,
+     .supports = cpu_woven_conv_supports,
      .create = woven_conv_create,
      .destroy = woven_conv_destroy,
      .reshape = woven_conv_reshape,

@@ -102,35 +102,36 @@ grt_status cuda_run_concat(const grt_run *r)
     return GRT_OK;
 }
 
-grt_status create_moved_concat(const grt_kernel_node *node, void **out_state)
+grt_status cuda_concat_create_moved(const grt_kernel_node *node, void **out_state)
 {
     return grt_moved_concat_read(node->desc, (grt_moved_concat **)out_state);
 }
 
-grt_status reshape_moved_concat(grt_reshape *r)
+/* By one launch where nothing is moved, as of a single token; else by a copy of each part. */
+grt_status cuda_concat_reshape_moved(grt_reshape *r)
 {
+    const grt_moved_concat *c = (const grt_moved_concat *)r->state;
     const grt_tensor *out = r->out[0];
-    cuda_copy *parts;
-    int64_t at = 0;
-    GRT_TRY(copies(r->n_in, &parts));
+    const int32_t axis = (int32_t)grt_axis(c->axis, out->rank);
+    concat_shape *s;
+    int64_t at = 0, row_bytes[CUDA_CONCAT_MOST];
+    bool stays = r->n_in <= CUDA_CONCAT_MOST;
+    GRT_TRY(make_concat_shape(r->n_in, &s));
     for (int32_t i = 0; i < r->n_in; i++) {
         grt_moved_part part;
-        grt_moved_part_of((const grt_moved_concat *)r->state, i, r->in[i], out, &at, &part);
-        cuda_copy_begin(&parts[i], out->dtype);
-        parts[i].to_offset = part.offset;
+        cuda_copy *copy = &s->parts[i];
+        grt_moved_part_of(c, i, r->in[i], out, &at, &part);
+        cuda_copy_begin(copy, out->dtype);
+        copy->to_offset = part.offset;
         for (int32_t k = 0; k < part.rank; k++)
-            cuda_copy_axis(&parts[i], part.dims[k], part.to[k], part.from[k]);
-        cuda_copy_end(&parts[i]);
+            cuda_copy_axis(copy, part.dims[k], part.to[k], part.from[k]);
+        cuda_copy_end(copy);
+        stays = stays && part.stays;
+        if (stays)
+            row_bytes[i] = grt_dims_product(part.dims, axis, part.rank) * (int64_t)grt_dtype_size(out->dtype);
     }
-    r->shape = parts;
-    return GRT_OK;
-}
-
-grt_status run_moved_concat(const grt_run *r)
-{
-    const cuda_copy *parts = (const cuda_copy *)r->shape;
-    for (int32_t i = 0; i < r->n_in; i++)
-        GRT_TRY(cuda_copy_run(&parts[i], r->out[0]->data, r->in[i]->data, cuda_stream(r)));
+    s->at_once = stays && cuda_concat_plan(&s->all, grt_dims_product(out->dims, 0, axis), r->n_in, row_bytes);
+    r->shape = s;
     return GRT_OK;
 }
 
@@ -220,11 +221,11 @@ const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "Concat",
      .types = {CUDA_MOVABLE},
-     .create = create_moved_concat,
+     .create = cuda_concat_create_moved,
      .destroy = free,
-     .reshape = reshape_moved_concat,
-     .release_shape = free,
-     .run = run_moved_concat},
+     .reshape = cuda_concat_reshape_moved,
+     .release_shape = release_concat,
+     .run = cuda_run_concat},
     {.domain = "",
      .op = "Split",
      .types = {CUDA_MOVABLE, CUDA_INDEX},

@@ -12,20 +12,20 @@ extern "C" {
 namespace
 {
 
-const grt_kernel_row *find_conv(const grt_kernel_node *conv, grt_text *why)
+const grt_kernel_row *cuda_woven_find_conv(const grt_kernel_node *conv, grt_text *why)
 {
     const grt_kernel_table *const table = &cuda_kernels_conv;
     return grt_kernel_find(&table, 1, conv, why);
 }
 
-bool woven_conv_supports(const grt_kernel_node *node, grt_text *why)
+bool cuda_woven_conv_supports(const grt_kernel_node *node, grt_text *why)
 {
-    return grt_woven_conv_supports(node, find_conv, why);
+    return grt_woven_conv_supports(node, cuda_woven_find_conv, why);
 }
 
 grt_status create_woven_conv(const grt_kernel_node *node, void **out_state)
 {
-    return grt_woven_conv_create(node, find_conv, (grt_woven_conv **)out_state);
+    return grt_woven_conv_create(node, cuda_woven_find_conv, (grt_woven_conv **)out_state);
 }
 
 void destroy_woven_conv(void *state)
@@ -128,7 +128,7 @@ const grt_kernel_row rows[] = {
      .op = "WovenConv",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,
-     .supports = woven_conv_supports,
+     .supports = cuda_woven_conv_supports,
      .pack = cuda_conv_weights_pack,
      .create = create_woven_conv,
      .destroy = destroy_woven_conv,
