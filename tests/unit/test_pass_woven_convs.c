@@ -81,6 +81,24 @@ START_TEST(other_blocks)
 }
 END_TEST
 
+START_TEST(alone)
+{
+    woven_convs_check(PHASES "y = Exp up\n"
+                             "out y\n",
+                      "graphrt::WovenConv Exp");
+    woven_convs_check("in x f32 n,3,4,6\n"
+                      "const w f32 24,6,1,1\n"
+                      "const phases i64 6 0 3 4 3 2 4\n"
+                      "const pixels i64 4 0 9 8 4\n"
+                      "c = graphrt::Conv x w layout=NHWC\n"
+                      "p = Reshape c phases\n"
+                      "t = Transpose p perm=0,1,3,2,4,5\n"
+                      "up = Reshape t pixels\n"
+                      "out up\n",
+                      "graphrt::WovenConv");
+}
+END_TEST
+
 static void woven_convs_stay(const char *text)
 {
     ir_module_release(woven_module(text, 0));
@@ -93,6 +111,24 @@ START_TEST(what_is_no_weave_stays)
                             "z = Exp c\n"
                             "out y\n"
                             "out z\n");
+    woven_convs_stay("in x f32 2,3,4,6\n" /* channels are the outermost part of a pixel's */
+                     "const w f32 20,6,1,1\n"
+                     "const phases i64 6 2 3 4 5 2 2\n"
+                     "const pixels i64 4 2 6 8 5\n"
+                     "c = graphrt::Conv x w layout=NHWC\n"
+                     "p = Reshape c phases\n"
+                     "t = Transpose p perm=0,1,4,2,5,3\n"
+                     "up = Reshape t pixels\n"
+                     "out up\n");
+    woven_convs_stay("in x f32 2,3,4,6\n" /* columns in front of rows */
+                     "const w f32 20,6,1,1\n"
+                     "const phases i64 6 2 3 4 2 2 5\n"
+                     "const pixels i64 4 2 6 8 5\n"
+                     "c = graphrt::Conv x w layout=NHWC\n"
+                     "p = Reshape c phases\n"
+                     "t = Transpose p perm=0,1,4,2,3,5\n"
+                     "up = Reshape t pixels\n"
+                     "out up\n");
     woven_convs_stay("in x f32 2,3,4,6\n"
                      "in skip f32 2,3,4,6\n"
                      "const w f32 6,6,1,1\n"
@@ -135,5 +171,5 @@ START_TEST(transposed_convolution)
 }
 END_TEST
 
-UNIT_SUITE(test_pass_woven_convs, NULL, NULL, beside_a_skip_connection, other_blocks, what_is_no_weave_stays,
-           transposed_convolution)
+UNIT_SUITE(test_pass_woven_convs, NULL, NULL, beside_a_skip_connection, other_blocks, alone,
+           what_is_no_weave_stays, transposed_convolution)
