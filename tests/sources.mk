@@ -128,6 +128,7 @@ unit_SOURCES += tests/unit/test_pass_woven_convs.c
 unit_SOURCES += tests/unit/test_cuda_gemm_weave.c
 unit_SOURCES += tests/unit/test_cache_update.c
 unit_SOURCES += tests/unit/test_concat.c
+unit_SOURCES += tests/unit/test_woven_conv.c
 unit_SOURCES += tests/unit/test_pass_attention_parts.c
 unit_SOURCES += tests/unit/test_rotary.c
 unit_SOURCES += tests/unit/test_pass_merge_projections.c

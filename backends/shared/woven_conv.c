@@ -143,9 +143,13 @@ static void woven_add_axis(grt_woven_move *move, int64_t dim, int64_t to, int64_
 void grt_woven_conv_own(const grt_woven_shape *s, const grt_reshape *r, grt_woven_move *out)
 {
     const grt_tensor *y = r->out[0], *c = &s->result;
+    *out = (grt_woven_move){.to_offset = channels_before(s, r, GRT_WOVEN_PARTS - 1)};
+    if (!grt_tensor_elements(c)) { /* its dims are only what somebody claims */
+        woven_add_axis(out, 0, 1, 1);
+        return;
+    }
     const int64_t down = s->conv->block[0], right = s->conv->block[1], pitch = y->dims[CHANNELS],
                   line = y->dims[WIDTH] * pitch, channels = c->dims[CHANNELS] / (down * right);
-    *out = (grt_woven_move){.to_offset = channels_before(s, r, GRT_WOVEN_PARTS - 1)};
     woven_add_axis(out, c->dims[0] * c->dims[HEIGHT], down * line, c->dims[WIDTH] * c->dims[CHANNELS]);
     woven_add_axis(out, down, line, right * channels);
     woven_add_axis(out, c->dims[WIDTH], right * pitch, c->dims[CHANNELS]);
