@@ -39,8 +39,8 @@ __device__ __forceinline__ int64_t result_at(const cuda_gemm &p, int64_t row, in
     if (!p.weave.is_on)
         return row * p.columns + column;
     const int tap = (int)column / p.weave.channels;
-    return cuda_gemm_woven_at(&p.weave, (int)row, (int)column, (int)row / p.weave.line, tap,
-                              tap / p.weave.block[1]);
+    return cuda_gemm_woven_row(&p.weave, (int)row, (int)row / p.weave.line) +
+           cuda_gemm_woven_column(&p.weave, (int)column, tap, tap / p.weave.block[1]);
 }
 
 template <class T>

@@ -131,13 +131,12 @@ template <class F> struct gemm_lines {
         for (int i = 0; i < F::READS; i++)
             *(uint4 *)gemm_chunk(out, first + i * LANE_ROWS, chunk) = from[i];
     }
-    /* place: of a line and column in y. Activations are a loop: written out, they would be most of a kernel.
-     */
-    template <class T, gemm_end END, class Place>
-    __device__ __forceinline__ void write_at(const gemm_work &work, int row, int column, char *out,
-                                             const Place &place) const
+    /* Activations are a loop: written out, they would be most of a kernel. */
+    template <class T, gemm_end END>
+    __device__ __forceinline__ void write(const gemm_work &work, int row, int column, char *out) const
     {
         const int at = column + chunk * 8;
+        T *const y = (T *)work.y + gemm_column_at(work, at);
 #pragma unroll(END == GEMM_CURVED ? 1 : F::READS)
         for (int i = 0; i < F::READS; i++) {
             const int line = row + first + i * LANE_ROWS;
@@ -145,19 +144,8 @@ template <class F> struct gemm_lines {
             if constexpr (END == GEMM_CURVED)
                 v = gemm_activate_chunk<T>(work, v);
             if (line < work.rows && at < work.columns)
-                *(uint4 *)((T *)work.y + place(line, at)) = v;
+                *(uint4 *)(y + gemm_row_at(work, line)) = v;
         }
-    }
-    /* Usual results have a loop of their own, which asks for nothing. */
-    template <class T, gemm_end END>
-    __device__ __forceinline__ void write(const gemm_work &work, int row, int column, char *out) const
-    {
-        if (END != GEMM_CURVED && !work.weave.is_on)
-            write_at<T, END>(work, row, column, out,
-                             [&](int line, int at) { return (size_t)line * work.columns + at; });
-        else
-            write_at<T, END>(work, row, column, out,
-                             [&](int line, int at) { return gemm_result_at(work, line, at); });
     }
 };
 
@@ -212,7 +200,7 @@ __device__ __forceinline__ void gemm_finish_pair(const gemm_work &work, int row,
 #pragma unroll
     for (int r = 0; r < 2; r++)
         if (is_there(r)) {
-            T *y = (T *)work.y + gemm_result_at(work, row + 8 * r, at);
+            T *y = (T *)work.y + gemm_row_at(work, row + 8 * r) + gemm_column_at(work, at);
             if constexpr (sizeof(T) == 4)
                 *(float2 *)y = make_float2(v[2 * r], v[2 * r + 1]);
             else
@@ -265,8 +253,9 @@ template <class F> struct gemm_float_lines {
             const int line_at = row + line, column_at = column + i * 8 + first;
             gemm_activate_floats<F, END>(work, v);
             if (line_at < work.rows && column_at < work.columns)
-                store((float *)work.y + (END == GEMM_BOUNDS ? gemm_result_at(work, line_at, column_at)
-                                                            : (size_t)line_at * work.columns + column_at),
+                store((float *)work.y + (END == GEMM_BOUNDS
+                                             ? gemm_row_at(work, line_at) + gemm_column_at(work, column_at)
+                                             : (int64_t)line_at * work.columns + column_at),
                       v);
         }
     }

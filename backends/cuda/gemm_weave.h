@@ -22,13 +22,19 @@ typedef struct cuda_gemm_weave {
     int32_t pitch; /* numbers from pixel to pixel */
 } cuda_gemm_weave;
 
-/* line: row / w->line, tap: column / w->channels, down: tap / w->block[1]. */
-static inline WEAVE_BOTH int64_t cuda_gemm_woven_at(const cuda_gemm_weave *w, int row, int column, int line,
-                                                    int tap, int down)
+/* A result lies at the sum of what its row and its column say. line: row / w->line. */
+static inline WEAVE_BOTH int64_t cuda_gemm_woven_row(const cuda_gemm_weave *w, int row, int line)
 {
-    const int right = tap - down * w->block[1], left = (row - line * w->line) * w->block[1];
-    const int64_t above = ((int64_t)line * w->block[0] + down) * w->line * w->block[1];
-    return (above + left + right) * w->pitch + column - tap * w->channels;
+    const int64_t pixels = (int64_t)row + (int64_t)line * (w->block[0] - 1) * w->line;
+    return pixels * w->block[1] * w->pitch;
+}
+
+/* tap: column / w->channels, down: tap / w->block[1]. */
+static inline WEAVE_BOTH int64_t cuda_gemm_woven_column(const cuda_gemm_weave *w, int column, int tap,
+                                                        int down)
+{
+    const int64_t pixels = (int64_t)down * w->line * w->block[1] + tap - down * w->block[1];
+    return pixels * w->pitch + column - tap * w->channels;
 }
 
 #endif

@@ -81,16 +81,21 @@ struct gemm_work {
     int channels, in[2];
     cuda_gemm_weave weave;
     divider by_woven_line, by_woven_channels, by_woven_block;
+    int row_step, line_step; /* in y: from row to row, and what a line of woven rows adds to that */
 };
 
-/* Where a result lies in y. */
-static __device__ __forceinline__ size_t gemm_result_at(const gemm_work &work, int row, int column)
+/* A result lies in y at the sum of what its row and its column say; rows ask for nothing, so that stores of
+ * several need no branches. */
+static __device__ __forceinline__ int64_t gemm_row_at(const gemm_work &work, int row)
+{
+    return (int64_t)row * work.row_step + (int64_t)work.by_woven_line(row) * work.line_step;
+}
+static __device__ __forceinline__ int64_t gemm_column_at(const gemm_work &work, int column)
 {
     if (!work.weave.is_on)
-        return (size_t)row * work.columns + column;
+        return column;
     const int tap = work.by_woven_channels(column);
-    return (size_t)cuda_gemm_woven_at(&work.weave, row, column, work.by_woven_line(row), tap,
-                                      work.by_woven_block(tap));
+    return cuda_gemm_woven_column(&work.weave, column, tap, work.by_woven_block(tap));
 }
 
 template <class F> struct gemm_place {

@@ -32,7 +32,9 @@ static void check_places(int32_t lines, int32_t line, int32_t down, int32_t righ
             from += rest % move.dims[k] * move.from[k];
         }
         const int row = (int)(from / columns), column = (int)(from % columns), tap = column / channels;
-        found += cuda_gemm_woven_at(&w, row, column, row / line, tap, tap / right) == to;
+        found +=
+            cuda_gemm_woven_row(&w, row, row / line) + cuda_gemm_woven_column(&w, column, tap, tap / right) ==
+            to;
     }
     ck_assert_int_eq(found, n);
 }
@@ -52,7 +54,8 @@ START_TEST(large_images)
 {
     const cuda_gemm_weave w = {true, 1 << 12, {2, 2}, 64, 128};
     const int row = (1 << 24) - 1, column = 255;
-    ck_assert_int_eq(cuda_gemm_woven_at(&w, row, column, row >> 12, 3, 1), ((int64_t)1 << 26) * 128 - 65);
+    ck_assert_int_eq(cuda_gemm_woven_row(&w, row, row >> 12) + cuda_gemm_woven_column(&w, column, 3, 1),
+                     ((int64_t)1 << 26) * 128 - 65);
 }
 END_TEST
 
@@ -68,6 +71,7 @@ START_TEST(vectors_lie_in_one_pixel)
     ck_assert(!cuda_gemm_set_weave(&p, &(cuda_gemm_weave){true, 32, {2, 1}, 32, 64}, 0));
     ck_assert(!cuda_gemm_set_weave(&p, &(cuda_gemm_weave){true, 30, {2, 2}, 32, 64}, 0));
     ck_assert(!cuda_gemm_set_weave(&p, &good, 4));
+    ck_assert(!cuda_gemm_set_weave(&p, &(cuda_gemm_weave){true, 32, {2, 2}, 32, 1 << 30}, 0));
     ck_assert(!p.weave.is_on);
     ck_assert(cuda_gemm_set_weave(&p, &good, 32));
     ck_assert(p.weave.is_on && p.weave.pitch == 64);

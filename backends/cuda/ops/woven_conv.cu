@@ -62,7 +62,7 @@ void plan_woven_copy(cuda_copy *copy, grt_dtype dtype, const grt_woven_move *mov
 /* False: numbers that kernels do not count in. */
 bool weave_of(const woven_conv_shape *s, const grt_tensor *y, cuda_gemm_weave *out)
 {
-    enum { WIDTH = 2, CHANNELS = 3, MOST = 1 << 24 };
+    enum { WIDTH = 2, CHANNELS = 3, MOST = 1 << 20 };
     const int64_t *block = s->woven.conv->block, *dims = s->woven.result.dims;
     *out = {true,
             (int32_t)dims[WIDTH],
