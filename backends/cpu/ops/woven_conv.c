@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrt::WovenConv: the convolution, then a copy for it and for each part beside it. */
+#include "backends/cpu/conv.h"
 #include "backends/cpu/move.h"
-#include "backends/cpu/tables.h"
 #include "backends/shared/woven_conv.h"
 
 static const grt_kernel_row *cpu_woven_find_conv(const grt_kernel_node *conv, grt_text *why)
 {
-    return grt_kernel_find(cpu_tables.list, cpu_tables.n, conv, why);
+    const grt_kernel_table *const table = &cpu_kernels_conv;
+    return grt_kernel_find(&table, 1, conv, why);
 }
 
 static bool cpu_woven_conv_supports(const grt_kernel_node *node, grt_text *why)
