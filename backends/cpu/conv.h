@@ -7,6 +7,10 @@
 #include "backends/cpu/gemm.h"
 #include "backends/shared/window.h"
 #include "backends/cpu/workspace.h"
+#include "backends/kernel.h"
+
+/* The rows of ops/conv.c, for ops that a convolution is a part of. */
+extern const grt_kernel_table cpu_kernels_conv;
 
 typedef struct cpu_conv {
     cpu_window w;

@@ -34,6 +34,15 @@ __device__ __forceinline__ float sum_window(const cuda_gemm &p, const T *x, cons
     return sum;
 }
 
+__device__ __forceinline__ int64_t result_at(const cuda_gemm &p, int64_t row, int64_t column)
+{
+    if (!p.weave.is_on)
+        return row * p.columns + column;
+    const int tap = (int)column / p.weave.channels;
+    return cuda_gemm_woven_row(&p.weave, (int)row, (int)row / p.weave.line) +
+           cuda_gemm_woven_column(&p.weave, (int)column, tap, tap / p.weave.block[1]);
+}
+
 template <class T>
 __global__ void gemm_plain(const __grid_constant__ cuda_gemm p, const __grid_constant__ cuda_gemm_args a)
 {
@@ -52,7 +61,7 @@ __global__ void gemm_plain(const __grid_constant__ cuda_gemm p, const __grid_con
             sum += cuda_widen(((const T *)a.bias)[column]);
         if (a.residual)
             sum += cuda_widen(((const T *)a.residual)[i]);
-        ((T *)a.y)[i] = cuda_narrow<T, float>(cuda_activate<float>(p.act, sum));
+        ((T *)a.y)[result_at(p, row, column)] = cuda_narrow<T, float>(cuda_activate<float>(p.act, sum));
     }
 }
 

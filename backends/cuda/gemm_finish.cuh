@@ -136,6 +136,7 @@ template <class F> struct gemm_lines {
     __device__ __forceinline__ void write(const gemm_work &work, int row, int column, char *out) const
     {
         const int at = column + chunk * 8;
+        T *const y = (T *)work.y + gemm_column_at(work, at);
 #pragma unroll(END == GEMM_CURVED ? 1 : F::READS)
         for (int i = 0; i < F::READS; i++) {
             const int line = row + first + i * LANE_ROWS;
@@ -143,7 +144,7 @@ template <class F> struct gemm_lines {
             if constexpr (END == GEMM_CURVED)
                 v = gemm_activate_chunk<T>(work, v);
             if (line < work.rows && at < work.columns)
-                *(uint4 *)((T *)work.y + (size_t)line * work.columns + at) = v;
+                *(uint4 *)(y + gemm_row_at(work, line)) = v;
         }
     }
 };
@@ -199,15 +200,16 @@ __device__ __forceinline__ void gemm_finish_pair(const gemm_work &work, int row,
 #pragma unroll
     for (int r = 0; r < 2; r++)
         if (is_there(r)) {
+            T *y = (T *)work.y + gemm_row_at(work, row + 8 * r) + gemm_column_at(work, at);
             if constexpr (sizeof(T) == 4)
-                *(float2 *)((T *)work.y + to(r)) = make_float2(v[2 * r], v[2 * r + 1]);
+                *(float2 *)y = make_float2(v[2 * r], v[2 * r + 1]);
             else
-                *(uint32_t *)((T *)work.y + to(r)) = tensor_core<T>::pair(v[2 * r], v[2 * r + 1]);
+                *(uint32_t *)y = tensor_core<T>::pair(v[2 * r], v[2 * r + 1]);
         }
 }
 
 /* Results of 4 bytes leave as they are: lanes side by side exchange pairs, so that each has four columns of
- * one row. */
+ * one row. Those with an activation of curves are not woven, as their registers are all in use. */
 template <class F> struct gemm_float_lines {
     enum { CHUNKS = 4 /* that a lane has residuals of at once, of 8 columns each */ };
     const int odd = threadIdx.x & 1, line = threadIdx.x % 32 / 4 + odd * 8,
@@ -248,10 +250,13 @@ template <class F> struct gemm_float_lines {
             const float4 more = residual[i];
             float v[4] = {(odd ? x : s[0]) + more.x, (odd ? y : s[1]) + more.y, (odd ? s[2] : x) + more.z,
                           (odd ? s[3] : y) + more.w};
-            size_t at;
+            const int line_at = row + line, column_at = column + i * 8 + first;
             gemm_activate_floats<F, END>(work, v);
-            if (find(work, row, column + i * 8, at))
-                store((float *)work.y + at, v);
+            if (line_at < work.rows && column_at < work.columns)
+                store((float *)work.y + (END == GEMM_BOUNDS
+                                             ? gemm_row_at(work, line_at) + gemm_column_at(work, column_at)
+                                             : (int64_t)line_at * work.columns + column_at),
+                      v);
         }
     }
 };

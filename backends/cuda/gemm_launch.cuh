@@ -120,6 +120,12 @@ gemm_work gemm_work_of(const cuda_gemm *p, const cuda_gemm_args *args, int rows,
     work.channels = (int)p->channels;
     work.in[0] = p->in[0];
     work.in[1] = p->in[1];
+    work.weave = p->weave;
+    work.by_woven_line = divider::by(p->weave.is_on ? p->weave.line : 1);
+    work.by_woven_channels = divider::by(p->weave.is_on ? p->weave.channels : 1);
+    work.by_woven_block = divider::by(p->weave.is_on ? p->weave.block[1] : 1);
+    work.row_step = p->weave.is_on ? (int)cuda_gemm_woven_row(&p->weave, 1, 0) : work.columns;
+    work.line_step = p->weave.is_on ? (int)cuda_gemm_woven_row(&p->weave, 0, 1) : 0;
     return work;
 }
 

@@ -3,6 +3,7 @@
 #ifndef GRT_BACKENDS_CUDA_GEMM_PLAN_H
 #define GRT_BACKENDS_CUDA_GEMM_PLAN_H
 
+#include "backends/cuda/gemm_weave.h"
 #include "src/base/activation.h"
 #include "src/base/tensor.h"
 
@@ -28,6 +29,7 @@ typedef struct cuda_gemm {
     int32_t form, splits;               /* set by cuda_gemm_plan, as what follows */
     double time;                        /* predicted, in microseconds */
     bool is_long;                       /* too long to begin before the kernel in front of it ends */
+    cuda_gemm_weave weave;              /* set by cuda_gemm_set_weave */
 } cuda_gemm;
 
 typedef struct cuda_gemm_args {
@@ -38,6 +40,9 @@ typedef struct cuda_gemm_args {
 /* Chooses form and splits; false if it is no such product, or none that the engine's boxes fit. Needs no
  * device. */
 bool cuda_gemm_plan(cuda_gemm *p);
+/* Of a product that is planned: results are woven, from y on, which begins at number `offset` of a tensor.
+ * False, with nothing changed, if its kernel cannot store them so. */
+bool cuda_gemm_set_weave(cuda_gemm *p, const cuda_gemm_weave *weave, int64_t offset);
 /* Of a planned product: true if its tiles fill the multiprocessors better than the large ones of libraries by
  * a twentieth. */
 bool cuda_gemm_fills_better(const cuda_gemm *p);

@@ -5,6 +5,7 @@
 
 #include "backends/cuda/divider.cuh"
 #include "backends/cuda/gemm_panels.cuh"
+#include "backends/cuda/gemm_weave.h"
 
 namespace
 {
@@ -78,7 +79,24 @@ struct gemm_work {
     void *y;
     const void *x, *w; /* for sums that are made again (gemm_strict.cuh), with the next */
     int channels, in[2];
+    cuda_gemm_weave weave;
+    divider by_woven_line, by_woven_channels, by_woven_block;
+    int row_step, line_step; /* in y: from row to row, and what a line of woven rows adds to that */
 };
+
+/* A result lies in y at the sum of what its row and its column say; rows ask for nothing, so that stores of
+ * several need no branches. */
+static __device__ __forceinline__ int64_t gemm_row_at(const gemm_work &work, int row)
+{
+    return (int64_t)row * work.row_step + (int64_t)work.by_woven_line(row) * work.line_step;
+}
+static __device__ __forceinline__ int64_t gemm_column_at(const gemm_work &work, int column)
+{
+    if (!work.weave.is_on)
+        return column;
+    const int tap = work.by_woven_channels(column);
+    return cuda_gemm_woven_column(&work.weave, column, tap, work.by_woven_block(tap));
+}
 
 template <class F> struct gemm_place {
     int row, column;

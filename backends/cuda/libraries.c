@@ -198,8 +198,8 @@ static bool expects_blas(const grt_op_desc *op)
 
 static bool expects_dnn(const grt_op_desc *op)
 {
-    return grt_op_is(op, "graphrt", "Conv") || grt_op_is(op, "", "Conv") ||
-           grt_op_is(op, "", "ConvTranspose");
+    return grt_op_is(op, "graphrt", "Conv") || grt_op_is(op, "graphrt", "WovenConv") ||
+           grt_op_is(op, "", "Conv") || grt_op_is(op, "", "ConvTranspose");
 }
 
 /* True if it was not wanted before. */

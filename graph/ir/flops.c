@@ -52,6 +52,17 @@ double flops_conv(const ir_node *node)
     return w->type.rank < 3 ? 0 : 2 * flops_product(y, 0, y->type.rank) * flops_product(w, 1, w->type.rank);
 }
 
+double flops_woven_conv(const ir_node *node)
+{
+    const ir_value *w = ir_in(node, 1), *y = node->out[0];
+    size_t n = 0;
+    const int64_t *block = grt_attr_ints(&node->desc, "block", &n);
+    return w->type.rank < 3 || n != 2
+               ? 0
+               : 2 * flops_product(y, 0, y->type.rank - 1) / ((double)block[0] * (double)block[1]) *
+                     flops_product(w, 0, w->type.rank);
+}
+
 double flops_conv_transpose(const ir_node *node)
 {
     const ir_value *x = ir_in(node, 0), *w = ir_in(node, 1); /* w: [C, M/group, k...] */

@@ -19,6 +19,7 @@ double op_work(const ir_node *node);
  * dim at least. */
 double flops_conv(const ir_node *node);
 double flops_conv_transpose(const ir_node *node);
+double flops_woven_conv(const ir_node *node);
 double flops_matmul(const ir_node *node);   /* and Gemm */
 double flops_qconv(const ir_node *node);    /* graphrt::QConv */
 double flops_qmatmul(const ir_node *node);  /* graphrt::QMatMul */

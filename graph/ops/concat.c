@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joining and cutting along one axis: Concat, Split. */
+/* Joining and cutting along one axis: Concat, Split.
+ *
+ * graphrt::Concat(part...) joins parts whose axes are exchanged first: perms has a perm of Transpose for each
+ * of them, one behind the other. */
 #include "graph/ops/moves.h"
 
 #include "src/base/checked.h"
+
+enum { MOST_MOVED = 64 }; /* parts of graphrt::Concat */
 
 /* Content of the output if all inputs' contents are known. */
 static void concat_elems(infer *inf)
@@ -75,6 +80,46 @@ static grt_status infer_concat(infer *inf)
     if (all && known->rank == 1)
         concat_elems(inf);
     return GRT_OK;
+}
+
+/* The inputs with their axes in the order that perms says. */
+static grt_status concat_permute(const infer *inf, ir_type *types)
+{
+    size_t n = 0;
+    const int64_t *perms = grt_attr_ints(inf->desc, "perms", &n);
+    const size_t rank = n / (size_t)inf->n_in;
+    if (!perms || rank * (size_t)inf->n_in != n)
+        return infer_fail(inf, "perms has %zu entries for %d inputs; expected as many for each", n,
+                          inf->n_in);
+    for (int32_t i = 0; i < inf->n_in; i++) {
+        if (!inf->in[i])
+            return infer_fail(inf, "input %d is missing", i);
+        GRT_TRY(moves_check_perm(inf, perms + (size_t)i * rank, rank));
+        types[i] = *inf->in[i];
+        if (types[i].rank < 0)
+            continue;
+        if ((size_t)types[i].rank != rank)
+            return infer_fail(inf, "input %d has rank %d; perms has %zu entries for it", i, types[i].rank,
+                              rank);
+        types[i].dims = moves_permuted(inf, inf->in[i], perms + (size_t)i * rank);
+        if (!types[i].dims)
+            return grt_fail_memory(0);
+    }
+    return GRT_OK;
+}
+
+static grt_status infer_moved_concat(infer *inf)
+{
+    ir_type types[MOST_MOVED];
+    const ir_type *in[MOST_MOVED];
+    if (inf->n_in > MOST_MOVED)
+        return infer_fail(inf, "there are %d inputs; at most %d are supported", inf->n_in, MOST_MOVED);
+    GRT_TRY(concat_permute(inf, types));
+    for (int32_t i = 0; i < inf->n_in; i++)
+        in[i] = &types[i];
+    infer joined = *inf;
+    joined.in = in;
+    return infer_concat(&joined);
 }
 
 static grt_status upgrade_concat(ir_node *node, int32_t opset)
@@ -173,6 +218,7 @@ static grt_status upgrade_split(ir_node *node, int32_t opset)
 }
 
 static const op_attr concat_attrs[] = {{"axis", GRT_ATTR_INT, true}, {0}};
+static const op_attr moved_attrs[] = {{"axis", GRT_ATTR_INT, true}, {"perms", GRT_ATTR_INTS, true}, {0}};
 static const op_attr split_attrs[] = {
     {"axis", GRT_ATTR_INT, false}, {"num_outputs", GRT_ATTR_INT, false}, {0}};
 
@@ -192,6 +238,17 @@ static const op_row rows[] = {
      .batch = OP_BATCH_CONCAT,
      .infer = infer_concat,
      .upgrade = upgrade_concat},
+    {.domain = "graphrt",
+     .name = "Concat",
+     .since = 1,
+     .min_in = 1,
+     .max_in = MOST_MOVED,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = moved_attrs,
+     .precision = OP_FOLLOWS,
+     .cost = OP_COST_MOVE,
+     .infer = infer_moved_concat},
     {.domain = "",
      .name = "Split",
      .since = 18,

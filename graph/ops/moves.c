@@ -36,6 +36,29 @@ grt_status moves_axes(const infer *inf, int32_t i, int32_t rank, bool *out_axes,
     return GRT_OK;
 }
 
+grt_status moves_check_perm(const infer *inf, const int64_t *perm, size_t n)
+{
+    bool used[GRT_MAX_RANK] = {false};
+    for (size_t k = 0; k < n; k++) {
+        if (n > GRT_MAX_RANK || perm[k] < 0 || perm[k] >= (int64_t)n)
+            return infer_fail(inf,
+                              "entry %zu of perm is %lld; it must be in [0, %zu), with at most %d entries", k,
+                              (long long)perm[k], n, GRT_MAX_RANK);
+        if (used[perm[k]])
+            return infer_fail(inf, "perm names axis %lld twice", (long long)perm[k]);
+        used[perm[k]] = true;
+    }
+    return GRT_OK;
+}
+
+const grt_dim *moves_permuted(const infer *inf, const ir_type *type, const int64_t *perm)
+{
+    grt_dim *dims = infer_dims(inf, type->rank);
+    for (int32_t k = 0; dims && k < type->rank; k++)
+        dims[k] = type->dims[perm[k]];
+    return dims;
+}
+
 void moves_put_input(ir_node *node, int32_t index, ir_value *value)
 {
     while (node->n_in < index)

@@ -69,6 +69,11 @@ grt_dim moves_clamp(grt_dims *dims, grt_dim dim);
 grt_status moves_axes(const infer *inf, int32_t i, int32_t rank, bool *out_axes, int64_t *out_n,
                       bool *out_known);
 
+/* A permutation names each of n axes once, counted from the front: passes and kernels take it as it is. */
+grt_status moves_check_perm(const infer *inf, const int64_t *perm, size_t n);
+/* The dims in the order of perm, which has been checked; NULL when out of memory. */
+const grt_dim *moves_permuted(const infer *inf, const ir_type *type, const int64_t *perm);
+
 /* Upgrades: attribute `name` (ints or int), if present, becomes a constant input at `index`. */
 void moves_attr_to_input(ir_node *node, const char *name, int32_t index);
 /* Put `value` at input `index`, with omitted inputs before it as needed. */

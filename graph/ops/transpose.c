@@ -4,29 +4,13 @@
 
 #include <string.h>
 
-/* perm names each axis once, counted from the front: passes and kernels take it as it is. */
-static grt_status check_perm(const infer *inf, const int64_t *perm, size_t n)
-{
-    bool used[GRT_MAX_RANK] = {false};
-    for (size_t k = 0; k < n; k++) {
-        if (n > GRT_MAX_RANK || perm[k] < 0 || perm[k] >= (int64_t)n)
-            return infer_fail(inf,
-                              "entry %zu of perm is %lld; it must be in [0, %zu), with at most %d entries", k,
-                              (long long)perm[k], n, GRT_MAX_RANK);
-        if (used[perm[k]])
-            return infer_fail(inf, "perm names axis %lld twice", (long long)perm[k]);
-        used[perm[k]] = true;
-    }
-    return GRT_OK;
-}
-
 static grt_status infer_transpose(infer *inf)
 {
     const ir_type *data = inf->in[0];
     size_t n = 0;
     const int64_t *perm = grt_attr_ints(inf->desc, "perm", &n);
     if (perm)
-        GRT_TRY(check_perm(inf, perm, n));
+        GRT_TRY(moves_check_perm(inf, perm, n));
     if (data->rank < 0) {
         if (perm)
             infer_set_fresh(inf, 0, data->dtype, (int32_t)n);

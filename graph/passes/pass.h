@@ -132,6 +132,8 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(cache_updates, 2, KEEPS, "pad a cache of keys or values and write into it in one step")             \
     X(rows, 2, DROPS, "compute element-wise ops around sums of rows in one go")                           \
     X(pointwise, 2, DROPS, "compute connected element-wise ops in one go")                                \
+    X(moved_parts, 2, KEEPS, "let what joins values move those that are moved in front of it")            \
+    X(woven_convs, 2, KEEPS, "let convolutions store the pixels that their channels are in place")        \
     X(drop_shape_inputs, 1, KEEPS, "drop the computation of shapes that the plan knows")                  \
     X(merge_gathers, 2, KEEPS, "make one step of small Gathers that do not wait for each other")
 

@@ -54,7 +54,8 @@ static const unsigned char schedule[] = {
        now */
     PASS_weight_gates, PASS_dce, PASS_weight_steps, PASS_dce, PASS_attention_parts, PASS_dce,
     PASS_quantised_attention, PASS_dce, PASS_rounded_attention, PASS_dce, PASS_rotary_pairs,
-    PASS_cache_updates, PASS_dce, PASS_rows, PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce,
+    PASS_cache_updates, PASS_dce, PASS_rows, PASS_pointwise, PASS_moved_parts, PASS_dce, PASS_woven_convs,
+    PASS_dce, PASS_drop_shape_inputs, PASS_cse, PASS_dce,
     /* of what is left */
     PASS_merge_gathers};
 enum { N_RUNS = sizeof schedule / sizeof *schedule };

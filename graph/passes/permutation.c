@@ -5,25 +5,31 @@
 
 #include <string.h>
 
-/* The part behind which, in the source, the next one of stride `stride` lies; -1 if there is none. */
-static int32_t part_of_stride(const index_part *parts, int32_t n, const bool *taken, grt_dim stride)
+/* The part that comes next, from the innermost on: one of size 1, or that of stride `stride`; -1 if there is
+ * none. */
+static int32_t next_part(const grt_dims *dims, const index_part *parts, int32_t n, const bool *taken,
+                         grt_dim stride)
 {
-    for (int32_t i = 0; i < n; i++)
-        if (!taken[i] && parts[i].stride == stride)
+    int32_t found = -1;
+    for (int32_t i = 0; i < n; i++) {
+        if (taken[i])
+            continue;
+        if (grt_dim_equals(dims, parts[i].size, 1))
             return i;
-    return -1;
+        if (found < 0 && parts[i].stride == stride)
+            found = i;
+    }
+    return found;
 }
 
-bool permutation_of(grt_dims *dims, const index_map *map, permutation *out)
+bool permutation_of_parts(grt_dims *dims, const index_part *parts, int32_t n, const ir_value *source,
+                          permutation *out)
 {
-    index_part parts[INDEX_MAP_PARTS];
     bool taken[INDEX_MAP_PARTS] = {false};
-    memcpy(parts, map->parts, sizeof parts);
-    const int32_t n = index_parts_join(dims, parts, map->n);
     grt_dim stride = grt_dim_const(dims, 1), all = stride;
     out->n = n;
     for (int32_t k = n - 1; k >= 0; k--) {
-        const int32_t i = part_of_stride(parts, n, taken, stride);
+        const int32_t i = next_part(dims, parts, n, taken, stride);
         if (i < 0)
             return false;
         taken[i] = true;
@@ -31,9 +37,17 @@ bool permutation_of(grt_dims *dims, const index_map *map, permutation *out)
         out->perm[i] = k;
         stride = grt_dim_mul(dims, stride, parts[i].size);
     }
-    for (int32_t i = 0; i < map->source->type.rank; i++)
-        all = grt_dim_mul(dims, all, map->source->type.dims[i]);
-    return grt_dim_equals(dims, map->offset, 0) && all == stride;
+    for (int32_t i = 0; i < source->type.rank; i++)
+        all = grt_dim_mul(dims, all, source->type.dims[i]);
+    return all == stride;
+}
+
+bool permutation_of(grt_dims *dims, const index_map *map, permutation *out)
+{
+    index_part parts[INDEX_MAP_PARTS];
+    memcpy(parts, map->parts, sizeof parts);
+    const int32_t n = index_parts_join(dims, parts, map->n);
+    return grt_dim_equals(dims, map->offset, 0) && permutation_of_parts(dims, parts, n, map->source, out);
 }
 
 static ir_value *permutation_transposed(ir_node *before, ir_value *value, const permutation *p)

@@ -14,6 +14,9 @@ typedef struct permutation {
 
 /* The map as a permutation of all of its source; false if it is none. */
 bool permutation_of(grt_dims *dims, const index_map *map, permutation *out);
+/* The same of n parts in their order, none of which are joined; a part of size 1 may have any stride. */
+bool permutation_of_parts(grt_dims *dims, const index_part *parts, int32_t n, const ir_value *source,
+                          permutation *out);
 /* The source, permuted, by new nodes in front of `before`, as the dims of `rank`. NULL: these cannot be made.
  */
 ir_value *permutation_apply(ir_node *before, ir_value *source, const permutation *p, int32_t rank,

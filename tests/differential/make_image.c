@@ -350,3 +350,31 @@ void make_resize(node *n)
              PICK("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"));
     set_int(n, "antialias", draw(0, 1));
 }
+
+/* Windows that do not overlap, of a transposed convolution whose result lies beside a skip connection. */
+void make_woven_pixels(node *n)
+{
+    const bool narrow = draw(0, 1), many = draw(0, 2) == 0;
+    const int64_t vector = narrow ? 8 : 4, in = draw(0, 4) ? vector * draw(1, 24) : draw(1, 60),
+                  block = draw(2, 3), out = draw(0, 4) ? vector * draw(1, 12) : draw(4, 60),
+                  x[4] = {draw(1, 3), in, draw(1, many ? 60 : 9), draw(1, many ? 60 : 9)},
+                  w[4] = {in, out, block, block};
+    n->out = !narrow ? GRT_DTYPE_FLOAT : draw(0, 1) ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_BFLOAT16;
+    n->precision = narrow || draw(0, 1) ? NULL : "tf32";
+    n->wide = true;
+    n->then = draw(0, 1) ? PICK("Relu", "HardSwish") : NULL;
+    n->joined = draw(0, 4) != 0;
+    n->joined_first = draw(0, 1);
+    n->joined_axis = 1;
+    add_input(n, n->out, 4, x);
+    grt_tensor *weight = add_input(n, n->out, 4, w);
+    for (int64_t i = 0; i < grt_tensor_elements(weight); i++)
+        element_set(weight, i, element_get(weight, i) / sqrt((double)in));
+    add_input(n, n->out, 1, &out);
+    n->constant[1] = n->constant[2] = true;
+    set_ints(n, "strides", (int64_t[]){block, block}, 2);
+    if (n->joined)
+        add_input(
+            n, n->out, 4,
+            (int64_t[]){x[0], draw(0, 4) ? vector * draw(1, 12) : draw(1, 60), x[2] * block, x[3] * block});
+}

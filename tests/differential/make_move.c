@@ -127,3 +127,25 @@ void make_tensor_scatter(node *n)
     }
     set_text(n, "mode", circular ? "circular" : "linear");
 }
+
+/* A Transpose beside what a Concat joins to it, as new keys behind those of a cache. */
+void make_joined_moves(node *n)
+{
+    int64_t dims[GRT_MAX_RANK], perm[GRT_MAX_RANK], beside[GRT_MAX_RANK];
+    const int32_t rank = draw_dims(dims, 2, 5);
+    for (int32_t k = 0; k < rank; k++) {
+        const int32_t at = (int32_t)draw(0, k);
+        dims[k] = draw(0, 2) ? draw(1, 9) : 8 * draw(1, 9);
+        perm[k] = perm[at];
+        perm[at] = k;
+    }
+    n->out = draw_number();
+    n->joined = true;
+    n->joined_first = draw(0, 1);
+    n->joined_axis = draw(0, rank - 1);
+    for (int32_t k = 0; k < rank; k++)
+        beside[k] = k == n->joined_axis ? draw(1, 40) : dims[perm[k]];
+    add_input(n, n->out, rank, dims);
+    add_input(n, n->out, rank, beside);
+    set_ints(n, "perm", perm, rank);
+}

@@ -200,17 +200,42 @@ static void rounded(bytes *graph, int i)
     coded_node(graph, "QuantizeLinear", in, 3, names[3], NULL, 0);
 }
 
+/* A node of the inputs; its result is the model's if it is the last one. */
+static void follow(bytes *graph, const char *op, const char *const *in, int n_in, bool last, const char *out,
+                   const attribute *axis)
+{
+    bytes proto = {0};
+    for (int i = 0; i < n_in; i++)
+        text(&proto, 1, in[i]);
+    text(&proto, 2, last ? "y" : out);
+    text(&proto, 3, op);
+    text(&proto, 4, op);
+    if (axis)
+        add_attribute(&proto, axis);
+    message(graph, 1, &proto);
+}
+
+static void join(bytes *graph, const node *n, const char *result)
+{
+    const attribute axis = {.name = "axis", .ints = {n->joined_axis}, .n = -1};
+    char beside[16];
+    snprintf(beside, sizeof beside, "x%d", n->n_in - 1);
+    const char *in[] = {n->joined_first ? beside : result, n->joined_first ? result : beside};
+    follow(graph, "Concat", in, 2, true, NULL, &axis);
+}
+
 static void add_node(bytes *graph, const node *n)
 {
-    bytes proto = {0}, last = {0};
+    bytes proto = {0};
     char name[16];
-    for (int i = 0; i < n->n_in; i++) {
+    const bool last = !n->then && !n->joined;
+    for (int i = 0; i < n->n_in - n->joined; i++) {
         snprintf(name, sizeof name, "%c%d", n->computed[i] || is_coded(n, i) ? 'c' : 'x', i);
         text(&proto, 1, n->omitted[i] ? "" : name);
     }
     for (int i = 0; i <= n->n_more; i++) {
         snprintf(name, sizeof name, "o%d", i);
-        text(&proto, 2, i == n->which && !n->then ? "y" : name);
+        text(&proto, 2, i == n->which && last ? "y" : name);
     }
     text(&proto, 3, n->op);
     text(&proto, 4, n->op);
@@ -219,14 +244,11 @@ static void add_node(bytes *graph, const node *n)
     if (n->domain)
         text(&proto, 7, n->domain);
     message(graph, 1, &proto);
-    if (!n->then)
-        return;
     snprintf(name, sizeof name, "o%d", n->which);
-    text(&last, 1, name);
-    text(&last, 2, "y");
-    text(&last, 3, n->then);
-    text(&last, 4, n->then);
-    message(graph, 1, &last);
+    if (n->then)
+        follow(graph, n->then, (const char *[]){name}, 1, !n->joined, "then", NULL);
+    if (n->joined)
+        join(graph, n, n->then ? "then" : name);
 }
 
 static void import(bytes *model, const char *domain, int64_t version)

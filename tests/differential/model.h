@@ -40,6 +40,10 @@ typedef struct node {
     const char *precision; /* that it is compiled with; NULL: none */
     int n_more, which;     /* outputs beside the one that is the model's; its place among them */
     coded coded[MAX_INPUTS];
+    bool joined; /* the last input is none of the node's: a Concat along joined_axis puts it behind the
+                    result, or, joined_first, in front of it */
+    bool joined_first;
+    int64_t joined_axis;
     bool wide; /* compared with what float32 gives, not with its own type on the CPU */
 } node;
 

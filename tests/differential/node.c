@@ -120,6 +120,9 @@ void node_describe(const node *n, char *text, size_t size)
 {
     size_t at =
         (size_t)snprintf(text, size, "%s%s%s", n->op, n->then ? " then " : "", n->then ? n->then : "");
+    if (n->joined && at < size)
+        at +=
+            (size_t)snprintf(text + at, size - at, " %s the last of", n->joined_first ? "behind" : "beside");
     for (int i = 0; i < n->n_in && at < size; i++) {
         at += (size_t)snprintf(text + at, size - at, " %s%s[",
                                n->constant[i]   ? "const "

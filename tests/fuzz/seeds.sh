@@ -26,10 +26,10 @@ names="add_bcast if if_seq if_opt loop11 loop13_seq scan9_sum sequence_insert_at
 
 # Ops that passes make for other devices than the CPU, one model for each: QRoundedAttention, QAttention and what the CPU has too, for
 # a device that takes all ops; then for one that is like a GPU, where its module is there: CacheUpdate, PointwiseParts, Rows,
-# RotaryEmbeddings, Networks, PointwiseConcat, float16, channels last, rows of weights.
+# RotaryEmbeddings, Networks, PointwiseConcat, WovenConv, float16, channels last, rows of weights.
 cases=$here/../data/cases
 for_null="$cases/rounded $cases/levels $cases/rolls $cases/pt2e $data/contrib/nbits_4_64 $data/contrib/qlinear_mul"
-for_mirror="$cases/weights $cases/decoder $data/families/densenet121.script"
+for_mirror="$cases/weights $cases/decoder $data/families/densenet121.script $data/families/unet.script"
 for name in mha_present gqa_cache_next_short gqa_first_rotary branch_norm cdist group_norm_silu skip_group_norm dynamic_pads qlinear_conv_last; do
     for_mirror="$for_mirror $data/contrib/$name"
 done

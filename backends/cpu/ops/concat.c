@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Concat and Split: runs along the axis are contiguous on both sides. */
 #include "backends/cpu/move.h"
+#include "backends/shared/concat.h"
 
 #include <string.h>
 
@@ -75,6 +76,27 @@ static grt_status run_concat(const grt_run *run)
     return GRT_OK;
 }
 
+static grt_status cpu_concat_create_moved(const grt_kernel_node *node, void **out_state)
+{
+    return grt_moved_concat_read(node->desc, (grt_moved_concat **)out_state);
+}
+
+static grt_status cpu_concat_run_moved(const grt_run *run)
+{
+    const grt_tensor *out = run->out[0];
+    const size_t size = grt_dtype_size(out->dtype);
+    int64_t at = 0;
+    for (int32_t i = 0; i < run->n_in; i++) {
+        grt_moved_part part;
+        grt_moved_part_of(run->state, i, run->in[i], out, &at, &part);
+        cpu_move move = {.size = size};
+        for (int32_t k = 0; k < part.rank; k++)
+            cpu_move_axis(&move, part.dims[k], part.to[k], part.from[k]);
+        cpu_move_run(&move, cpu_at(out->data, part.offset, size), run->in[i]->data, run->threads);
+    }
+    return GRT_OK;
+}
+
 static grt_status run_split(const grt_run *run)
 {
     const grt_tensor *in = run->in[0];
@@ -107,6 +129,12 @@ static const grt_kernel_row rows[] = {
      .create = concat_create_axis,
      .destroy = free,
      .run = run_concat},
+    {.op = "Concat",
+     .domain = "graphrt",
+     .types = {CPU_MOVABLE},
+     .create = cpu_concat_create_moved,
+     .destroy = free,
+     .run = cpu_concat_run_moved},
     {.op = "Split",
      .domain = "",
      .types = {CPU_MOVABLE, CPU_INDEX},

@@ -3,6 +3,10 @@
 #include "backends/cuda/concat.h"
 #include "backends/cuda/copy.h"
 
+extern "C" {
+#include "backends/shared/concat.h"
+}
+
 namespace
 {
 
@@ -98,6 +102,39 @@ grt_status cuda_run_concat(const grt_run *r)
     return GRT_OK;
 }
 
+grt_status cuda_concat_create_moved(const grt_kernel_node *node, void **out_state)
+{
+    return grt_moved_concat_read(node->desc, (grt_moved_concat **)out_state);
+}
+
+/* By one launch where nothing is moved, as of a single token; else by a copy of each part. */
+grt_status cuda_concat_reshape_moved(grt_reshape *r)
+{
+    const grt_moved_concat *c = (const grt_moved_concat *)r->state;
+    const grt_tensor *out = r->out[0];
+    const int32_t axis = (int32_t)grt_axis(c->axis, out->rank);
+    concat_shape *s;
+    int64_t at = 0, row_bytes[CUDA_CONCAT_MOST];
+    bool stays = r->n_in <= CUDA_CONCAT_MOST;
+    GRT_TRY(make_concat_shape(r->n_in, &s));
+    for (int32_t i = 0; i < r->n_in; i++) {
+        grt_moved_part part;
+        cuda_copy *copy = &s->parts[i];
+        grt_moved_part_of(c, i, r->in[i], out, &at, &part);
+        cuda_copy_begin(copy, out->dtype);
+        copy->to_offset = part.offset;
+        for (int32_t k = 0; k < part.rank; k++)
+            cuda_copy_axis(copy, part.dims[k], part.to[k], part.from[k]);
+        cuda_copy_end(copy);
+        stays = stays && part.stays;
+        if (stays)
+            row_bytes[i] = grt_dims_product(part.dims, axis, part.rank) * (int64_t)grt_dtype_size(out->dtype);
+    }
+    s->at_once = stays && cuda_concat_plan(&s->all, grt_dims_product(out->dims, 0, axis), r->n_in, row_bytes);
+    r->shape = s;
+    return GRT_OK;
+}
+
 /* Of several parts that are most of the whole. */
 bool splits_at_once(const grt_reshape *r, const int64_t *row_bytes, int64_t outer, cuda_concat *all)
 {
@@ -179,6 +216,14 @@ const grt_kernel_row rows[] = {
      .create = cuda_concat_create_axis,
      .destroy = free,
      .reshape = reshape_concat,
+     .release_shape = release_concat,
+     .run = cuda_run_concat},
+    {.domain = "graphrt",
+     .op = "Concat",
+     .types = {CUDA_MOVABLE},
+     .create = cuda_concat_create_moved,
+     .destroy = free,
+     .reshape = cuda_concat_reshape_moved,
      .release_shape = release_concat,
      .run = cuda_run_concat},
     {.domain = "",

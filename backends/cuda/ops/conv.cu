@@ -5,6 +5,7 @@
  * epilogue pass adds what its graph does not include (other activations, unusual orders). Windows, types and
  * sizes that cuDNN refuses run on a plain kernel, one thread per result. */
 #include "backends/cuda/conv_shape.h"
+#include "backends/cuda/conv_weave.h"
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/lt_start.h"
 #include "backends/cuda/number.cuh"
@@ -161,6 +162,12 @@ static grt_status cuda_conv_reshape(grt_reshape *r)
         r->workspace_bytes = s->copy_bytes + cuda_dnn_plan_workspace(s->plan) + ALIGNMENT;
     r->shape = s;
     return GRT_OK;
+}
+
+bool cuda_conv_weave(void *shape, const cuda_gemm_weave *weave, int64_t offset)
+{
+    cuda_conv_shape *s = (cuda_conv_shape *)shape;
+    return s->is_gemm && cuda_gemm_set_weave(&s->gemm.product, weave, offset);
 }
 
 /* ---- kernels ---- */
