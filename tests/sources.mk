@@ -106,6 +106,7 @@ unit_SOURCES += tests/unit/test_index_map.c
 unit_SOURCES += tests/unit/test_pass_moves.c
 unit_SOURCES += tests/unit/test_pass_row_moves.c
 unit_SOURCES += tests/unit/test_pass_row_order.c
+unit_SOURCES += tests/unit/test_pass_row_places.c
 unit_SOURCES += tests/unit/test_attention_exports.c
 unit_SOURCES += tests/unit/test_pass_column_order.c
 unit_SOURCES += tests/unit/test_pass_recognise_selection.c tests/unit/test_pass_rotary_repeats.c

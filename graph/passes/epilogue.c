@@ -255,22 +255,19 @@ static ir_value *rows_with_dims(ir_node *product, ir_value *x, const ir_type *to
     return rewrite_reshaped(product, x, to->rank, dims);
 }
 
-/* Rows that are joined for a product with a matrix and split again after it: the product does not mind more
- * dims. Rows that were no rows before get their dims in front of it, so that it can take a residual. */
-static bool absorb_reshapes(fusion *f)
+/* The result gets the dims of `split`, a Reshape behind it, as its rows `x` get them in front of the product:
+ * a matrix does not mind how many dims its rows have. */
+static bool split_in_front(fusion *f, ir_node *split, ir_value *x)
 {
-    ir_node *node = f->node, *join = rewrite_producer(ir_in(node, 0), "Reshape");
-    ir_value *x = join ? ir_in(join, 0) : NULL, *out = node->out[0];
-    ir_node *split = rewrite_only_user(out);
+    ir_node *node = f->node;
+    ir_value *out = node->out[0];
+    const ir_type *to = &split->out[0]->type, *read = &ir_in(node, 0)->type;
+    const grt_dim last = out->type.dims[out->type.rank - 1];
     int64_t columns;
-    if (!x || ir_in(node, RESIDUAL) || out->type.rank != 2 || grt_attr_int(&node->desc, "transA", 0) ||
-        !(rewrite_is(split, "Reshape") && ir_in(split, 0) == out))
+    if (to->dims[to->rank - 1] != last || !grt_dim_is_const(node->graph->module->dims, last, &columns) ||
+        columns < 1)
         return false;
-    const ir_type *to = &split->out[0]->type, *joined = &join->out[0]->type;
-    if (to->rank < 3 || joined->rank != 2 || to->dims[to->rank - 1] != out->type.dims[1] ||
-        !grt_dim_is_const(node->graph->module->dims, out->type.dims[1], &columns) || columns < 1)
-        return false;
-    ir_value *rows = rows_with_dims(node, x, to, joined->dims[1]);
+    ir_value *rows = rows_with_dims(node, x, to, read->dims[read->rank - 1]);
     if (!rows)
         return false;
     snapshot before = epilogue_take(node);
@@ -286,6 +283,27 @@ static bool absorb_reshapes(fusion *f)
     if (rows != x)
         ir_node_remove(rows->producer);
     return false;
+}
+
+/* The Reshape that alone reads the rows of the product's result; NULL: there is none. */
+static ir_node *split_behind(const ir_node *node)
+{
+    ir_node *split = rewrite_only_user(node->out[0]);
+    return !ir_in(node, RESIDUAL) && !grt_attr_int(&node->desc, "transA", 0) &&
+                   rewrite_is(split, "Reshape") && ir_in(split, 0) == node->out[0] &&
+                   split->graph == node->graph && split->out[0]->type.rank >= 2
+               ? split
+               : NULL;
+}
+
+/* Rows that are joined for a product with a matrix and split again after it: the product does not mind more
+ * dims. Rows that were no rows before get their dims in front of it, so that it can take a residual. */
+static bool absorb_reshapes(fusion *f)
+{
+    const ir_node *node = f->node, *join = rewrite_producer(ir_in(node, 0), "Reshape");
+    ir_node *split = split_behind(node);
+    return join && split && node->out[0]->type.rank == 2 && join->out[0]->type.rank == 2 &&
+           split->out[0]->type.rank >= 3 && split_in_front(f, split, ir_in(join, 0));
 }
 
 /* x * c for a scalar constant c that leaves the shape alone: x and c, else NULL. */
@@ -420,6 +438,20 @@ static bool follow_add(fusion *f, ir_node *user)
            try_input(f, user, RESIDUAL, other);
 }
 
+/* Rows whose dims are those of a residual behind the product only, as of windows that were put back, get them
+ * in front of it. */
+static bool follow_split(fusion *f)
+{
+    ir_node *node = f->node, *split = split_behind(node);
+    const ir_node *add = split ? rewrite_only_user(split->out[0]) : NULL;
+    if (f->is_conv || has_weights(node) || node->out[0]->type.rank < 2 || ir_in(node, 1)->type.rank != 2 ||
+        !rewrite_is(add, "Add"))
+        return false;
+    const ir_value *other = ir_in(add, ir_in(add, 0) == split->out[0] ? 1 : 0);
+    return other && other != split->out[0] && rewrite_same_shape(&other->type, &split->out[0]->type) &&
+           split_in_front(f, split, ir_in(node, 0));
+}
+
 /* The bounds of a Clip, if they are constants. */
 static bool clip_bounds(const ir_node *node, float *low, float *high)
 {
@@ -516,7 +548,7 @@ static void absorb_followers(fusion *f)
     for (ir_node *user; (user = rewrite_only_user(f->node->out[0]));) {
         if (follow_activation(f, user) || follow_moved_activation(f))
             return;
-        if (!follow_scale(f, user) && !follow_add(f, user))
+        if (!follow_scale(f, user) && !follow_add(f, user) && !follow_split(f))
             return;
     }
 }

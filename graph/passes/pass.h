@@ -100,6 +100,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(moves, 2, KEEPS, "join what moves elements into one transpose")                                     \
     X(row_moves, 2, KEEPS, "drop moves of rows that cancel around products")                              \
     X(row_order, 2, KEEPS, "let rows have the order that saves most of their moves")                      \
+    X(row_places, 2, KEEPS, "leave rows where windows have them until others need them elsewhere")        \
     X(causal_mask, 2, DROPS, "let attention hide later keys by itself instead of by a mask")              \
     X(mask_rows, 2, KEEPS, "make one row of attention masks whose rows are equal")                        \
     X(affine, 2, DROPS, "put scales and shifts per channel into weights")                                 \

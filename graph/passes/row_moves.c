@@ -8,6 +8,7 @@
  * numbers, to be one with a Transpose on the other side. */
 #include "graph/passes/index_map.h"
 #include "graph/passes/quantised.h"
+#include "graph/passes/row_wise.h"
 
 #include <string.h>
 
@@ -24,20 +25,12 @@ static bool row_moves_is_vector(const ir_value *value, grt_dim last, const grt_d
     return rank <= 1;
 }
 
-/* A constant, also one that is not transposed yet. */
-static bool is_matrix(const ir_value *value)
-{
-    const ir_node *transpose = value ? rewrite_producer(value, "Transpose") : NULL;
-    const ir_value *x = transpose ? ir_in(transpose, 0) : value;
-    return x && x->type.data && !x->producer && !x->is_input && x->type.rank == 2;
-}
-
 static bool row_moves_is_plain_gemm(const ir_node *node)
 {
     const ir_value *c = ir_in(node, 2);
     return rewrite_is(node, "Gemm") && !grt_attr_int(&node->desc, "transA", 0) &&
            grt_attr_float(&node->desc, "alpha", 1) == 1.0f &&
-           grt_attr_float(&node->desc, "beta", 1) == 1.0f && is_matrix(ir_in(node, 1)) &&
+           grt_attr_float(&node->desc, "beta", 1) == 1.0f && row_wise_is_matrix(ir_in(node, 1)) &&
            (!c || row_moves_is_vector(c, node->out[0]->type.dims[1], node->graph->module->dims));
 }
 
@@ -61,7 +54,7 @@ static int32_t row_input(const ir_node *node)
     if (node->n_out > 1 || out->rank < 1)
         return -1;
     if (rewrite_is(node, "MatMul"))
-        return ir_in(node, 0)->type.rank >= 2 && is_matrix(ir_in(node, 1)) ? 0 : -1;
+        return ir_in(node, 0)->type.rank >= 2 && row_wise_is_matrix(ir_in(node, 1)) ? 0 : -1;
     if (row_moves_is_plain_gemm(node) || is_quantised_row(node))
         return 0;
     if (rewrite_is(node, "LayerNormalization") || rewrite_is(node, "RMSNormalization"))

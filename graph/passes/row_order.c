@@ -8,6 +8,7 @@
  * that such nodes connect, also by reading one value, are a region. It is turned as a whole, where that moves
  * fewer elements: Transposes on its border vanish, and what enters or leaves it otherwise gets one. */
 #include "graph/passes/rewrite.h"
+#include "graph/passes/row_wise.h"
 #include "src/base/checked.h"
 #include "src/base/grow.h"
 
@@ -34,13 +35,6 @@ typedef struct row_order {
 } row_order;
 
 /* ---- nodes that treat rows alike ---- */
-
-static bool row_order_is_matrix(const ir_value *value)
-{
-    const ir_node *transpose = value ? rewrite_producer(value, "Transpose") : NULL;
-    const ir_value *x = transpose ? ir_in(transpose, 0) : value;
-    return x && x->type.data && !x->producer && !x->is_input && x->type.rank == 2;
-}
 
 /* Rows of known width in two dims, neither of which is known to be 1: then there is nothing to move. */
 static bool row_order_has_rows(const grt_dims *dims, const ir_type *type)
@@ -93,7 +87,7 @@ static bool makes_row_of_row(const row_order *o, const ir_node *node)
         !row_order_has_rows(o->dims, &node->out[0]->type))
         return false;
     if (rewrite_is(node, "MatMul"))
-        return is_row_input(o, node, 0) && row_order_is_matrix(ir_in(node, 1));
+        return is_row_input(o, node, 0) && row_wise_is_matrix(ir_in(node, 1));
     const bool norm = is_norm_of_rows(node);
     if (!norm && !rewrite_has(node, OP_POINTWISE))
         return false;

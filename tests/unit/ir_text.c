@@ -318,6 +318,20 @@ static void make_input(machine *m, const ir_module *module, ir_value *value)
         grt_element_put(&v->t, i, next_random(&m->random));
 }
 
+/* Dims that are not known: a single one is what is left of so many elements. */
+static void set_symbols(grt_tensor *t, int64_t elements)
+{
+    int32_t symbols = 0;
+    int64_t known = 1;
+    for (int32_t i = 0; i < t->rank; i++) {
+        symbols += t->dims[i] < 0;
+        known *= t->dims[i] < 0 ? 1 : t->dims[i];
+    }
+    for (int32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] < 0)
+            t->dims[i] = symbols == 1 && known ? elements / known : SYMBOL_VALUE;
+}
+
 static void run_node(machine *m, ir_node *node)
 {
     grt_target target = ir_text_target();
@@ -332,8 +346,7 @@ static void run_node(machine *m, ir_node *node)
     if (node->row->flags & OP_VIEW) {
         ck_assert_int_eq(grt_value_copy_tensor(out, in[0]), GRT_OK);
         grt_tensor t = rewrite_tensor(node->graph->module->dims, &node->out[0]->type);
-        for (int32_t i = 0; i < t.rank; i++)
-            t.dims[i] = t.dims[i] < 0 ? SYMBOL_VALUE : t.dims[i];
+        set_symbols(&t, grt_tensor_elements(in[0]));
         out->t.rank = t.rank;
         memcpy(out->t.dims, t.dims, sizeof t.dims);
         ck_assert_int_eq(grt_tensor_elements(&t), grt_tensor_elements(in[0]));

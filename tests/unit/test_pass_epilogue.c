@@ -368,6 +368,34 @@ START_TEST(results_have_the_names_of_what_they_are)
 }
 END_TEST
 
+/* Rows of windows, which are put back into an image and added to it: the product has the image's dims. Not
+ * where the Reshape is no longer one of rows, has another reader, or nothing of its dims is added. */
+START_TEST(rows_get_the_dims_of_a_residual)
+{
+    static const struct {
+        const char *behind, *ops;
+    } cases[] = {
+        {"const to i64 4 2 2 3 8\nr = Reshape b to\ny = Add z r\nout y\n", "Reshape graphrt::MatMul"},
+        {"const to i64 4 2 2 3 8\nr = Reshape b to\nv = Add r z\ny = Relu v\nout y\n",
+         "Reshape graphrt::MatMul"},
+        {"const to i64 4 2 2 6 4\nr = Reshape b to\nk = Reshape z to\ny = Add k r\nout y\n",
+         "graphrt::MatMul Reshape Reshape Add"},
+        {"const to i64 4 2 2 3 8\nr = Reshape b to\ny = Add z r\nout y\nout r\n",
+         "graphrt::MatMul Reshape Add"},
+        {"const to i64 4 2 2 3 8\nr = Reshape b to\ny = Add r r\nout y\nout z\n",
+         "graphrt::MatMul Reshape Add"},
+        {"const to i64 4 2 2 3 8\nr = Reshape b to\ny = Mul z r\nout y\n", "graphrt::MatMul Reshape Mul"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 "in x f32 4,3,6\nin z f32 2,2,3,8\nconst w f32 6,8\nconst c f32 8\na = MatMul x w\n"
+                 "b = Add a c\n%s",
+                 cases[i].behind);
+        ir_text_check(text, "epilogue", cases[i].ops);
+    }
+}
+END_TEST
+
 UNIT_SUITE(test_pass_epilogue, NULL, NULL, results_have_the_names_of_what_they_are, conv_relu,
            conv_residual_relu, the_later_conv_takes_the_add, conv_added_to_itself, clip_and_friends,
            matmul_one_bias_for_each_matrix, matmul_bias_residual_gelu, scale_before_and_after,
@@ -375,4 +403,4 @@ UNIT_SUITE(test_pass_epilogue, NULL, NULL, results_have_the_names_of_what_they_a
            gemm_with_a_column_stays, rows_joined_and_split, rows_that_were_none_get_their_dims,
            rows_without_columns_stay, vectors_stay, a_gate_is_for_pointwise_groups, an_output_inside_stops_it,
            activation_behind_moves, a_second_run_takes_residuals, products_by_weights_of_few_bits_take_a_bias,
-           products_by_weights_of_few_bits_take_a_residual)
+           products_by_weights_of_few_bits_take_a_residual, rows_get_the_dims_of_a_residual)

@@ -144,8 +144,8 @@ static double growth_seconds(maker make, const char *pass, int32_t n)
  */
 static void check_growth(const char *what, maker make)
 {
-    static const char *const passes[] = {"simplify",    "slice_updates", "moves",
-                                         "equal_parts", "row_order",     "column_order"};
+    static const char *const passes[] = {"simplify",  "slice_updates", "moves",     "equal_parts",
+                                         "row_order", "column_order",  "row_places"};
     enum { FEW = 2000, FACTOR = 10, SLACK = 4 };
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
         const double few = fmin(growth_seconds(make, passes[i], FEW), growth_seconds(make, passes[i], FEW)),
