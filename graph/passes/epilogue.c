@@ -516,7 +516,8 @@ static void absorb_followers(fusion *f)
     for (ir_node *user; (user = rewrite_only_user(f->node->out[0]));) {
         if (follow_activation(f, user) || follow_moved_activation(f))
             return;
-        if (!follow_scale(f, user) && !follow_add(f, user))
+        /* rows may be split again behind the bias, in front of a residual */
+        if (!follow_scale(f, user) && !follow_add(f, user) && (f->is_conv || !absorb_reshapes(f)))
             return;
     }
 }
