@@ -233,14 +233,17 @@ static bool swaps_last_two(const ir_node *node)
 
 static bool absorb_transpose(fusion *f, int32_t index, const char *attr)
 {
-    const ir_node *transpose = rewrite_producer(ir_in(f->node, index), "Transpose");
+    ir_node *transpose = rewrite_producer(ir_in(f->node, index), "Transpose");
     if (!transpose || !swaps_last_two(transpose))
         return false;
     snapshot before = epilogue_take(f->node);
     ir_attr_set_int(f->node, attr, !grt_attr_int(&f->node->desc, attr, 0));
     ir_node_set_input(f->node, index, ir_in(transpose, 0));
-    if (supported(f))
+    if (supported(f)) {
+        if (!transpose->out[0]->n_uses) /* or it would use the scale behind it */
+            ir_node_remove(transpose);
         return true;
+    }
     epilogue_restore(f->node, &before);
     return false;
 }
@@ -259,12 +262,12 @@ static ir_value *rows_with_dims(ir_node *product, ir_value *x, const ir_type *to
  * dims. Rows that were no rows before get their dims in front of it, so that it can take a residual. */
 static bool absorb_reshapes(fusion *f)
 {
-    ir_node *node = f->node, *join = rewrite_producer(ir_in(node, 0), "Reshape");
-    ir_value *x = join ? ir_in(join, 0) : NULL, *out = node->out[0];
+    ir_node *node = f->node, *join = ir_in(node, 0) ? ir_in(node, 0)->producer : NULL;
+    ir_value *x = join && rewrite_has(join, OP_VIEW) ? ir_in(join, 0) : NULL, *out = node->out[0];
     ir_node *split = rewrite_only_user(out);
     int64_t columns;
     if (!x || ir_in(node, RESIDUAL) || out->type.rank != 2 || grt_attr_int(&node->desc, "transA", 0) ||
-        !(rewrite_is(split, "Reshape") && ir_in(split, 0) == out))
+        !(rewrite_has(split, OP_VIEW) && ir_in(split, 0) == out))
         return false;
     const ir_type *to = &split->out[0]->type, *joined = &join->out[0]->type;
     if (to->rank < 3 || joined->rank != 2 || to->dims[to->rank - 1] != out->type.dims[1] ||
