@@ -107,19 +107,42 @@ static void moves_replace(pass_context *context, ir_node *node, const index_map 
     }
 }
 
+/* What views and transposes alone made the value of. */
+static ir_value *find_uncut(ir_value *value)
+{
+    for (int32_t i = 0; i < MOST_MOVES; i++) {
+        const ir_node *node = value->producer;
+        if (!node || node->graph != value->graph || !ir_in(node, 0) ||
+            !(is_view(node) || rewrite_is(node, "Transpose")))
+            break;
+        value = ir_in(node, 0);
+    }
+    return value;
+}
+
+/* Replaces what the map says by one move, if there are more now. */
+static bool moves_join(pass_context *context, ir_node *node, const index_map *map)
+{
+    permutation p;
+    if (!permutation_of(context->module->dims, map, &p))
+        return false;
+    if (count_moving(node->out[0], map->source) >= (p.n > 1 ? 2 : 1))
+        moves_replace(context, node, map, &p);
+    return true;
+}
+
 static void moves_look(pass_context *context, ir_node *node)
 {
     grt_dims *dims = context->module->dims;
     ir_value *value = node->out[0];
     index_map map;
     permutation p;
-    if (!index_map_of(value, &map, NULL) || map.source == value)
+    if (!index_map_of(value, &map, NULL) || map.source == value || moves_join(context, node, &map))
         return;
-    if (permutation_of(dims, &map, &p)) {
-        if (count_moving(value, map.source) >= (p.n > 1 ? 2 : 1))
-            moves_replace(context, node, &map, &p);
-    } else if (cuts_what_was_moved(value, map.source) && take_columns(node, &map) &&
-               permutation_of(dims, &map, &p)) {
+    if (!cuts_what_was_moved(value, map.source)) {
+        if (index_map_onto(value, find_uncut(value), &map))
+            moves_join(context, node, &map);
+    } else if (take_columns(node, &map) && permutation_of(dims, &map, &p)) {
         moves_replace(context, node, &map, &p);
     }
 }

@@ -71,6 +71,24 @@ START_TEST(columns_are_cut_out_before_they_are_moved)
 }
 END_TEST
 
+/* Moves behind a cut are joined where those from the source cannot be. */
+START_TEST(moves_behind_a_cut)
+{
+    ir_text_check("in x f32 2,9,8\n"
+                  "const b i64 1 2\n"
+                  "const e i64 1 5\n"
+                  "const ax i64 1 1\n"
+                  "const f i64 4 1 2 8 3\n"
+                  "s = Slice x b e ax\n"
+                  "t = Transpose s perm=0,2,1\n"
+                  "r = Reshape t f\n"
+                  "u = Transpose r perm=0,1,3,2\n"
+                  "y = Relu u\n"
+                  "out y\n",
+                  "moves", "Slice Transpose Reshape Reshape Relu");
+}
+END_TEST
+
 /* All parts are read: one Transpose is least. */
 START_TEST(what_was_moved_for_more_stays)
 {
@@ -119,6 +137,7 @@ Suite *suite_test_pass_moves(void)
     tcase_add_test(tc, two_transposes_with_a_reshape_between);
     tcase_add_test(tc, what_moves_nothing_is_a_reshape);
     tcase_add_test(tc, columns_are_cut_out_before_they_are_moved);
+    tcase_add_test(tc, moves_behind_a_cut);
     tcase_add_test(tc, what_was_moved_for_more_stays);
     tcase_add_test(tc, one_transpose_stays);
     tcase_add_test(tc, with_symbolic_dims);
