@@ -5,7 +5,7 @@
 #include "graph/passes/permutation.h"
 #include "graph/passes/rewrite.h"
 
-enum { MOST_MOVES = 24 };
+enum { MOST_MOVES = 24, MOST_RESULTS = 16 };
 
 static bool is_view(const ir_node *node)
 {
@@ -23,10 +23,12 @@ static int32_t count_moving(const ir_value *value, const ir_value *source)
     return n;
 }
 
-/* The number of uses of a node's results. */
+/* The number of uses of a node's results; -1 if these are too many to look at for each of them. */
 static int32_t count_results_uses(const ir_node *node)
 {
     int32_t n = 0;
+    if (node->n_out > MOST_RESULTS)
+        return -1;
     for (int32_t i = 0; i < node->n_out; i++)
         n += node->out[i] ? node->out[i]->n_uses : 0;
     return n;
