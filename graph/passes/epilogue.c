@@ -233,14 +233,17 @@ static bool swaps_last_two(const ir_node *node)
 
 static bool absorb_transpose(fusion *f, int32_t index, const char *attr)
 {
-    const ir_node *transpose = rewrite_producer(ir_in(f->node, index), "Transpose");
+    ir_node *transpose = rewrite_producer(ir_in(f->node, index), "Transpose");
     if (!transpose || !swaps_last_two(transpose))
         return false;
     snapshot before = epilogue_take(f->node);
     ir_attr_set_int(f->node, attr, !grt_attr_int(&f->node->desc, attr, 0));
     ir_node_set_input(f->node, index, ir_in(transpose, 0));
-    if (supported(f))
+    if (supported(f)) {
+        if (!transpose->out[0]->n_uses) /* or it would use the scale behind it */
+            ir_node_remove(transpose);
         return true;
+    }
     epilogue_restore(f->node, &before);
     return false;
 }
@@ -255,7 +258,7 @@ static ir_value *rows_with_dims(ir_node *product, ir_value *x, const ir_type *to
     return rewrite_reshaped(product, x, to->rank, dims);
 }
 
-/* The result gets the dims of `split`, a Reshape behind it, as its rows `x` get them in front of the product:
+/* The result gets the dims of `split`, a view behind it, as its rows `x` get them in front of the product:
  * a matrix does not mind how many dims its rows have. */
 static bool split_in_front(fusion *f, ir_node *split, ir_value *x)
 {
@@ -285,13 +288,13 @@ static bool split_in_front(fusion *f, ir_node *split, ir_value *x)
     return false;
 }
 
-/* The Reshape that alone reads the rows of the product's result; NULL: there is none. */
+/* The view that alone reads the rows of the product's result; NULL: there is none. */
 static ir_node *split_behind(const ir_node *node)
 {
     ir_node *split = rewrite_only_user(node->out[0]);
-    return !ir_in(node, RESIDUAL) && !grt_attr_int(&node->desc, "transA", 0) &&
-                   rewrite_is(split, "Reshape") && ir_in(split, 0) == node->out[0] &&
-                   split->graph == node->graph && split->out[0]->type.rank >= 2
+    return !ir_in(node, RESIDUAL) && !grt_attr_int(&node->desc, "transA", 0) && rewrite_has(split, OP_VIEW) &&
+                   ir_in(split, 0) == node->out[0] && split->graph == node->graph &&
+                   split->out[0]->type.rank >= 2
                ? split
                : NULL;
 }
@@ -300,10 +303,11 @@ static ir_node *split_behind(const ir_node *node)
  * dims. Rows that were no rows before get their dims in front of it, so that it can take a residual. */
 static bool absorb_reshapes(fusion *f)
 {
-    const ir_node *node = f->node, *join = rewrite_producer(ir_in(node, 0), "Reshape");
+    const ir_node *node = f->node, *join = ir_in(node, 0) ? ir_in(node, 0)->producer : NULL;
     ir_node *split = split_behind(node);
-    return join && split && node->out[0]->type.rank == 2 && join->out[0]->type.rank == 2 &&
-           split->out[0]->type.rank >= 3 && split_in_front(f, split, ir_in(join, 0));
+    return join && rewrite_has(join, OP_VIEW) && split && node->out[0]->type.rank == 2 &&
+           join->out[0]->type.rank == 2 && split->out[0]->type.rank >= 3 &&
+           split_in_front(f, split, ir_in(join, 0));
 }
 
 /* x * c for a scalar constant c that leaves the shape alone: x and c, else NULL. */
@@ -548,7 +552,9 @@ static void absorb_followers(fusion *f)
     for (ir_node *user; (user = rewrite_only_user(f->node->out[0]));) {
         if (follow_activation(f, user) || follow_moved_activation(f))
             return;
-        if (!follow_scale(f, user) && !follow_add(f, user) && !follow_split(f))
+        /* rows may be split again behind the bias, in front of a residual */
+        if (!follow_scale(f, user) && !follow_add(f, user) && (f->is_conv || !absorb_reshapes(f)) &&
+            !follow_split(f))
             return;
     }
 }

@@ -78,7 +78,7 @@ static grt_status equal_parts_add(part_list *list, ir_value *value)
 
 static bool moved_alike(const part *a, const part *b)
 {
-    if (a->map.n != b->map.n || !rewrite_same_shape(&a->value->type, &b->value->type))
+    if (a->map.n != b->map.n)
         return false;
     for (int32_t i = 0; i < a->map.n; i++)
         if (a->map.parts[i].size != b->map.parts[i].size || a->map.parts[i].stride != b->map.parts[i].stride)

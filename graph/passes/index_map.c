@@ -422,3 +422,20 @@ bool index_map_of(ir_value *value, index_map *map, double *scale)
         *scale *= scales[n];
     return n > 0 || index_map_identity(value, map);
 }
+
+bool index_map_onto(ir_value *value, ir_value *source, index_map *map)
+{
+    ir_value *chain[MOST_MOVES + 1] = {value};
+    int32_t n = 0;
+    while (chain[n] != source) {
+        const ir_node *node = chain[n]->producer;
+        ir_value *x = node && node->graph == value->graph && step_of(node) ? ir_in(node, 0) : NULL;
+        if (!x || n == MOST_MOVES)
+            return false;
+        chain[++n] = x;
+    }
+    bool ok = index_map_identity(source, map);
+    for (int32_t i = n; ok && i > 0; i--)
+        ok = apply_node(value->graph->module->dims, chain[i - 1]->producer, chain[i - 1], map);
+    return ok;
+}

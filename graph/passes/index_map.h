@@ -31,6 +31,8 @@ bool index_map_of_dims(grt_dims *dims, int32_t rank, const grt_dim *sizes, index
 /* The map of a value onto what it was moved from, as far back as that can be followed; at worst itself.
  * scale: may be NULL; else products with scalar constants are followed too, and multiply *scale. */
 bool index_map_of(ir_value *value, index_map *map, double *scale);
+/* The map of a value onto one that it was moved from. False if it was not, or its moves compose to no map. */
+bool index_map_onto(ir_value *value, ir_value *source, index_map *map);
 /* The value under other dims, in the same order. */
 bool index_map_reshape(grt_dims *dims, index_map *map, int32_t rank, const grt_dim *to);
 /* Broadcast to dims, as ONNX does. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices of everything, and of what was transposed. */
+/* Slices of everything, of what was transposed, and of slices. */
 #include "graph/passes/simplify.h"
 
 /* mark: how many uses there were when one was found that is no slice. Until one is gone it need not be looked
@@ -60,9 +60,64 @@ static bool slice_before_transpose(simplify_work *w, ir_node *node)
     return rewrite_is(node, "Transpose");
 }
 
+/* Ranges that are cut out along axes, each of which is named once. */
+typedef struct slice_ranges {
+    int64_t n;
+    int64_t starts[GRT_MAX_RANK], ends[GRT_MAX_RANK], axes[GRT_MAX_RANK], steps[GRT_MAX_RANK];
+} slice_ranges;
+
+/* Adds those of a Slice. False if they are not constant, or an axis is there already. */
+static bool add_ranges(const ir_node *node, slice_ranges *r)
+{
+    const int64_t *starts, *ends, *axes = NULL, *steps = NULL;
+    int64_t n, n_ends, n_axes, n_steps;
+    const int32_t rank = ir_in(node, 0)->type.rank;
+    if (!ir_const_ints(ir_in(node, 1), &starts, &n) || !ir_const_ints(ir_in(node, 2), &ends, &n_ends) ||
+        (ir_in(node, 3) && (!ir_const_ints(ir_in(node, 3), &axes, &n_axes) || n_axes != n)) ||
+        (ir_in(node, 4) && (!ir_const_ints(ir_in(node, 4), &steps, &n_steps) || n_steps != n)) ||
+        n_ends != n || n > rank - r->n)
+        return false;
+    for (int64_t i = 0; i < n; i++, r->n++) {
+        const int64_t axis = axes ? grt_axis(axes[i], rank) : i;
+        if (axis < 0)
+            return false;
+        for (int64_t k = 0; k < r->n; k++)
+            if (r->axes[k] == axis)
+                return false;
+        r->starts[r->n] = starts[i];
+        r->ends[r->n] = ends[i];
+        r->axes[r->n] = axis;
+        r->steps[r->n] = steps ? steps[i] : 1;
+    }
+    return true;
+}
+
+/* Slices of a slice along other axes, as windows' padding is cut off rows and columns, are one. */
+static bool slice_of_slice(simplify_work *w, ir_node *node)
+{
+    ir_node *before = rewrite_producer(ir_in(node, 0), "Slice");
+    ir_value *x = before ? ir_in(before, 0) : NULL;
+    slice_ranges r = {0};
+    if (!x || before->graph != node->graph || before->out[0]->n_uses != 1 || x->type.rank < 1 ||
+        x->type.rank > GRT_MAX_RANK || !add_ranges(before, &r) || !add_ranges(node, &r))
+        return false;
+    const int64_t *lists[] = {r.starts, r.ends, r.axes, r.steps};
+    ir_value *in[4];
+    for (int32_t i = 0; i < 4; i++)
+        if (!(in[i] = ir_constant_ints(node->graph, node->desc.name, lists[i], r.n)))
+            return false;
+    while (node->n_in < 5)
+        ir_node_add_input(node, NULL);
+    ir_node_set_input(node, 0, x);
+    for (int32_t i = 0; i < 4; i++)
+        ir_node_set_input(node, i + 1, in[i]);
+    simplify_drop_if_dead(before);
+    return simplify_changed(w, node);
+}
+
 bool simplify_slice(simplify_work *w, ir_node *node)
 {
     bool forward = !ir_in(node, 4) || simplify_all_ints_are(node, 4, 1);
     return (forward && simplify_keeps_shape(node, 0) && simplify_becomes(w, node, ir_in(node, 0))) ||
-           slice_before_transpose(w, node);
+           slice_of_slice(w, node) || slice_before_transpose(w, node);
 }

@@ -21,6 +21,9 @@ language_model("timesformer", "TimesformerModel", ("TimesformerConfig", {}), {**
                lambda batch, small: (["pixel_values"], [__import__("torch").rand(batch, 3, 3, 16, 16)]))
 language_model("sam_vision", "SamVisionModel", ("SamVisionConfig", {}), {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "mlp_dim": 64, "image_size": 32,
                "patch_size": 4, "window_size": 3, "global_attn_indexes": [1], "output_channels": 16}, pictures(32, 32))
+language_model("hiera", "HieraModel", ("HieraConfig", {}), {"embed_dim": 16, "image_size": [64, 64], "depths": [1, 1, 1, 1], "num_heads": [1, 2, 4, 8]}, pictures(64, 64))
+language_model("levit", "LevitModel", ("LevitConfig", {}), {"hidden_sizes": [32, 48, 64], "num_attention_heads": [2, 3, 4], "depths": [1, 1, 1], "key_dim": [16, 16, 16],
+               "image_size": 64}, pictures(64, 64))
 language_model("mobilevit_hf", "MobileViTModel", ("MobileViTConfig", {}), {"hidden_sizes": [16, 16, 32], "neck_hidden_sizes": [8, 8, 8, 16, 16, 16, 32]}, pictures(32, 32))
 language_model("mobilevitv2", "MobileViTV2Model", ("MobileViTV2Config", {}), {"width_multiplier": 0.25, "base_attn_unit_dims": [64, 64, 64], "n_attn_blocks": [1, 1, 1]},
                pictures(64, 64))
@@ -91,6 +94,12 @@ def detr(small, batch):
             return self.inner(pixel_values=pixel_values, return_dict=True).last_hidden_state
 
     return Detector(), image(batch, 64)
+
+
+@entry("timm_davit", "timm")
+def timm_davit(small, batch):
+    import timm
+    return timm.models.davit.DaVit(depths=(1, 1), embed_dims=(16, 32), num_heads=(1, 2), num_classes=10), image(batch, 96)
 
 
 @entry("timm_mixer", "timm")
@@ -180,7 +189,7 @@ PAIRS = "t5 t5_encoder umt5 bart marian pegasus m2m_100 whisper whisper_encoder"
 SOUNDS = "wav2vec2 hubert wavlm data2vec_audio wav2vec2_conformer parakeet ast moonshine"
 PICTURES = """hf_vit vit_b_16 timm_vit_base_patch16_224 deit_hf timm_deit_small_patch16_224 hf_beit timm_beit_base_patch16_224 hf_swin swin_t
 timm_swin_tiny_patch4_window7_224 swinv2_hf swin_v2_t clip siglip dinov2 dinov3 detr sam_vision segformer mobilevit_hf mobilevitv2 timesformer videomae yolos
-timm_eva02_tiny_patch14_224 timm_cait_xxs24_224 timm_xcit_nano_12_p16_224 perceiver"""
+timm_eva02_tiny_patch14_224 timm_cait_xxs24_224 timm_xcit_nano_12_p16_224 timm_davit perceiver hiera levit"""
 CONVOLUTIONS = """convnext_tiny convnext_hf convnextv2_hf efficientnet_hf resnet_hf regnet_hf densenet121 mobilenet_v2 unet"""
 OTHERS = """transformer torch_encoder torch_decoder heads_batch_first heads_batch_first_masked heads_sequence_first heads_sequence_first_masked layers_attention
 lstm gru timm_mixer timm_gmlp timm_resmlp mamba rwkv layers_retention"""

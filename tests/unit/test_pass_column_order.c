@@ -136,6 +136,20 @@ START_TEST(moved_ranges_stay)
 }
 END_TEST
 
+/* A batch normalisation between the product and its parts is in the weights before columns are sorted. */
+START_TEST(behind_a_batch_norm)
+{
+    const char text[] =
+        "in x f32 2,3,6\nconst w f32 6,24\nconst g f32 24 2\nconst b f32 24\nconst m f32 24\nconst v f32 24 "
+        "4\n"
+        "const rows i64 2 6 24\nconst heads i64 4 2 3 4 6\nconst c0 i64 1 0\nconst c2 i64 1 2\n"
+        "const c4 i64 1 4\nconst c6 i64 1 6\nconst ax i64 1 3\na = MatMul x w\nf = Reshape a rows\n"
+        "n = BatchNormalization f g b m v\nh = Reshape n heads\nq = Slice h c0 c2 ax\nk = Slice h c2 c4 ax\n"
+        "u = Slice h c4 c6 ax\nl = Softmax q\ns = LogSoftmax k\nt = Hardmax u\nout l\nout s\nout t\n";
+    ir_text_check(text, "", "graphrt::MatMul Split Reshape Reshape Reshape Softmax LogSoftmax Hardmax");
+}
+END_TEST
+
 /* Parts that share columns, or leave some out; rows that are cut off; all columns read beside parts. */
 START_TEST(what_is_not_parted_stays)
 {
@@ -183,5 +197,5 @@ START_TEST(many_parts_stay)
 END_TEST
 
 UNIT_SUITE(test_pass_column_order, NULL, NULL, groups_of_heads, heads_in_front, parts_in_front,
-           neighbours_as_halves, names, ranges_stay, slices_of_ranges, moved_ranges_stay,
+           neighbours_as_halves, names, ranges_stay, slices_of_ranges, behind_a_batch_norm, moved_ranges_stay,
            what_is_not_parted_stays, columns_without_rows_stay, shared_weights_stay, many_parts_stay)

@@ -200,6 +200,50 @@ START_TEST(rows_joined_and_split)
 }
 END_TEST
 
+/* Keys of attention over channels are scaled, then transposed. */
+START_TEST(a_scale_behind_a_transpose)
+{
+    ir_text_check("in x f32 2,3,4\n"
+                  "in z f32 2,3,5\n"
+                  "const c f32 - 0.5\n"
+                  "s = Mul x c\n"
+                  "t = Transpose s perm=0,2,1\n"
+                  "y = MatMul t z\n"
+                  "out y\n",
+                  "", "graphrt::MatMul");
+}
+END_TEST
+
+START_TEST(rows_split_behind_a_bias)
+{
+    ir_text_check("in x f32 2,3,4\n"
+                  "const w f32 4,5\n"
+                  "const c f32 5\n"
+                  "const s i64 2 6 4\n"
+                  "const t i64 3 2 3 5\n"
+                  "in r f32 2,3,5\n"
+                  "j = Reshape x s\n"
+                  "a = MatMul j w\n"
+                  "b = Add a c\n"
+                  "d = Reshape b t\n"
+                  "y = Add d r\n"
+                  "out y\n",
+                  "epilogue", "Reshape graphrt::MatMul");
+    ir_text_check("in x f32 1,6,4\n"
+                  "const w f32 4,5\n"
+                  "const c f32 5\n"
+                  "const ax i64 1 0\n"
+                  "in r f32 1,6,5\n"
+                  "j = Flatten x axis=2\n"
+                  "a = MatMul j w\n"
+                  "b = Add a c\n"
+                  "d = Unsqueeze b ax\n"
+                  "y = Add d r\n"
+                  "out y\n",
+                  "epilogue", "Flatten graphrt::MatMul");
+}
+END_TEST
+
 START_TEST(rows_that_were_none_get_their_dims)
 {
     ir_text_check("in x f32 1,3,8\n"
@@ -400,7 +444,8 @@ UNIT_SUITE(test_pass_epilogue, NULL, NULL, results_have_the_names_of_what_they_a
            conv_residual_relu, the_later_conv_takes_the_add, conv_added_to_itself, clip_and_friends,
            matmul_one_bias_for_each_matrix, matmul_bias_residual_gelu, scale_before_and_after,
            a_scale_after_the_bias_stays, gemm_with_alpha_and_beta, gemm_with_a_full_c,
-           gemm_with_a_column_stays, rows_joined_and_split, rows_that_were_none_get_their_dims,
-           rows_without_columns_stay, vectors_stay, a_gate_is_for_pointwise_groups, an_output_inside_stops_it,
-           activation_behind_moves, a_second_run_takes_residuals, products_by_weights_of_few_bits_take_a_bias,
+           gemm_with_a_column_stays, rows_joined_and_split, a_scale_behind_a_transpose,
+           rows_split_behind_a_bias, rows_that_were_none_get_their_dims, rows_without_columns_stay,
+           vectors_stay, a_gate_is_for_pointwise_groups, an_output_inside_stops_it, activation_behind_moves,
+           a_second_run_takes_residuals, products_by_weights_of_few_bits_take_a_bias,
            products_by_weights_of_few_bits_take_a_residual, rows_get_the_dims_of_a_residual)

@@ -36,6 +36,33 @@ START_TEST(parts_of_each_head)
 }
 END_TEST
 
+/* Queries that are pooled have other dims than keys, in the same order. */
+START_TEST(parts_under_other_dims)
+{
+    ir_module *module = ir_text("in x f32 2,20,32\n"
+                                "const h i64 6 2 5 4 2 1 16\n"
+                                "const g i64 6 2 4 1 5 2 8\n"
+                                "const a0 i64 1 0\n"
+                                "const a1 i64 1 1\n"
+                                "const a2 i64 1 2\n"
+                                "const ax i64 1 3\n"
+                                "r = Reshape x h\n"
+                                "a = Slice r a0 a1 ax\n"
+                                "b = Slice r a1 a2 ax\n"
+                                "q = Transpose a perm=0,2,3,4,1,5\n"
+                                "s = Reshape q g\n"
+                                "k = Transpose b perm=0,2,3,4,1,5\n"
+                                "l = Relu s\n"
+                                "m = Exp k\n"
+                                "out l\n"
+                                "out m\n");
+    ck_assert_int_eq(ir_text_pass(module, "equal_parts"), 2);
+    ir_text_pass(module, "dce");
+    ck_assert_str_eq(ir_text_ops(module), "Reshape Transpose Reshape Split Reshape Reshape Relu Exp");
+    ir_module_release(module);
+}
+END_TEST
+
 /* What was cut off in front needs no kernel at all. */
 START_TEST(rows_that_follow_each_other)
 {
@@ -114,6 +141,7 @@ START_TEST(parts_that_cost_nothing_stay)
 }
 END_TEST
 
-UNIT_SUITE(test_pass_equal_parts, NULL, NULL, parts_of_each_head, rows_that_follow_each_other,
-           a_part_that_nobody_reads_stops_it, parts_that_are_moved_differently_stay,
-           parts_that_begin_anywhere_stay, parts_that_cost_nothing_stay)
+UNIT_SUITE(test_pass_equal_parts, NULL, NULL, parts_of_each_head, parts_under_other_dims,
+           rows_that_follow_each_other, a_part_that_nobody_reads_stops_it,
+           parts_that_are_moved_differently_stay, parts_that_begin_anywhere_stay,
+           parts_that_cost_nothing_stay)

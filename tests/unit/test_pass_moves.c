@@ -34,6 +34,74 @@ START_TEST(what_moves_nothing_is_a_reshape)
 }
 END_TEST
 
+/* Queries that are cut out of queries, keys and values, all of which were turned for it. */
+#define TURNED_QUERIES(BETWEEN, READERS)            \
+    "in x f32 2,9,96\n"                             \
+    "const h i64 5 2 9 3 4 8\n"                     \
+    "const m i64 4 3 8 9 8\n"                       \
+    "const f i64 4 8 3 3 8\n"                       \
+    "const o i64 1 1\n"                             \
+    "const e i64 1 2\n"                             \
+    "const ax i64 1 0\n"                            \
+    "r = Reshape x h\n"                             \
+    "t = Transpose r perm=2,0,3,1,4\n"              \
+    "j = Reshape t m\n" BETWEEN "q = Reshape c f\n" \
+    "u = Transpose q perm=1,0,2,3\n"                \
+    "v = Transpose q perm=2,0,1,3\n"                \
+    "y = Relu u\n"                                  \
+    "z = Relu v\n"                                  \
+    "out y\n"                                       \
+    "out z\n" READERS
+
+START_TEST(columns_are_cut_out_before_they_are_moved)
+{
+    static const char *const cuts[] = {
+        TURNED_QUERIES("c = Slice j o e ax\n", ""),
+        TURNED_QUERIES("b,c,d = Split j axis=0 num_outputs=3\n", ""),
+    };
+    for (int i = 0; i < 2; i++) {
+        ir_text_check(cuts[i], "", "Slice Reshape Transpose Reshape Transpose Reshape Relu Relu");
+        ir_module *module = ir_text(cuts[i]);
+        ck_assert_int_eq(ir_text_pass(module, "moves"), 2);
+        ir_text_pass(module, "dce");
+        ck_assert_str_eq(ir_text_ops(module),
+                         "Slice Reshape Transpose Reshape Slice Reshape Transpose Reshape Relu Relu");
+        ir_module_release(module);
+    }
+}
+END_TEST
+
+/* Moves behind a cut are joined where those from the source cannot be. */
+START_TEST(moves_behind_a_cut)
+{
+    ir_text_check("in x f32 2,9,8\n"
+                  "const b i64 1 2\n"
+                  "const e i64 1 5\n"
+                  "const ax i64 1 1\n"
+                  "const f i64 4 1 2 8 3\n"
+                  "s = Slice x b e ax\n"
+                  "t = Transpose s perm=0,2,1\n"
+                  "r = Reshape t f\n"
+                  "u = Transpose r perm=0,1,3,2\n"
+                  "y = Relu u\n"
+                  "out y\n",
+                  "moves", "Slice Transpose Reshape Reshape Relu");
+}
+END_TEST
+
+/* All parts are read: one Transpose is least. */
+START_TEST(what_was_moved_for_more_stays)
+{
+    ir_module *module =
+        ir_text(TURNED_QUERIES("b,c,d = Split j axis=0 num_outputs=3\n", "w = Exp d\nout w\n"));
+    ck_assert_int_eq(ir_text_pass(module, "moves"), 0);
+    ir_module_release(module);
+    module = ir_text(TURNED_QUERIES("c = Slice j o e ax\n", "w = Exp j\nout w\n"));
+    ck_assert_int_eq(ir_text_pass(module, "moves"), 0);
+    ir_module_release(module);
+}
+END_TEST
+
 /* One transpose is as good as another. */
 START_TEST(one_transpose_stays)
 {
@@ -68,6 +136,9 @@ Suite *suite_test_pass_moves(void)
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, two_transposes_with_a_reshape_between);
     tcase_add_test(tc, what_moves_nothing_is_a_reshape);
+    tcase_add_test(tc, columns_are_cut_out_before_they_are_moved);
+    tcase_add_test(tc, moves_behind_a_cut);
+    tcase_add_test(tc, what_was_moved_for_more_stays);
     tcase_add_test(tc, one_transpose_stays);
     tcase_add_test(tc, with_symbolic_dims);
     suite_add_tcase(suite, tc);

@@ -444,6 +444,37 @@ START_TEST(slices_go_first)
 }
 END_TEST
 
+/* Rows and columns that were added to fill windows. */
+START_TEST(slices_of_slices)
+{
+    ir_text_check("in x f32 2,9,9,3\n"
+                  "const b i64 1 0\n"
+                  "const b1 i64 1 -8\n"
+                  "const e i64 1 8\n"
+                  "const e1 i64 1 99\n"
+                  "const st i64 1 2\n"
+                  "const a1 i64 1 1\n"
+                  "const a2 i64 1 -2\n"
+                  "r = Slice x b e a1\n"
+                  "c = Slice r b1 e1 a2 st\n"
+                  "d = Relu c\n"
+                  "out d\n",
+                  "simplify", "Slice Relu");
+}
+END_TEST
+
+START_TEST(slices_that_stay_apart)
+{
+    static const char *const both = "Slice Slice Relu";
+    ir_text_check("in x f32 9,3\nconst b i64 1 1\nconst e i64 1 8\nconst ax i64 1 0\n"
+                  "r = Slice x b e ax\nc = Slice r b e ax\nd = Relu c\nout d\n",
+                  "simplify", both);
+    ir_text_check("in x f32 9,9\nconst b i64 1 1\nconst e i64 1 8\nconst a0 i64 1 0\nconst a1 i64 1 1\n"
+                  "r = Slice x b e a0\nc = Slice r b e a1\nd = Relu c\nout d\nout r\n",
+                  "simplify", both);
+}
+END_TEST
+
 START_TEST(powers)
 {
     ir_text_check("in x f32 2,3\n"
@@ -521,7 +552,8 @@ UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, reading_indices_takes_
            a_cast_that_loses_stays, reshape_of_reshape, reshape_to_the_same_shape, a_reshape_with_a_zero_dim,
            transposes_join, transposes_cancel, a_transpose_of_looked_up_rows, other_transposes_of_rows_stay,
            a_transpose_of_ones_is_a_reshape, keys_of_attention, keys_of_attention_of_open_dims,
-           reshapes_of_open_dims, slices_go_first, powers, one_divided_by, a_whole_slice,
-           a_reversing_slice_stays, empty_parts_and_factors_of_one, gathers_by_constants,
-           pad_before_a_convolution, pad_before_moves_and_a_convolution, repeated_inputs,
-           a_transpose_of_an_outer_product, transposes_of_what_is_joined, a_sum_of_two_is_an_add)
+           reshapes_of_open_dims, slices_go_first, slices_of_slices, slices_that_stay_apart, powers,
+           one_divided_by, a_whole_slice, a_reversing_slice_stays, empty_parts_and_factors_of_one,
+           gathers_by_constants, pad_before_a_convolution, pad_before_moves_and_a_convolution,
+           repeated_inputs, a_transpose_of_an_outer_product, transposes_of_what_is_joined,
+           a_sum_of_two_is_an_add)

@@ -210,7 +210,7 @@ START_TEST(writes_of_writes)
                                "h = Transpose ht perm=1,0,2\n"
                                "out h\n";
     slice_updates_check(text, NULL);
-    ir_text_check(text, "", "Slice Slice Add graphrt::WriteSlice");
+    ir_text_check(text, "", "Slice Add graphrt::WriteSlice");
 }
 END_TEST
 
