@@ -31,34 +31,44 @@ template <class T> struct solo {
     T v[1];
 };
 
-/* The input of a thread's two channels of results, where each channel has one filter. */
+/* The input of a thread's two channels of results, where each channel has one filter; and a row of it. */
 template <class T> struct own_channels {
     const duo<T> *at;
-    int units;
 
     __device__ __forceinline__ own_channels(const plane &s, const T *x, size_t image, int unit)
-        : at((const duo<T> *)x + image * s.in[0] * s.in[1] * s.units + unit), units(s.units)
+        : at((const duo<T> *)x + image * s.in[0] * s.in[1] * s.units + unit)
     {
     }
-    __device__ __forceinline__ duo<T> read(size_t pixel) const
+    __device__ __forceinline__ const duo<T> *row(const plane &s, int p) const
     {
-        return at[pixel * units];
+        return at + (size_t)p * s.in[1] * s.units;
+    }
+    static __device__ __forceinline__ duo<T> read(const plane &s, const duo<T> *row, int column)
+    {
+        return row[column * s.units];
     }
 };
 
 /* The same where a channel has several filters: two neighbours may have one channel or two. */
 template <class T> struct shared_channels {
-    const T *at;
-    int channels, next;
+    struct line {
+        const T *at;
+        int next;
+    };
+    line first;
 
     __device__ __forceinline__ shared_channels(const plane &s, const T *x, size_t image, int unit)
-        : at(x + image * s.in[0] * s.in[1] * s.channels + 2 * unit / s.filters), channels(s.channels),
-          next((2 * unit + 1) / s.filters - 2 * unit / s.filters)
+        : first{x + image * s.in[0] * s.in[1] * s.channels + 2 * unit / s.filters,
+                (2 * unit + 1) / s.filters - 2 * unit / s.filters}
     {
     }
-    __device__ __forceinline__ duo<T> read(size_t pixel) const
+    __device__ __forceinline__ line row(const plane &s, int p) const
     {
-        return {at[pixel * channels], at[pixel * channels + next]};
+        return {first.at + (size_t)p * s.in[1] * s.channels, first.next};
+    }
+    static __device__ __forceinline__ duo<T> read(const plane &s, const line &row, int column)
+    {
+        return {row.at[column * s.channels], row.at[column * s.channels + row.next]};
     }
 };
 
@@ -75,16 +85,15 @@ template <class T> __device__ __forceinline__ void widen_word(uint32_t word, flo
     widen<T>(*(const duo<T> *)&word, to);
 }
 
-/* Columns of row p of the input from `first` on; zeros outside. */
-template <class T, class SOURCE, int COLUMNS>
-__device__ __forceinline__ void cuda_read_row(const plane &s, const SOURCE &x, int p, int first,
-                                              float (&to)[COLUMNS][2])
+/* Columns of one row of the input from `first` on; zeros outside. */
+template <class T, class SOURCE, class ROW, int COLUMNS>
+__device__ __forceinline__ void cuda_read_row(const plane &s, ROW row, int first, float (&to)[COLUMNS][2])
 {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
         duo<T> pack = {};
         if ((unsigned)(first + c) < (unsigned)s.in[1])
-            pack = x.read((size_t)p * s.in[1] + first + c);
+            pack = SOURCE::read(s, row, first + c);
         widen<T>(pack, to[c]);
     }
 }
@@ -169,7 +178,7 @@ __global__ void __launch_bounds__(THREADS)
         if ((unsigned)p >= (unsigned)s.in[0])
             continue;
         float in[COLUMNS][2];
-        cuda_read_row<T>(s, from, p, first_column, in);
+        cuda_read_row<T, SOURCE>(s, from.row(s, p), first_column, in);
         if constexpr (HELD) {
 #pragma unroll
             for (int h = 0; h < TALL; h++)
