@@ -44,10 +44,10 @@ struct attention_shape : grt_attention_dims {
     cuda_tensor_map_encoder encode; /* WARPGROUP */
 };
 
-/* True if heads fill the tiles' columns. */
+/* True if heads fill the tiles' columns, and are fetched by whole vectors. */
 static inline bool attention_is_whole(const attention_shape *s)
 {
-    return s->size == s->columns && s->v_size == s->columns;
+    return s->piece == 16 && s->size == s->columns && s->v_size == s->columns;
 }
 
 /* What a run binds. */

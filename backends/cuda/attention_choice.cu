@@ -22,11 +22,15 @@ static int columns_for(const attention_shape *s)
     return 0;
 }
 
-static bool fits_tiles(const attention_shape *s, grt_dtype dtype)
+static bool has_tiles(const attention_shape *s, grt_dtype dtype)
+{
+    return dtype != GRT_DTYPE_DOUBLE && s->size > 0 && s->v_size > 0 && s->columns > 0;
+}
+
+static bool has_whole_vectors(const attention_shape *s, grt_dtype dtype)
 {
     const int64_t vector = 16 / (int64_t)grt_dtype_size(dtype);
-    return dtype != GRT_DTYPE_DOUBLE && s->size > 0 && s->v_size > 0 && s->columns > 0 &&
-           s->size % vector == 0 && s->v_size % vector == 0 && divides(s->q, vector) &&
+    return s->size % vector == 0 && s->v_size % vector == 0 && divides(s->q, vector) &&
            divides(s->k, vector) && divides(s->v, vector) && divides(s->y, vector);
 }
 
@@ -97,10 +101,11 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     s->splits = 1;
     s->fold = 1;
     s->columns = columns_for(s);
-    s->piece = fits_tiles(s, dtype) ? 16 : 0;
-    if (s->columns && !s->piece && dtype != GRT_DTYPE_DOUBLE && !strict)
-        s->piece = piece_for(s, dtype);
-    if (!s->piece || !counts_fit(s))
+    s->piece = 0;
+    if (!has_tiles(s, dtype) || !counts_fit(s))
+        return;
+    s->piece = has_whole_vectors(s, dtype) ? 16 : strict ? 0 : piece_for(s, dtype);
+    if (!s->piece)
         return;
     s->limited = s->causal || s->left >= 0 || s->right >= 0 || s->mask_len < s->total;
     s->group = s->q_heads / s->kv_heads;

@@ -123,7 +123,8 @@ template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE
         return this->limits[r].y <= 0 || this->top[r] > SEEN_FROM;
     }
 
-    /* True if the warp's rows need nothing of the tile. Called by all its lanes. */
+    /* True if the warp's rows need nothing of the tile. Called by all its lanes. Scores and values behind
+     * such a mask do not reach the result, also where they are not finite. */
     __device__ __forceinline__ bool needs_none(int dtype, const char *mask, uint32_t warp,
                                                uint32_t lane) const
     {

@@ -34,8 +34,8 @@ static bool reads_turned(const grt_kernel_node *node)
            grt_tensor_bytes(w) > 0;
 }
 
-/* Or several; those of a single channel are a product of windows and filters. */
-static bool has_filter_for_each_channel(const grt_tensor *w, bool transposed, int64_t groups)
+/* One filter a channel, or several; those of a single channel are a product of windows and filters. */
+static bool is_depthwise(const grt_tensor *w, bool transposed, int64_t groups)
 {
     return !transposed && w->dims[1] == 1 &&
            (groups == w->dims[0] || (groups > 1 && w->dims[0] % groups == 0));
@@ -102,8 +102,7 @@ grt_status cuda_conv_weights_create(const grt_kernel_node *node, bool transposed
     *out = (cuda_conv_weights){0};
     if (!reads_turned(node))
         return GRT_OK;
-    const bool filters = has_filter_for_each_channel(w, transposed, groups),
-               packed = grt_node_packing(node, W) != NULL;
+    const bool filters = is_depthwise(w, transposed, groups), packed = grt_node_packing(node, W) != NULL;
     if (packed)
         GRT_TRY(conv_weights_take_packed(node, filters, out));
     out->depthwise = filters && !packed;

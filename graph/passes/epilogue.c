@@ -277,7 +277,9 @@ static bool split_in_front(fusion *f, ir_node *split, ir_value *x)
     ir_type narrow = out->type;
     ir_node_set_input(node, 0, rows);
     out->type = *to;
-    if (supported(f) && rewrite_take_over_node(split, out)) {
+    /* a bias or a batch of its own may fit the dims of before only */
+    if (supported(f) && op_infer_node(node) == GRT_OK && rewrite_same_shape(&out->type, to) &&
+        rewrite_take_over_node(split, out)) {
         f->context->changed++;
         return true;
     }

@@ -6,13 +6,16 @@
 
 #include <string.h>
 
-/* Of one table, and of all that a graph has: 16 MiB. */
-enum { MOST_ROWS = 1 << 20, ROOM = 1 << 22 };
+/* Of one table, and of all that a graph has: 16 MiB. WORK: steps to work them out, a quarter of a second.
+ * Models have some twenty tables of the places of an image. */
+enum { MOST_ROWS = 1 << 20, ROOM = 1 << 22, WORK = 1 << 26 };
+/* For each row: to compare it and to look for its period. */
+enum { STEPS_OF_ROW = 4 };
 
 void row_tables_start(row_tables *t, grt_arena *arena, compile_budget *budget)
 {
     static const int32_t first;
-    *t = (row_tables){.arena = arena, .budget = budget, .room = ROOM, .n = 1};
+    *t = (row_tables){.arena = arena, .budget = budget, .room = ROOM, .work = WORK, .n = 1};
     t->all[ROWS_AS_THEY_ARE] = (row_table){.size = 1, .rows = &first};
 }
 
@@ -27,12 +30,15 @@ static bool make_room(row_tables *t)
     return t->moves && t->n_moves < ROW_TABLES_MOST;
 }
 
-/* Room for a table's rows until the next one is worked out; NULL: there is none. */
-static int32_t *scratch_rows(row_tables *t, int64_t size)
+/* Room for a table's rows until the next one is worked out; NULL: there is none, or they take too many steps.
+ * steps: for each row. */
+static int32_t *scratch_rows(row_tables *t, int64_t size, int64_t steps)
 {
-    if (size < 1 || size > MOST_ROWS || !budget_allows(t->budget, 0, (double)size))
+    const int64_t work = size > MOST_ROWS ? INT64_MAX : size * (steps + STEPS_OF_ROW);
+    if (size < 1 || work > t->work || !budget_allows(t->budget, 0, (double)work))
         return NULL;
-    budget_work(t->budget, (double)size);
+    t->work -= work;
+    budget_work(t->budget, (double)work);
     if (size > t->scratch_size) {
         t->scratch_size = size > MOST_ROWS / 2 ? MOST_ROWS : 2 * size;
         t->scratch = GRT_ARENA_ARRAY(t->arena, int32_t, t->scratch_size);
@@ -139,7 +145,7 @@ static int32_t work_out_loops(row_tables *t, const row_loops *loops)
     int64_t size = 1;
     for (int64_t a = 0; a < loops->n; a++)
         size = grt_mul_saturated(size, loops->sizes[a]);
-    int32_t *rows = scratch_rows(t, size);
+    int32_t *rows = scratch_rows(t, size, 2 * loops->n);
     for (int64_t i = 0; rows && i < size; i++)
         rows[i] = row_of_loops(loops, i);
     return rows ? number_of_rows(t, size) : ROWS_UNKNOWN;
@@ -246,7 +252,7 @@ static int64_t row_at(const row_table *table, int64_t i)
 static int32_t work_out_joined(row_tables *t, const row_table *a, const row_table *b)
 {
     const int64_t size = a->size > b->size ? a->size : b->size;
-    int32_t *rows = size % a->size || size % b->size ? NULL : scratch_rows(t, size);
+    int32_t *rows = size % a->size || size % b->size ? NULL : scratch_rows(t, size, 2);
     for (int64_t i = 0; rows && i < size; i++)
         rows[i] = (int32_t)row_at(a, row_at(b, i));
     return rows ? number_of_rows(t, size) : ROWS_UNKNOWN;
@@ -266,7 +272,7 @@ int32_t row_tables_joined(row_tables *t, int32_t first, int32_t second)
 
 static int32_t work_out_inverse(row_tables *t, const row_table *a)
 {
-    int32_t *rows = scratch_rows(t, a->size);
+    int32_t *rows = scratch_rows(t, a->size, 1);
     for (int64_t i = 0; rows && i < a->size; i++)
         rows[a->rows[i]] = (int32_t)i;
     return rows ? number_of_rows(t, a->size) : ROWS_UNKNOWN;

@@ -34,6 +34,7 @@ typedef struct row_tables {
     grt_arena *arena; /* tables live as long */
     compile_budget *budget;
     int64_t room;     /* for rows of more tables */
+    int64_t work;     /* steps that are left to work them out */
     int32_t *scratch; /* room for rows of one */
     int64_t scratch_size;
     int32_t n, n_moves;

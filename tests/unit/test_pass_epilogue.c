@@ -440,6 +440,22 @@ START_TEST(rows_get_the_dims_of_a_residual)
 }
 END_TEST
 
+/* A bias of its own for each of the batch belongs to the dims that the product has. */
+START_TEST(a_bias_for_each_of_the_batch_keeps_its_dims)
+{
+    static const char *const to[] = {"3 6 2 8", "2 12 8", "4 2 3 2 8"}, *const z[] = {"6,2,8", "12,8",
+                                                                                      "2,3,2,8"};
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 "in x f32 2,6,16\nin z f32 %s\nconst w f32 16,8\nconst c f32 2,1,8\nconst to i64 %s\n"
+                 "a = MatMul x w\nb = Add a c\nr = Reshape b to\ny = Add r z\nout y\n",
+                 z[i], to[i]);
+        ir_text_check(text, "epilogue", "graphrt::MatMul Reshape Add");
+    }
+}
+END_TEST
+
 UNIT_SUITE(test_pass_epilogue, NULL, NULL, results_have_the_names_of_what_they_are, conv_relu,
            conv_residual_relu, the_later_conv_takes_the_add, conv_added_to_itself, clip_and_friends,
            matmul_one_bias_for_each_matrix, matmul_bias_residual_gelu, scale_before_and_after,
@@ -448,4 +464,5 @@ UNIT_SUITE(test_pass_epilogue, NULL, NULL, results_have_the_names_of_what_they_a
            rows_split_behind_a_bias, rows_that_were_none_get_their_dims, rows_without_columns_stay,
            vectors_stay, a_gate_is_for_pointwise_groups, an_output_inside_stops_it, activation_behind_moves,
            a_second_run_takes_residuals, products_by_weights_of_few_bits_take_a_bias,
-           products_by_weights_of_few_bits_take_a_residual, rows_get_the_dims_of_a_residual)
+           products_by_weights_of_few_bits_take_a_residual, rows_get_the_dims_of_a_residual,
+           a_bias_for_each_of_the_batch_keeps_its_dims)
