@@ -5,39 +5,11 @@ tokens only, projections that are cut out of one product. Passes rewrite all of 
 python test_drawn_attention.py SEED COUNT draws others, and prints those that are wrong."""
 import sys
 
-import graphrt
 import numpy as np
-import onnxruntime
 import pytest
-from conftest import info, model
-from drawing import Drawing
-from onnx import TensorProto
+from fed import wrong
 
 COUNT = 100
-
-
-class Fed(Drawing):
-    """With its inputs and their values."""
-
-    def __init__(self, seed):
-        super().__init__(seed)
-        self.inputs, self.feeds = [], {}
-
-    def normal(self, *shape):
-        return self.random.standard_normal(shape).astype(np.float32)
-
-    def input(self, name, array, is_open=False):
-        kind = TensorProto.BOOL if array.dtype == bool else TensorProto.FLOAT
-        self.inputs.append(info(name, kind, ["batch", *array.shape[1:]] if is_open else array.shape))
-        self.feeds[name] = array
-        return name
-
-    def slice(self, value, start, end, size, axis):
-        end = self.pick(end, 2**62) if end == size else end
-        return self.node("Slice", [value, *(self.constant(np.array([x], np.int64)) for x in (start, end, axis))])
-
-    def model(self, *results):
-        return model(self.nodes, self.inputs, [info(name, TensorProto.FLOAT, None) for name in results], self.constants, opset=23)
 
 
 def draw_mask(drawing):
@@ -127,22 +99,6 @@ def draw_projections(drawing):
         made = drawing.node("Transpose", [drawing.node("Attention", apart, **causal)], perm=[0, 2, 1, 3])
         made = drawing.node("Reshape", [made, drawing.constant(np.array([0, 0, heads * size]))])
     return drawing.model(drawing.node("MatMul", [made, drawing.constant(drawing.normal(heads * size, width))]), *results)
-
-
-def wrong(draw, seed):
-    """What is wrong with the results, or None; and the operators of the steps."""
-    drawing = Fed(seed)
-    made = draw(drawing)
-    quiet = onnxruntime.SessionOptions()
-    quiet.log_severity_level = 3
-    wanted = onnxruntime.InferenceSession(made, quiet, providers=["CPUExecutionProvider"]).run(None, drawing.feeds)
-    compiled = graphrt.Model(made)
-    found = graphrt.Session(compiled, threads=1).run(drawing.feeds).values()
-    steps = [step["op"].split("::")[-1] for step in compiled.steps]
-    for a, b in zip(found, wanted):
-        if not np.allclose(a, b, 1e-3, 1e-4, equal_nan=True):
-            return f"seed {seed}: differs by {np.nanmax(np.abs(a - b))}; steps {steps}", steps
-    return None, steps
 
 
 @pytest.mark.parametrize("draw, left, most", [
