@@ -22,7 +22,7 @@ static int columns_for(const attention_shape *s)
     return 0;
 }
 
-static bool has_tiles(const attention_shape *s, grt_dtype dtype)
+static bool fits_columns(const attention_shape *s, grt_dtype dtype)
 {
     return dtype != GRT_DTYPE_DOUBLE && s->size > 0 && s->v_size > 0 && s->columns > 0;
 }
@@ -102,7 +102,7 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     s->fold = 1;
     s->columns = columns_for(s);
     s->piece = 0;
-    if (!has_tiles(s, dtype) || !counts_fit(s))
+    if (!fits_columns(s, dtype) || !counts_fit(s))
         return;
     s->piece = has_whole_vectors(s, dtype) ? 16 : strict ? 0 : piece_for(s, dtype);
     if (!s->piece)

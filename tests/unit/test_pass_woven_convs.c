@@ -147,13 +147,13 @@ START_TEST(transposed_convolution)
                        "in skip f32 1,16,10,12\n"
                        "const w f32 16,8,2,2\n"
                        "const b f32 8\n"
-                       "const v f32 16,16,3,3\n"
-                       "const u f32 8,24,3,3\n"
-                       "a = Conv x v pads=1,1,1,1\n"
-                       "s = Conv skip v pads=1,1,1,1\n"
+                       "const v f32 16,16,1,1\n"
+                       "const u f32 8,24,1,1\n"
+                       "a = Conv x v\n"
+                       "s = Conv skip v\n"
                        "c = ConvTranspose a w b strides=2,2\n"
                        "j = Concat c s axis=1\n"
-                       "y = Conv j u pads=1,1,1,1\n"
+                       "y = Conv j u\n"
                        "out y\n";
     ir_module *m = ir_text(text);
     grt_target target = ir_text_target();
