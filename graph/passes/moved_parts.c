@@ -154,8 +154,10 @@ static void moved_parts_visit(pass_context *context, ir_node *concat)
 {
     moved_part parts[MOST_CONCAT_PARTS];
     joint_axes axes;
+    if (!rewrite_is(concat, "Concat") || concat->n_in > MOST_CONCAT_PARTS)
+        return;
     const ir_type *type = &concat->out[0]->type;
-    if (!rewrite_is(concat, "Concat") || concat->n_in > MOST_CONCAT_PARTS || type->rank < 1)
+    if (type->rank < 1)
         return;
     const int32_t axis = (int32_t)grt_axis(grt_attr_int(&concat->desc, "axis", 0), type->rank);
     if (axis < 0 || !read_concat_parts(concat, axis, parts, &axes))

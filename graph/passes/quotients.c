@@ -5,10 +5,12 @@
 
 enum { MOST_STEPS = 8, MOST_VISITS = 64 };
 
+/* Convolutions and recurrences read their second input again and again: they are none. */
 static bool is_computed_product(const ir_node *node)
 {
-    return node && node->row && (node->row->flags & OP_TF32) && node->n_in >= 2 && ir_in(node, 0) &&
-           ir_in(node, 1) && !ir_in(node, 0)->type.data && !ir_in(node, 1)->type.data;
+    return node && node->row && (node->row->flags & (OP_TF32 | OP_FILTERS)) == OP_TF32 && node->n_out == 1 &&
+           node->out[0] && node->n_in >= 2 && ir_in(node, 0) && ir_in(node, 1) &&
+           !ir_in(node, 0)->type.data && !ir_in(node, 1)->type.data;
 }
 
 /* Input 0 moved, or with a constant added or multiplied. */
