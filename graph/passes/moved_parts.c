@@ -169,18 +169,9 @@ static void moved_parts_visit(pass_context *context, ir_node *concat)
         context->changed++;
 }
 
-static grt_status moved_parts_visit_graph(pass_context *context, ir_graph *graph)
-{
-    for (ir_node *node = graph->first, *next; node; node = next) {
-        next = node->next;
-        moved_parts_visit(context, node);
-    }
-    return GRT_OK;
-}
-
 grt_status pass_moved_parts(pass_context *context)
 {
     return context->target->traits->merges_small_steps || rewrite_is_listed(context->enabled, "moved_parts")
-               ? rewrite_each_graph(context, moved_parts_visit_graph)
+               ? rewrite_each_node(context, moved_parts_visit)
                : GRT_OK;
 }

@@ -209,15 +209,7 @@ static void woven_convs_visit(pass_context *context, ir_node *node)
     weave_transpose(context, node);
 }
 
-static grt_status woven_convs_visit_graph(pass_context *context, ir_graph *graph)
-{
-    IR_FOR_EACH_NODE (node, graph)
-        woven_convs_visit(context, node);
-    return GRT_OK;
-}
-
 grt_status pass_woven_convs(pass_context *context)
 {
-    return context->target->traits->splits_phases ? rewrite_each_graph(context, woven_convs_visit_graph)
-                                                  : GRT_OK;
+    return context->target->traits->splits_phases ? rewrite_each_node(context, woven_convs_visit) : GRT_OK;
 }
