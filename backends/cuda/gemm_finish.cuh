@@ -78,7 +78,7 @@ __device__ __forceinline__ uint32_t gemm_activate(const gemm_work &work, float x
 {
     if constexpr (END == GEMM_GELU)
         return tensor_core<T>::pair(gemm_gelu(x), gemm_gelu(y));
-    else if constexpr (END == GEMM_BOUNDS)
+    else if constexpr (END == GEMM_BOUNDS || END == GEMM_WOVEN)
         return gemm_pair<T>::bounded(tensor_core<T>::pair(x, y), work.low, work.high);
     else
         return tensor_core<T>::pair(x, y);
@@ -136,7 +136,6 @@ template <class F> struct gemm_lines {
     __device__ __forceinline__ void write(const gemm_work &work, int row, int column, char *out) const
     {
         const int at = column + chunk * 8;
-        T *const y = (T *)work.y + gemm_column_at(work, at);
 #pragma unroll(END == GEMM_CURVED ? 1 : F::READS)
         for (int i = 0; i < F::READS; i++) {
             const int line = row + first + i * LANE_ROWS;
@@ -144,7 +143,7 @@ template <class F> struct gemm_lines {
             if constexpr (END == GEMM_CURVED)
                 v = gemm_activate_chunk<T>(work, v);
             if (line < work.rows && at < work.columns)
-                *(uint4 *)(y + gemm_row_at(work, line)) = v;
+                *(uint4 *)((T *)work.y + gemm_result_at<END>(work, line, at)) = v;
         }
     }
 };
@@ -182,7 +181,7 @@ __device__ __forceinline__ void gemm_finish(const gemm_work &work, char *out, fl
 }
 
 /* 8 columns of a split sum. */
-template <class T, class F>
+template <class T, class F, gemm_end END>
 __device__ __forceinline__ void gemm_finish_pair(const gemm_work &work, int row, int column, float (&v)[4])
 {
     const int at = column + (threadIdx.x & 3) * 2;
@@ -196,11 +195,11 @@ __device__ __forceinline__ void gemm_finish_pair(const gemm_work &work, int row,
             v[2 * r] += added.x;
             v[2 * r + 1] += added.y;
         }
-    gemm_activate_floats<F, GEMM_CURVED>(work, v);
+    gemm_activate_floats<F, END>(work, v);
 #pragma unroll
     for (int r = 0; r < 2; r++)
         if (is_there(r)) {
-            T *y = (T *)work.y + gemm_row_at(work, row + 8 * r) + gemm_column_at(work, at);
+            T *y = (T *)work.y + gemm_result_at<END>(work, row + 8 * r, at);
             if constexpr (sizeof(T) == 4)
                 *(float2 *)y = make_float2(v[2 * r], v[2 * r + 1]);
             else
@@ -209,7 +208,7 @@ __device__ __forceinline__ void gemm_finish_pair(const gemm_work &work, int row,
 }
 
 /* Results of 4 bytes leave as they are: lanes side by side exchange pairs, so that each has four columns of
- * one row. Those with an activation of curves are not woven, as their registers are all in use. */
+ * one row. */
 template <class F> struct gemm_float_lines {
     enum { CHUNKS = 4 /* that a lane has residuals of at once, of 8 columns each */ };
     const int odd = threadIdx.x & 1, line = threadIdx.x % 32 / 4 + odd * 8,
@@ -250,13 +249,13 @@ template <class F> struct gemm_float_lines {
             const float4 more = residual[i];
             float v[4] = {(odd ? x : s[0]) + more.x, (odd ? y : s[1]) + more.y, (odd ? s[2] : x) + more.z,
                           (odd ? s[3] : y) + more.w};
-            const int line_at = row + line, column_at = column + i * 8 + first;
+            size_t at;
             gemm_activate_floats<F, END>(work, v);
-            if (line_at < work.rows && column_at < work.columns)
-                store((float *)work.y + (END == GEMM_BOUNDS
-                                             ? gemm_row_at(work, line_at) + gemm_column_at(work, column_at)
-                                             : (int64_t)line_at * work.columns + column_at),
-                      v);
+            if (find(work, row, column + i * 8, at)) {
+                if constexpr (END == GEMM_WOVEN)
+                    at = gemm_result_at<END>(work, row + line, column + i * 8 + first);
+                store((float *)work.y + at, v);
+            }
         }
     }
 };

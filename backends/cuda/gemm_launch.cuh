@@ -124,8 +124,6 @@ gemm_work gemm_work_of(const cuda_gemm *p, const cuda_gemm_args *args, int rows,
     work.by_woven_line = divider::by(p->weave.is_on ? p->weave.line : 1);
     work.by_woven_channels = divider::by(p->weave.is_on ? p->weave.channels : 1);
     work.by_woven_block = divider::by(p->weave.is_on ? p->weave.block[1] : 1);
-    work.row_step = p->weave.is_on ? (int)cuda_gemm_woven_row(&p->weave, 1, 0) : work.columns;
-    work.line_step = p->weave.is_on ? (int)cuda_gemm_woven_row(&p->weave, 0, 1) : 0;
     return work;
 }
 
@@ -155,9 +153,21 @@ grt_status gemm_launch_kernel(const cuda_gemm *p, const cuda_gemm_args *args, cu
     return GRT_OK;
 }
 
+template <class T, class F, bool CAN_SPLIT>
+grt_status gemm_launch_woven(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
+{
+    if constexpr (CAN_SPLIT)
+        if (p->splits > 1)
+            return gemm_launch_kernel<T, F, false, GEMM_WOVEN, true>(p, args, stream);
+    return gemm_launch_kernel<T, F, false, GEMM_WOVEN, false>(p, args, stream);
+}
+
 template <class T, class F, bool CAN_SPLIT, bool ACROSS>
 grt_status gemm_launch_form(const cuda_gemm *p, const cuda_gemm_args *args, cudaStream_t stream)
 {
+    if constexpr (!ACROSS) /* see cuda_gemm_set_weave */
+        if (p->weave.is_on)
+            return gemm_launch_woven<T, F, CAN_SPLIT>(p, args, stream);
     if constexpr (CAN_SPLIT)
         if (p->splits > 1)
             return gemm_launch_kernel<T, F, ACROSS, GEMM_CURVED, true>(p, args, stream);

@@ -174,19 +174,14 @@ bool cuda_gemm_plan(cuda_gemm *p)
     return true;
 }
 
-/* Of float32 only sums that are split, or are bounded at most (gemm_finish.cuh). */
-static bool gemm_end_weaves(const cuda_gemm *p)
-{
-    return p->dtype != GRT_DTYPE_FLOAT || p->splits > 1 || gemm_is_bounds(p->act.kind);
-}
-
 /* Kernels store vectors, none of which may lie in two pixels, and count steps of rows in 32 bits. */
 bool cuda_gemm_set_weave(cuda_gemm *p, const cuda_gemm_weave *weave, int64_t offset)
 {
     const int64_t vector = VECTOR / (int64_t)grt_dtype_size(p->dtype);
-    if (p->has_residual || !gemm_end_weaves(p) || cuda_gemm_woven_row(weave, 1, 0) > INT32_MAX ||
-        cuda_gemm_woven_row(weave, 0, 1) > INT32_MAX || (weave->channels | weave->pitch | offset) % vector ||
-        p->rows % weave->line || p->columns != (int64_t)weave->block[0] * weave->block[1] * weave->channels)
+    if (p->has_residual || p->across || !gemm_is_bounds(p->act.kind) ||
+        cuda_gemm_woven_row(weave, 1, 0) > INT32_MAX || cuda_gemm_woven_row(weave, 0, 1) > INT32_MAX ||
+        (weave->channels | weave->pitch | offset) % vector || p->rows % weave->line ||
+        p->columns != (int64_t)weave->block[0] * weave->block[1] * weave->channels)
         return false;
     p->weave = *weave;
     return true;

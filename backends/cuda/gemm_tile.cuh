@@ -49,7 +49,7 @@ __device__ __forceinline__ void gemm_sum(gemm_room<T, F> &room, int group, int s
 }
 
 /* The cluster's blocks each get the sums of some columns from all. */
-template <class T, class F>
+template <class T, class F, gemm_end END>
 __device__ __forceinline__ void gemm_join(const gemm_work &work, gemm_room<T, F> &room, int rank, int row,
                                           int column, float (&sum)[F::COLUMNS / 8][4])
 {
@@ -87,7 +87,7 @@ __device__ __forceinline__ void gemm_join(const gemm_work &work, gemm_room<T, F>
         const int at = column + (rank * share + i) * 8;
         if constexpr (F::IS_STRICT)
             gemm_mend(work, row, at, all);
-        gemm_finish_pair<T, F>(work, row, at, all[0]);
+        gemm_finish_pair<T, F, END>(work, row, at, all[0]);
     }
 }
 
@@ -115,7 +115,7 @@ __device__ __forceinline__ void gemm_multiply(const gemm_work &work, gemm_room<T
         else
             gemm_sum<T, F, ACROSS>(room, group, part.end - part.begin, work.bias && rank == 0, place, sum);
         if constexpr (SPLIT) {
-            gemm_join<T, F>(work, room, rank, row + lane / 4, t.column, sum);
+            gemm_join<T, F, END>(work, room, rank, row + lane / 4, t.column, sum);
         } else {
             if constexpr (F::IS_STRICT)
                 gemm_mend(work, row + lane / 4, t.column, sum);

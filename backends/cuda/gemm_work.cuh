@@ -13,8 +13,10 @@ namespace
 enum { GEMM_ROWS = 64 /* of a warpgroup */, WARP_ROWS = 16, PRODUCT_BYTES = 32 /* of the sum */ };
 
 /* How results are activated: by bounds; by GELU in registers; by any activation of the list, 16-bit results
- * on their way through shared memory. Split sums are activated as they are joined, whatever it is. */
-enum gemm_end { GEMM_BOUNDS, GEMM_GELU, GEMM_CURVED };
+ * on their way through shared memory; by bounds, and woven (gemm_weave.h). Split sums are activated as they
+ * are joined, whatever it is, unless they are woven. Kernels that need not know of weaving do not: with it
+ * their code is a fifth longer, and a ResNet-50 of one image takes 2.5 % more time. */
+enum gemm_end { GEMM_BOUNDS, GEMM_GELU, GEMM_CURVED, GEMM_WOVEN };
 
 /* Numbers of a stage's sum. */
 template <class T> constexpr int gemm_depth = PANEL_ROW / (int)sizeof(T);
@@ -81,21 +83,17 @@ struct gemm_work {
     int channels, in[2];
     cuda_gemm_weave weave;
     divider by_woven_line, by_woven_channels, by_woven_block;
-    int row_step, line_step; /* in y: from row to row, and what a line of woven rows adds to that */
 };
 
-/* A result lies in y at the sum of what its row and its column say; rows ask for nothing, so that stores of
- * several need no branches. */
-static __device__ __forceinline__ int64_t gemm_row_at(const gemm_work &work, int row)
+/* Where a result lies in y. */
+template <gemm_end END>
+static __device__ __forceinline__ size_t gemm_result_at(const gemm_work &work, int row, int column)
 {
-    return (int64_t)row * work.row_step + (int64_t)work.by_woven_line(row) * work.line_step;
-}
-static __device__ __forceinline__ int64_t gemm_column_at(const gemm_work &work, int column)
-{
-    if (!work.weave.is_on)
-        return column;
+    if constexpr (END != GEMM_WOVEN)
+        return (size_t)row * work.columns + column;
     const int tap = work.by_woven_channels(column);
-    return cuda_gemm_woven_column(&work.weave, column, tap, work.by_woven_block(tap));
+    return (size_t)(cuda_gemm_woven_row(&work.weave, row, work.by_woven_line(row)) +
+                    cuda_gemm_woven_column(&work.weave, column, tap, work.by_woven_block(tap)));
 }
 
 template <class F> struct gemm_place {

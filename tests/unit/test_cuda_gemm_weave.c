@@ -77,14 +77,11 @@ START_TEST(vectors_lie_in_one_pixel)
     ck_assert(p.weave.is_on && p.weave.pitch == 64);
     p.weave.is_on = false;
     p.act.kind = GRT_ACT_GELU_ERF;
-    ck_assert(cuda_gemm_set_weave(&p, &good, 32));
-    p.weave.is_on = false;
-    p.dtype = GRT_DTYPE_FLOAT;
-    p.splits = 1;
     ck_assert(!cuda_gemm_set_weave(&p, &good, 32));
-    p.splits = 2;
-    ck_assert(cuda_gemm_set_weave(&p, &good, 32));
-    p.weave.is_on = false;
+    p.act.kind = GRT_ACT_RELU;
+    p.across = true;
+    ck_assert(!cuda_gemm_set_weave(&p, &good, 32));
+    p.across = false;
     p.has_residual = true;
     ck_assert(!cuda_gemm_set_weave(&p, &good, 32));
 }
