@@ -31,47 +31,6 @@ template <class T> struct solo {
     T v[1];
 };
 
-/* The input of a thread's two channels of results, where each channel has one filter; and a row of it. */
-template <class T> struct own_channels {
-    const duo<T> *at;
-
-    __device__ __forceinline__ own_channels(const plane &s, const T *x, size_t image, int unit)
-        : at((const duo<T> *)x + image * s.in[0] * s.in[1] * s.units + unit)
-    {
-    }
-    __device__ __forceinline__ const duo<T> *row(const plane &s, int p) const
-    {
-        return at + (size_t)p * s.in[1] * s.units;
-    }
-    static __device__ __forceinline__ duo<T> read(const plane &s, const duo<T> *row, int column)
-    {
-        return row[column * s.units];
-    }
-};
-
-/* The same where a channel has several filters: two neighbours may have one channel or two. */
-template <class T> struct shared_channels {
-    struct line {
-        const T *at;
-        int next;
-    };
-    line first;
-
-    __device__ __forceinline__ shared_channels(const plane &s, const T *x, size_t image, int unit)
-        : first{x + image * s.in[0] * s.in[1] * s.channels + 2 * unit / s.filters,
-                (2 * unit + 1) / s.filters - 2 * unit / s.filters}
-    {
-    }
-    __device__ __forceinline__ line row(const plane &s, int p) const
-    {
-        return {first.at + (size_t)p * s.in[1] * s.channels, first.next};
-    }
-    static __device__ __forceinline__ duo<T> read(const plane &s, const line &row, int column)
-    {
-        return {row.at[column * s.channels], row.at[column * s.channels + row.next]};
-    }
-};
-
 template <class T> __device__ __forceinline__ void widen(const duo<T> &from, float (&to)[2])
 {
     to[0] = cuda_widen(from.v[0]);
@@ -86,14 +45,15 @@ template <class T> __device__ __forceinline__ void widen_word(uint32_t word, flo
 }
 
 /* Columns of one row of the input from `first` on; zeros outside. */
-template <class T, class SOURCE, class ROW, int COLUMNS>
-__device__ __forceinline__ void cuda_read_row(const plane &s, ROW row, int first, float (&to)[COLUMNS][2])
+template <class T, int COLUMNS>
+__device__ __forceinline__ void cuda_read_row(const plane &s, const duo<T> *row, int first,
+                                              float (&to)[COLUMNS][2])
 {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
         duo<T> pack = {};
         if ((unsigned)(first + c) < (unsigned)s.in[1])
-            pack = SOURCE::read(s, row, first + c);
+            pack = row[(first + c) * s.units];
         widen<T>(pack, to[c]);
     }
 }
@@ -146,9 +106,9 @@ __device__ __forceinline__ void finish_tile(const plane &s, float (&sum)[TALL * 
 
 /* TALL x WIDE results of two channels. A window whose numbers would fill the registers is read row by row:
  * then TALL is 1. */
-template <class T, class SOURCE, int KERNEL, int STRIDE, int TALL, int WIDE>
+template <class T, int KERNEL, int STRIDE, int TALL, int WIDE>
 __global__ void __launch_bounds__(THREADS)
-    convolve_tile(const __grid_constant__ plane s, const T *x, const duo<T> *w, const duo<T> *bias,
+    convolve_tile(const __grid_constant__ plane s, const duo<T> *x, const duo<T> *w, const duo<T> *bias,
                   const duo<T> *residual, duo<T> *y)
 {
     enum { ROWS = (TALL - 1) * STRIDE + KERNEL, COLUMNS = (WIDE - 1) * STRIDE + KERNEL, HELD = KERNEL <= 5 };
@@ -171,14 +131,14 @@ __global__ void __launch_bounds__(THREADS)
         for (int a = 0; a < KERNEL; a++)
             read_taps<T>(s, w + a * KERNEL * s.units + unit, taps[a]);
     }
-    const SOURCE from(s, x, image, (int)unit);
+    const duo<T> *from = x + image * s.in[0] * s.in[1] * s.units + unit;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int p = first_row + r;
         if ((unsigned)p >= (unsigned)s.in[0])
             continue;
         float in[COLUMNS][2];
-        cuda_read_row<T, SOURCE>(s, from.row(s, p), first_column, in);
+        cuda_read_row<T>(s, from + (size_t)p * s.in[1] * s.units, first_column, in);
         if constexpr (HELD) {
 #pragma unroll
             for (int h = 0; h < TALL; h++)
@@ -191,6 +151,49 @@ __global__ void __launch_bounds__(THREADS)
     }
     const size_t at = ((image * s.out[0] + row) * s.out[1] + column) * s.units + unit;
     finish_tile<T, WIDE, TALL>(s, sum, residual ? residual + at : residual, y + at, row, column);
+}
+
+/* WIDE results of one row, of two channels, where each channel of the input has several filters: the two may
+ * be of one channel or of neighbours. Read row by row. */
+template <class T, int KERNEL, int STRIDE, int WIDE>
+__global__ void __launch_bounds__(THREADS)
+    convolve_filters(const __grid_constant__ plane s, const T *x, const duo<T> *w, const duo<T> *bias,
+                     const duo<T> *residual, duo<T> *y)
+{
+    enum { COLUMNS = (WIDE - 1) * STRIDE + KERNEL };
+    const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= s.n)
+        return;
+    const uint32_t unit = i % s.units, rest = i / s.units, strip = rest % s.strips, line = rest / s.strips;
+    const int row = (int)(line % s.out[0]), column = (int)strip * WIDE;
+    const size_t image = line / s.out[0];
+    const int first_row = row * STRIDE - s.begin[0], first_column = column * STRIDE - s.begin[1];
+    const int channel = 2 * (int)unit / s.filters, next = (2 * (int)unit + 1) / s.filters - channel;
+    const T *from = x + image * s.in[0] * s.in[1] * s.channels + channel;
+    float sum[WIDE * 2], start[2] = {};
+    if (bias)
+        widen<T>(bias[unit], start);
+#pragma unroll
+    for (int k = 0; k < WIDE * 2; k++)
+        sum[k] = start[k % 2];
+#pragma unroll
+    for (int r = 0; r < KERNEL; r++) {
+        const int p = first_row + r;
+        if ((unsigned)p >= (unsigned)s.in[0])
+            continue;
+        const T *line_at = from + (size_t)p * s.in[1] * s.channels;
+        float in[COLUMNS][2] = {}, taps[KERNEL][2];
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+            if ((unsigned)(first_column + c) < (unsigned)s.in[1]) {
+                const T *at = line_at + (first_column + c) * s.channels;
+                widen<T>({at[0], at[next]}, in[c]);
+            }
+        read_taps<T>(s, w + r * KERNEL * s.units + unit, taps);
+        add_row<KERNEL, STRIDE, WIDE>(in, taps, sum);
+    }
+    const size_t at = ((image * s.out[0] + row) * s.out[1] + column) * s.units + unit;
+    finish_tile<T, WIDE, 1>(s, sum, residual ? residual + at : residual, y + at, row, column);
 }
 
 /* WIDE results of one row, of two channels of 16-bit numbers, where there are few threads: all of the window
@@ -314,16 +317,26 @@ struct pointers {
     void *y;
 };
 
-template <class T, class SOURCE, int KERNEL, int STRIDE, int TALL, int WIDE>
+template <class T, int KERNEL, int STRIDE, int TALL, int WIDE>
 void launch_tile(plane s, int64_t batch, const pointers &at, cudaStream_t stream)
 {
     using V = duo<T>;
     s.strips = (s.out[1] + WIDE - 1) / WIDE;
     s.bands = (s.out[0] + TALL - 1) / TALL;
     s.n = (uint32_t)(batch * s.bands * s.strips * s.units);
-    convolve_tile<T, SOURCE, KERNEL, STRIDE, TALL, WIDE>
-        <<<(s.n + THREADS - 1) / THREADS, THREADS, 0, stream>>>(
-            s, (const T *)at.x, (const V *)at.w, (const V *)at.bias, (const V *)at.residual, (V *)at.y);
+    convolve_tile<T, KERNEL, STRIDE, TALL, WIDE><<<(s.n + THREADS - 1) / THREADS, THREADS, 0, stream>>>(
+        s, (const V *)at.x, (const V *)at.w, (const V *)at.bias, (const V *)at.residual, (V *)at.y);
+}
+
+template <class T, int KERNEL, int STRIDE>
+void launch_filters(plane s, int64_t batch, const pointers &at, cudaStream_t stream)
+{
+    using V = duo<T>;
+    enum { WIDE = 4 };
+    s.strips = (s.out[1] + WIDE - 1) / WIDE;
+    s.n = (uint32_t)(batch * s.out[0] * s.strips * s.units);
+    convolve_filters<T, KERNEL, STRIDE, WIDE><<<(s.n + THREADS - 1) / THREADS, THREADS, 0, stream>>>(
+        s, (const T *)at.x, (const V *)at.w, (const V *)at.bias, (const V *)at.residual, (V *)at.y);
 }
 
 template <class T, int KERNEL, int STRIDE>
@@ -345,7 +358,7 @@ void launch_small(const plane &s, int64_t batch, const pointers &at, cudaStream_
     if constexpr (sizeof(T) == 2)
         launch_strip<T, KERNEL, STRIDE>(s, batch, at, stream);
     else
-        launch_tile<T, own_channels<T>, KERNEL, STRIDE, 1, 2>(s, batch, at, stream);
+        launch_tile<T, KERNEL, STRIDE, 1, 2>(s, batch, at, stream);
 }
 
 /* Large tiles read less; with few threads a GPU waits for each of them. */
@@ -355,9 +368,9 @@ void launch_window(const plane &s, int64_t batch, const pointers &at, cudaStream
     enum { WORTH_SHARING = 1 << 16, TALL = KERNEL <= 5 ? 2 : 1, WIDE = 4 };
     const int64_t pixels = batch * s.out[0] * s.out[1];
     if (s.filters > 1)
-        launch_tile<T, shared_channels<T>, KERNEL, STRIDE, 1, WIDE>(s, batch, at, stream);
+        launch_filters<T, KERNEL, STRIDE>(s, batch, at, stream);
     else if (pixels / (TALL * WIDE) * s.units >= WORTH_SHARING)
-        launch_tile<T, own_channels<T>, KERNEL, STRIDE, TALL, WIDE>(s, batch, at, stream);
+        launch_tile<T, KERNEL, STRIDE, TALL, WIDE>(s, batch, at, stream);
     else
         launch_small<T, KERNEL, STRIDE>(s, batch, at, stream);
 }
