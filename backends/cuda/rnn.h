@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurrent layers: what a node says, the sizes of one combination of dims, and the two ways to run it. */
+/* Recurrent layers: what a node says, the sizes of one combination of dims, and the three ways to run it. */
 #ifndef GRT_BACKENDS_CUDA_RNN_H
 #define GRT_BACKENDS_CUDA_RNN_H
 
 #include "backends/cuda/cuda.h"
+#include "backends/cuda/rnn_rows.h"
 #include "backends/cuda/rnn_tiles.h"
 #include "backends/shared/rnn.h"
 
@@ -31,6 +32,13 @@ cudaError_t rnn_resident_prepare(const rnn_layer *layer, const rnn_size *size, c
 /* messages: tiles->message_bytes of device memory. data: a rnn_data of the dtype's C++ type. */
 grt_status rnn_resident_run(const rnn_layer *layer, const rnn_size *size, const rnn_tiles *tiles,
                             grt_dtype dtype, const void *data, void *messages, cudaStream_t stream);
+
+/* The same where a block can have all hidden units of some rows: those have no need of other blocks. */
+bool rnn_rows_takes(const rnn_layer *layer, const rnn_size *size, grt_dtype dtype,
+                    const struct cudaDeviceProp *device, rnn_rows *out_rows);
+cudaError_t rnn_rows_prepare(const rnn_layer *layer, const rnn_rows *rows, grt_dtype dtype);
+grt_status rnn_rows_run(const rnn_layer *layer, const rnn_size *size, const rnn_rows *rows, grt_dtype dtype,
+                        const void *data, cudaStream_t stream);
 
 typedef struct rnn_steps rnn_steps;
 

@@ -25,6 +25,10 @@ enum {
     RNN_MOST_ROWS = 32,   /* of the batch, in a block */
 };
 
+/* How many chunks' weights a warp keeps in registers, for sums of 8 * eights batch rows: 128 of them, or what
+ * sums of more rows leave. */
+#define RNN_CHUNKS_HELD(gates, eights) (128 / (eights) / ((gates)*8) < 4 ? 128 / (eights) / ((gates)*8) : 4)
+
 typedef struct rnn_tiles {
     int32_t gates, directions;
     int32_t rows;         /* of the batch in each block: 8, 16 or 32 */

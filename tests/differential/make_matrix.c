@@ -91,24 +91,60 @@ static void shrink(grt_tensor *t)
         element_set(t, i, element_get(t, i) / sqrt((double)t->dims[2]));
 }
 
+static void omit_input(node *n)
+{
+    n->omitted[n->n_in++] = true;
+}
+
+/* Biases, lengths of rows and first states, each or none of them. */
+static void add_recurrent_states(node *n, int64_t d, int64_t gates, int64_t batch, int64_t hidden,
+                                 int64_t steps, bool batch_first)
+{
+    const int64_t states[3] = {batch_first ? batch : d, batch_first ? d : batch, hidden};
+    const bool lengths = draw(0, 3) == 0, first = draw(0, 1);
+    if (draw(0, 1))
+        add_input(n, n->out, 2, (int64_t[]){d, 2 * gates * hidden});
+    else if (lengths || first)
+        omit_input(n);
+    if (lengths) {
+        const grt_tensor *t = add_input(n, GRT_DTYPE_INT32, 1, &batch);
+        for (int64_t i = 0; i < batch; i++)
+            ((int32_t *)t->data)[i] = (int32_t)draw(0, steps);
+    } else if (first) {
+        omit_input(n);
+    }
+    if (first)
+        add_input(n, n->out, 3, states);
+    if (first && gates == 4 && draw(0, 1))
+        add_input(n, n->out, 3, states);
+}
+
 void make_recurrent(node *n)
 {
     static const char *const precisions[] = {NULL, NULL, "tf32", "fp16"};
-    /* Some layers are wide and some batches long enough to be divided among blocks of a GPU. */
-    int64_t steps = draw(1, 6), batch = draw(0, 3) ? draw(1, 5) : draw(6, 40), size = draw(1, 20),
-            hidden = draw(0, 3) ? draw(1, 40) : draw(41, 300);
+    /* Some layers are wide and some batches long enough to be divided among blocks of a GPU, some have more
+     * rows than a GPU has blocks for eight of. */
+    const bool many = draw(0, 7) == 0;
+    int64_t steps = draw(1, many ? 3 : 6), batch = many         ? draw(500, 1300)
+                                                   : draw(0, 3) ? draw(1, 5)
+                                                                : draw(6, 40);
+    int64_t size = draw(1, 20), hidden = many || draw(0, 3) ? draw(1, 40) : draw(41, 300);
     n->op = draw_op();
     n->out = GRT_DTYPE_FLOAT;
     const char *direction = PICK("forward", "reverse", "bidirectional");
     int64_t gates = n->op[0] == 'L' ? 4 : n->op[0] == 'G' ? 3 : 1, d = direction[0] == 'b' ? 2 : 1;
-    add_input(n, n->out, 3, (int64_t[]){steps, batch, size});
+    const bool batch_first = draw(0, 3) == 0;
+    add_input(n, n->out, 3, batch_first ? (int64_t[]){batch, steps, size} : (int64_t[]){steps, batch, size});
     shrink(add_input(n, n->out, 3, (int64_t[]){d, gates * hidden, size}));
     shrink(add_input(n, n->out, 3, (int64_t[]){d, gates * hidden, hidden}));
     n->precision = precisions[draw(0, 3)];
-    if (draw(0, 1))
-        add_input(n, n->out, 2, (int64_t[]){d, 2 * gates * hidden});
+    add_recurrent_states(n, d, gates, batch, hidden, steps, batch_first);
+    n->n_more = (int)draw(0, gates == 4 ? 2 : 1);
+    n->which = (int)draw(0, n->n_more);
     set_int(n, "hidden_size", hidden);
     set_text(n, "direction", direction);
+    if (batch_first)
+        set_int(n, "layout", 1);
     if (n->op[0] == 'L')
         set_int(n, "input_forget", draw(0, 3) == 0);
     if (n->op[0] == 'G')

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LSTM, GRU and RNN: the inputs of all steps are multiplied at once, then the recurrence is run with R in
- * shared memory (rnn_resident.cu) or, where that does not fit, step by step (rnn_steps.cu). */
+/* LSTM, GRU and RNN: the inputs of all steps are multiplied at once, then the recurrence is run with R in the
+ * shared memory of each block (rnn_rows.cu) or of all together (rnn_resident.cu) or, where that does not fit,
+ * step by step (rnn_steps.cu). */
 #include "backends/cuda/lt_matmul.h"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/rnn.h"
@@ -12,14 +13,17 @@ namespace
 
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 
+enum rnn_way { RNN_BY_STEPS, RNN_RESIDENT, RNN_BY_ROWS };
+
 /* For one combination of dims. */
 struct rnn_shape {
     rnn_size size;
     grt_dtype dtype;
     cuda_lt_plan *project; /* X W^T; NULL: nothing to multiply */
-    bool resident;
-    rnn_tiles tiles;  /* resident */
-    rnn_steps *steps; /* else */
+    rnn_way way;
+    rnn_tiles tiles;
+    rnn_rows rows;
+    rnn_steps *steps; /* NULL: another way */
     size_t projected_bytes, other_bytes;
 };
 
@@ -88,21 +92,38 @@ grt_status plan_projection(const grt_reshape *r, const rnn_layer *s, rnn_shape *
                        grt_dtype_name(sh->dtype), (long long)m.m, (long long)m.k, (long long)m.n);
 }
 
+/* Blocks that wait for no other are the faster ones while all of R is in their registers. Where they read R
+ * from shared memory in each step, blocks that share it are, if all fit on the device at once. */
+rnn_way way_of(const cuda_device *device, const rnn_layer *s, rnn_shape *sh)
+{
+    const bool rows = rnn_rows_takes(s, &sh->size, sh->dtype, &device->prop, &sh->rows);
+    if (rows && sh->rows.chunks <= sh->rows.held)
+        return RNN_BY_ROWS;
+    if (rnn_resident_takes(s, &sh->size, sh->dtype, &device->prop, &sh->tiles))
+        return RNN_RESIDENT;
+    return rows ? RNN_BY_ROWS : RNN_BY_STEPS;
+}
+
 grt_status plan_recurrence(const grt_reshape *r, const rnn_layer *s, rnn_shape *sh)
 {
     cuda_device *device = (cuda_device *)r->device;
     const bool peepholes = s->kind == GRT_RNN_LSTM && r->n_in > PEEPHOLES && r->in[PEEPHOLES];
     if (sh->size.batch == 0 || sh->size.hidden == 0)
         return GRT_OK;
-    sh->resident = !peepholes && rnn_resident_takes(s, &sh->size, sh->dtype, &device->prop, &sh->tiles);
-    if (sh->resident) {
+    sh->way = peepholes ? RNN_BY_STEPS : way_of(device, s, sh);
+    switch (sh->way) {
+    case RNN_BY_ROWS:
+        CUDA_TRY(rnn_rows_prepare(s, &sh->rows, sh->dtype));
+        return GRT_OK;
+    case RNN_RESIDENT:
         sh->other_bytes = sh->tiles.message_bytes;
         CUDA_TRY(rnn_resident_prepare(s, &sh->size, &sh->tiles, sh->dtype));
         return GRT_OK;
+    default:
+        GRT_TRY(rnn_steps_create(device, r->desc, s, &sh->size, sh->dtype, &sh->steps));
+        sh->other_bytes = rnn_steps_workspace(sh->steps);
+        return GRT_OK;
     }
-    GRT_TRY(rnn_steps_create(device, r->desc, s, &sh->size, sh->dtype, &sh->steps));
-    sh->other_bytes = rnn_steps_workspace(sh->steps);
-    return GRT_OK;
 }
 
 grt_status cuda_rnn_plan(const grt_reshape *r, rnn_shape *sh)
@@ -181,9 +202,14 @@ template <class T> grt_status cuda_rnn_run_typed(const grt_run *r)
     } else {
         CUDA_TRY(cudaMemsetAsync(projected, 0, sh->projected_bytes, stream));
     }
-    if (sh->resident)
+    switch (sh->way) {
+    case RNN_BY_ROWS:
+        return rnn_rows_run(s, &sh->size, &sh->rows, sh->dtype, &data, stream);
+    case RNN_RESIDENT:
         return rnn_resident_run(s, &sh->size, &sh->tiles, sh->dtype, &data, other, stream);
-    return rnn_steps_run(sh->steps, r->desc, &data, other, stream);
+    default:
+        return rnn_steps_run(sh->steps, r->desc, &data, other, stream);
+    }
 }
 
 grt_status cuda_rnn_run(const grt_run *r)

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the rows of a batch are divided among blocks that have all of a recurrent layer's hidden units, and all
+ * of R in shared memory in the order of fragments (rnn_tiles.h), a part of RNN_UNITS units for each warp.
+ * Plain C: host tests check what kernels rely on.
+ *
+ * Two steps' hidden states lie there, a row `pitch` bytes behind the other. A lane stores a unit of rows k
+ * and k + 4 of each eight, k = lane % 4, and reads 16 bytes of row k + 4 or k: as the pitch is an odd number
+ * of 16 bytes, neither meets itself in a bank. */
+#ifndef GRT_BACKENDS_CUDA_RNN_ROWS_H
+#define GRT_BACKENDS_CUDA_RNN_ROWS_H
+
+#include "backends/cuda/rnn_tiles.h"
+
+enum {
+    RNN_ROWS_WARPS = 8,       /* of a block that keeps weights in registers, too */
+    RNN_ROWS_MOST_WARPS = 16, /* of one whose threads have half as many registers */
+};
+
+typedef struct rnn_rows {
+    int32_t rows;   /* of the batch in each block: 8 or 16 */
+    int32_t blocks; /* of all directions */
+    int32_t parts;  /* of the hidden units: a warp each */
+    int32_t chunks; /* of a row of R */
+    int32_t held;   /* of these, at most so many in registers */
+    int32_t pitch;
+    size_t part_bytes; /* of R */
+    size_t shared;     /* bytes of a block */
+} rnn_rows;
+
+/* The batch row, of eight, that column `column` of a product is. */
+static inline RNN_BOTH int32_t rnn_rows_row(int32_t column)
+{
+    return column / 2 + column % 2 * 4;
+}
+
+/* strict: float32 in full. False: R does not fit. Eight rows a block while every block has a multiprocessor
+ * of its own, or where more would not fit into registers; R is read for sixteen at a time else. */
+static inline bool rnn_rows_plan(int32_t gates, int32_t directions, int64_t batch, int64_t hidden,
+                                 int32_t element, bool strict, int32_t multiprocessors, size_t shared_limit,
+                                 rnn_rows *out)
+{
+    if (batch < 1 || hidden < 1 || batch > (1 << 24) || hidden > RNN_ROWS_MOST_WARPS * RNN_UNITS)
+        return false;
+    const int32_t row_bytes = (int32_t)hidden * element, chunk_bytes = RNN_CHUNK_WORDS * 4;
+    out->parts = (int32_t)((hidden + RNN_UNITS - 1) / RNN_UNITS);
+    out->chunks = (row_bytes + chunk_bytes - 1) / chunk_bytes;
+    out->pitch = (out->chunks * 4 + 1) * 16;
+    const bool few = directions * ((batch + 7) / 8) <= multiprocessors || out->parts > RNN_ROWS_WARPS;
+    out->rows = few ? 8 : 16;
+    out->held = strict || out->parts > RNN_ROWS_WARPS ? 0 : RNN_CHUNKS_HELD(gates, out->rows / 8);
+    out->blocks = directions * (int32_t)((batch + out->rows - 1) / out->rows);
+    out->part_bytes = (size_t)out->chunks * (size_t)(gates * RNN_UNITS * chunk_bytes);
+    out->shared = (size_t)out->parts * out->part_bytes + (size_t)2 * (size_t)out->rows * (size_t)out->pitch;
+    return out->shared <= shared_limit;
+}
+
+#endif
