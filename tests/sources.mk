@@ -194,7 +194,7 @@ unit_SOURCES += tests/unit/test_winograd.c
 unit_SOURCES += tests/unit/test_matmul.c
 unit_SOURCES += tests/unit/test_norm.c
 unit_SOURCES += tests/unit/test_rnn.c
-unit_SOURCES += tests/unit/test_rnn_rows.c
+unit_SOURCES += tests/unit/test_rnn_row_blocks.c
 unit_SOURCES += tests/unit/test_rnn_tiles.c
 unit_SHARED =
 # Text alone: it needs no CUDA.

@@ -4,7 +4,7 @@
 #define GRT_BACKENDS_CUDA_RNN_H
 
 #include "backends/cuda/cuda.h"
-#include "backends/cuda/rnn_rows.h"
+#include "backends/cuda/rnn_row_blocks.h"
 #include "backends/cuda/rnn_tiles.h"
 #include "backends/shared/rnn.h"
 
@@ -35,10 +35,10 @@ grt_status rnn_resident_run(const rnn_layer *layer, const rnn_size *size, const 
 
 /* The same where a block can have all hidden units of some rows: those have no need of other blocks. */
 bool rnn_rows_takes(const rnn_layer *layer, const rnn_size *size, grt_dtype dtype,
-                    const struct cudaDeviceProp *device, rnn_rows *out_rows);
-cudaError_t rnn_rows_prepare(const rnn_layer *layer, const rnn_rows *rows, grt_dtype dtype);
-grt_status rnn_rows_run(const rnn_layer *layer, const rnn_size *size, const rnn_rows *rows, grt_dtype dtype,
-                        const void *data, cudaStream_t stream);
+                    const struct cudaDeviceProp *device, rnn_row_blocks *out_rows);
+cudaError_t rnn_rows_prepare(const rnn_layer *layer, const rnn_row_blocks *rows, grt_dtype dtype);
+grt_status rnn_rows_run(const rnn_layer *layer, const rnn_size *size, const rnn_row_blocks *rows,
+                        grt_dtype dtype, const void *data, cudaStream_t stream);
 
 typedef struct rnn_steps rnn_steps;
 

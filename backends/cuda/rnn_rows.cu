@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrent layers small enough for a block to have all of R: each block runs all steps of its rows of the
- * batch, and waits for no other (rnn_rows.h).
+ * batch, and waits for no other (rnn_row_blocks.h).
  *
  * A warp has a part of the hidden units, and all gates of them: what its tensor cores sum is where the gates
  * are computed, in the same lanes. Only hidden states go through shared memory, from one step to the next. */
@@ -14,7 +14,7 @@ namespace
 template <class T> struct rows_job {
     rnn_data<T> data;
     rnn_places at;
-    rnn_rows rows;
+    rnn_row_blocks rows;
     bool reverse, relu;
 };
 
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(WARPS * 32) recur_rows(const __grid_constant__
         EARLY = EIGHTS == 1 && WARPS <= RNN_ROWS_WARPS
     };
     extern __shared__ __align__(128) char memory[];
-    const rnn_rows &t = job.rows;
+    const rnn_row_blocks &t = job.rows;
     const int32_t lane = threadIdx.x % 32, part = threadIdx.x / 32, j = part * RNN_UNITS + lane / 4;
     const int32_t d = blockIdx.x % job.at.directions;
     const int64_t first = (int64_t)(blockIdx.x / job.at.directions) * ROWS, n = job.at.n.hidden;
@@ -188,21 +188,21 @@ __global__ void __launch_bounds__(WARPS * 32) recur_rows(const __grid_constant__
 
 /* ---- choice ---- */
 
-template <class T, int GATES, bool STRICT> const void *by_shape(const rnn_rows *t)
+template <class T, int GATES, bool STRICT> const void *by_shape(const rnn_row_blocks *t)
 {
     return t->parts > RNN_ROWS_WARPS ? (const void *)recur_rows<T, GATES, 1, STRICT, RNN_ROWS_MOST_WARPS>
            : t->rows == 8            ? (const void *)recur_rows<T, GATES, 1, STRICT, RNN_ROWS_WARPS>
                                      : (const void *)recur_rows<T, GATES, 2, STRICT, RNN_ROWS_WARPS>;
 }
 
-template <class T, bool STRICT> const void *by_gates_of(int32_t gates, const rnn_rows *t)
+template <class T, bool STRICT> const void *by_gates_of(int32_t gates, const rnn_row_blocks *t)
 {
     return gates == 4   ? by_shape<T, 4, STRICT>(t)
            : gates == 3 ? by_shape<T, 3, STRICT>(t)
                         : by_shape<T, 1, STRICT>(t);
 }
 
-const void *rows_kernel_for(const rnn_layer *layer, const rnn_rows *t, grt_dtype dtype)
+const void *rows_kernel_for(const rnn_layer *layer, const rnn_row_blocks *t, grt_dtype dtype)
 {
     return dtype == GRT_DTYPE_FLOAT16    ? by_gates_of<__half, false>(layer->gates, t)
            : dtype == GRT_DTYPE_BFLOAT16 ? by_gates_of<__nv_bfloat16, false>(layer->gates, t)
@@ -211,7 +211,7 @@ const void *rows_kernel_for(const rnn_layer *layer, const rnn_rows *t, grt_dtype
 }
 
 template <class T>
-grt_status launch_rows(const rnn_layer *layer, const rnn_size *size, const rnn_rows *t, grt_dtype dtype,
+grt_status launch_rows(const rnn_layer *layer, const rnn_size *size, const rnn_row_blocks *t, grt_dtype dtype,
                        const void *data, cudaStream_t stream)
 {
     rows_job<T> job = {*(const rnn_data<T> *)data, rnn_places_of(layer, size), *t, layer->reverse,
@@ -225,15 +225,15 @@ grt_status launch_rows(const rnn_layer *layer, const rnn_size *size, const rnn_r
 } // namespace
 
 bool rnn_rows_takes(const rnn_layer *layer, const rnn_size *size, grt_dtype dtype,
-                    const struct cudaDeviceProp *device, rnn_rows *out_rows)
+                    const struct cudaDeviceProp *device, rnn_row_blocks *out_rows)
 {
     return device->major >= 8 && dtype != GRT_DTYPE_DOUBLE && rnn_gates_are_usual(layer) &&
-           rnn_rows_plan(layer->gates, layer->directions, size->batch, size->hidden,
-                         (int32_t)grt_dtype_size(dtype), dtype == GRT_DTYPE_FLOAT && !layer->tf32,
-                         device->multiProcessorCount, device->sharedMemPerBlockOptin, out_rows);
+           rnn_row_blocks_plan(layer->gates, layer->directions, size->batch, size->hidden,
+                               (int32_t)grt_dtype_size(dtype), dtype == GRT_DTYPE_FLOAT && !layer->tf32,
+                               device->multiProcessorCount, device->sharedMemPerBlockOptin, out_rows);
 }
 
-cudaError_t rnn_rows_prepare(const rnn_layer *layer, const rnn_rows *rows, grt_dtype dtype)
+cudaError_t rnn_rows_prepare(const rnn_layer *layer, const rnn_row_blocks *rows, grt_dtype dtype)
 {
     int device = 0, most = 0;
     cudaError_t error = cudaGetDevice(&device);
@@ -245,8 +245,8 @@ cudaError_t rnn_rows_prepare(const rnn_layer *layer, const rnn_rows *rows, grt_d
     return error;
 }
 
-grt_status rnn_rows_run(const rnn_layer *layer, const rnn_size *size, const rnn_rows *rows, grt_dtype dtype,
-                        const void *data, cudaStream_t stream)
+grt_status rnn_rows_run(const rnn_layer *layer, const rnn_size *size, const rnn_row_blocks *rows,
+                        grt_dtype dtype, const void *data, cudaStream_t stream)
 {
     switch (dtype) {
     case GRT_DTYPE_FLOAT16:

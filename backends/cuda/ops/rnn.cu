@@ -22,7 +22,7 @@ struct rnn_shape {
     cuda_lt_plan *project; /* X W^T; NULL: nothing to multiply */
     rnn_way way;
     rnn_tiles tiles;
-    rnn_rows rows;
+    rnn_row_blocks rows;
     rnn_steps *steps; /* NULL: another way */
     size_t projected_bytes, other_bytes;
 };

@@ -6,8 +6,8 @@
  * Two steps' hidden states lie there, a row `pitch` bytes behind the other. A lane stores a unit of rows k
  * and k + 4 of each eight, k = lane % 4, and reads 16 bytes of row k + 4 or k: as the pitch is an odd number
  * of 16 bytes, neither meets itself in a bank. */
-#ifndef GRT_BACKENDS_CUDA_RNN_ROWS_H
-#define GRT_BACKENDS_CUDA_RNN_ROWS_H
+#ifndef GRT_BACKENDS_CUDA_RNN_ROW_BLOCKS_H
+#define GRT_BACKENDS_CUDA_RNN_ROW_BLOCKS_H
 
 #include "backends/cuda/rnn_tiles.h"
 
@@ -16,7 +16,7 @@ enum {
     RNN_ROWS_MOST_WARPS = 16, /* of one whose threads have half as many registers */
 };
 
-typedef struct rnn_rows {
+typedef struct rnn_row_blocks {
     int32_t rows;   /* of the batch in each block: 8 or 16 */
     int32_t blocks; /* of all directions */
     int32_t parts;  /* of the hidden units: a warp each */
@@ -25,7 +25,7 @@ typedef struct rnn_rows {
     int32_t pitch;
     size_t part_bytes; /* of R */
     size_t shared;     /* bytes of a block */
-} rnn_rows;
+} rnn_row_blocks;
 
 /* The batch row, of eight, that column `column` of a product is. */
 static inline RNN_BOTH int32_t rnn_rows_row(int32_t column)
@@ -35,9 +35,9 @@ static inline RNN_BOTH int32_t rnn_rows_row(int32_t column)
 
 /* strict: float32 in full. False: R does not fit. Eight rows a block while every block has a multiprocessor
  * of its own, or where more would not fit into registers; R is read for sixteen at a time else. */
-static inline bool rnn_rows_plan(int32_t gates, int32_t directions, int64_t batch, int64_t hidden,
-                                 int32_t element, bool strict, int32_t multiprocessors, size_t shared_limit,
-                                 rnn_rows *out)
+static inline bool rnn_row_blocks_plan(int32_t gates, int32_t directions, int64_t batch, int64_t hidden,
+                                       int32_t element, bool strict, int32_t multiprocessors,
+                                       size_t shared_limit, rnn_row_blocks *out)
 {
     if (batch < 1 || hidden < 1 || batch > (1 << 24) || hidden > RNN_ROWS_MOST_WARPS * RNN_UNITS)
         return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How recurrent layers' rows are divided among blocks that have all of R: every row and unit is somebody's,
  * what a block has fits, and lanes do not meet in banks of shared memory. */
-#include "backends/cuda/rnn_rows.h"
+#include "backends/cuda/rnn_row_blocks.h"
 #include "tests/unit/suite.h"
 
 #include <string.h>
@@ -10,8 +10,9 @@ enum { H100_BLOCKS = 132, H100_SHARED = 232448, BANKS = 32 };
 
 static void check_division(int gates, int directions, int64_t batch, int64_t hidden, int element, bool strict)
 {
-    rnn_rows t;
-    if (!rnn_rows_plan(gates, directions, batch, hidden, element, strict, H100_BLOCKS, H100_SHARED, &t)) {
+    rnn_row_blocks t;
+    if (!rnn_row_blocks_plan(gates, directions, batch, hidden, element, strict, H100_BLOCKS, H100_SHARED,
+                             &t)) {
         /* Nothing that would fit is refused: R alone is near what a block may have. */
         ck_assert((int64_t)gates * hidden * hidden * element > H100_SHARED / 2 ||
                   hidden > RNN_ROWS_MOST_WARPS * RNN_UNITS);
@@ -39,16 +40,16 @@ START_TEST(divisions_cover_layers)
                 for (int64_t batch = 1; batch < 5000; batch = batch * 3 + 1)
                     for (int kind = 0; kind < 3; kind++) /* 16 bits, TF32, float32 */
                         check_division(gates, directions, batch, hidden, kind ? 4 : 2, kind == 2);
-    rnn_rows t;
-    ck_assert(rnn_rows_plan(4, 2, 1024, 48, 2, false, H100_BLOCKS, H100_SHARED, &t));
+    rnn_row_blocks t;
+    ck_assert(rnn_row_blocks_plan(4, 2, 1024, 48, 2, false, H100_BLOCKS, H100_SHARED, &t));
     ck_assert_int_eq(t.rows, 16);
     ck_assert_int_eq(t.blocks, 128);
-    ck_assert(rnn_rows_plan(4, 2, 1, 128, 2, false, H100_BLOCKS, H100_SHARED, &t));
+    ck_assert(rnn_row_blocks_plan(4, 2, 1, 128, 2, false, H100_BLOCKS, H100_SHARED, &t));
     ck_assert_int_eq(t.rows, 8);
     ck_assert_int_eq(t.parts, RNN_ROWS_WARPS);
-    ck_assert(!rnn_rows_plan(4, 1, 1, 256, 2, false, H100_BLOCKS, H100_SHARED, &t)); /* 512 KiB */
-    ck_assert(!rnn_rows_plan(4, 1, 0, 64, 2, false, H100_BLOCKS, H100_SHARED, &t));
-    ck_assert(!rnn_rows_plan(4, 1, 1, 0, 2, false, H100_BLOCKS, H100_SHARED, &t));
+    ck_assert(!rnn_row_blocks_plan(4, 1, 1, 256, 2, false, H100_BLOCKS, H100_SHARED, &t)); /* 512 KiB */
+    ck_assert(!rnn_row_blocks_plan(4, 1, 0, 64, 2, false, H100_BLOCKS, H100_SHARED, &t));
+    ck_assert(!rnn_row_blocks_plan(4, 1, 1, 0, 2, false, H100_BLOCKS, H100_SHARED, &t));
 }
 END_TEST
 
@@ -69,8 +70,8 @@ END_TEST
 START_TEST(lanes_have_banks_of_their_own)
 {
     for (int64_t hidden = 1; hidden <= 256; hidden++) {
-        rnn_rows t;
-        if (!rnn_rows_plan(4, 1, 8, hidden, 2, false, H100_BLOCKS, H100_SHARED, &t))
+        rnn_row_blocks t;
+        if (!rnn_row_blocks_plan(4, 1, 8, hidden, 2, false, H100_BLOCKS, H100_SHARED, &t))
             continue;
         for (int first = 0; first < 32; first += 8) {
             int met[BANKS] = {0};
@@ -93,9 +94,9 @@ START_TEST(lanes_have_banks_of_their_own)
 }
 END_TEST
 
-Suite *suite_test_rnn_rows(void)
+Suite *suite_test_rnn_row_blocks(void)
 {
-    Suite *suite = suite_create("rnn rows");
+    Suite *suite = suite_create("rnn row blocks");
     TCase *tcase = tcase_create("rows");
     tcase_add_test(tcase, divisions_cover_layers);
     tcase_add_test(tcase, columns_are_all_rows);
