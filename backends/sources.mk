@@ -264,6 +264,7 @@ cuda_files += backends/cuda/divider.cuh
 cuda_files += backends/cuda/qgemm_tile.cuh
 cuda_files += backends/cuda/qgemm_store.cuh
 cuda_files += backends/cuda/qgemm.h backends/cuda/qgemm.cu
+cuda_files += backends/cuda/qtable.h backends/cuda/qtable.cu
 cuda_files += backends/cuda/rounded_task.h backends/cuda/rounded_levels.cuh backends/cuda/rounded_room.cuh
 cuda_files += backends/cuda/rounded_queries.cuh backends/cuda/rounded_scores.cuh
 cuda_files += backends/cuda/rounded_attention.h backends/cuda/rounded_attention.cu

@@ -17,10 +17,10 @@ namespace
 
 /* 16 rows of the result, 32 numbers at once. */
 template <int DEPTH, int CHUNKS, bool OWN>
-__device__ __forceinline__ void
-multiply_values(const cuda_rounded_attention &a, const rounded_room<DEPTH, OWN> &room, const uint8_t *shared,
-                const rounded_scores<CHUNKS, OWN> &shares, const uint32_t (&share_sum)[2], uint8_t *to,
-                int first)
+__device__ __forceinline__ void multiply_values(const cuda_rounded_attention &a,
+                                                const rounded_room<DEPTH, OWN> &room, const uint8_t *shared,
+                                                const rounded_scores<CHUNKS, OWN> &shares,
+                                                const uint32_t (&share_sum)[2], uint8_t *to, int first)
 {
     const int lane = threadIdx.x % LANES;
     const uint8_t *values = shared + room.values_at();
@@ -47,11 +47,10 @@ multiply_values(const cuda_rounded_attention &a, const rounded_room<DEPTH, OWN> 
             int32_t level[8];
 #pragma unroll
             for (int i = 0; i < 8; i++)
-                level[i] = rounded_level(
-                    __fmul_rn((float)(sum[i / 2][2 * r + i % 2] - offsets[d + i] -
-                                      (int32_t)share_sum[r] * a.v_zero),
-                              a.y_scale),
-                    a.y_zero);
+                level[i] = rounded_level(__fmul_rn((float)(sum[i / 2][2 * r + i % 2] - offsets[d + i] -
+                                                           (int32_t)share_sum[r] * a.v_zero),
+                                                   a.y_scale),
+                                         a.y_zero);
             const uint2 words = make_uint2(rounded_word(level[0], level[1], level[2], level[3]) ^ a.flip_y,
                                            rounded_word(level[4], level[5], level[6], level[7]) ^ a.flip_y);
             uint8_t *at = to + row * a.of_y.token + d;
@@ -65,10 +64,9 @@ multiply_values(const cuda_rounded_attention &a, const rounded_room<DEPTH, OWN> 
 }
 
 template <int DEPTH, bool OWN>
-__device__ __forceinline__ void load_head(const cuda_rounded_attention &a,
-                                          const rounded_room<DEPTH, OWN> &room,
-                                          const cuda_rounded_levels &levels, int batch, int head,
-                                          uint8_t *shared)
+__device__ __forceinline__ void
+load_head(const cuda_rounded_attention &a, const rounded_room<DEPTH, OWN> &room,
+          const cuda_rounded_levels &levels, int batch, int head, uint8_t *shared)
 {
     load_keys(a, room, levels.k, a.k + batch * a.of_k.batch + head * a.of_k.head, shared);
     load_values(a, room, a.v + batch * a.of_v.batch + head * a.of_v.head, shared);
@@ -84,8 +82,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 2)
     uint8_t *shared = (uint8_t *)rounded_memory;
     const rounded_room<DEPTH, OWN> room(a.keys);
     const int item = blockIdx.x / blocks, batch = item / a.heads, head = item % a.heads,
-              first =
-                  (int)(blockIdx.x % blocks * (blockDim.x / LANES) + threadIdx.x / LANES) * ROWS;
+              first = (int)(blockIdx.x % blocks * (blockDim.x / LANES) + threadIdx.x / LANES) * ROWS;
     overlap_let_next_begin();
     load_exponentials<DEPTH, OWN>(a, shared);
     for (int i = threadIdx.x; i < (int)(sizeof levels / sizeof(uint32_t)); i += blockDim.x)
@@ -105,15 +102,15 @@ __global__ void __launch_bounds__(MOST_THREADS, 2)
         return;
     rounded_scores<CHUNKS, OWN> scores;
     scores.largest[0] = scores.largest[1] = 0;
-    const rounded_mask<MASKS> mask(a, masks, (const float *)(shared + room.key_masks_at()),
-                                   room.missing, first);
+    const rounded_mask<MASKS> mask(a, masks, (const float *)(shared + room.key_masks_at()), room.missing,
+                                   first);
 #pragma unroll
     for (int c = 0; c < CHUNKS; c++) {
         if (c >= room.chunks)
             break;
         int32_t sum[TILES][4];
-        multiply_keys<DEPTH, OWN>(q, shared + room.KEYS_AT,
-                                  (const int32_t *)(shared + room.key_starts_at()), c, sum);
+        multiply_keys<DEPTH, OWN>(q, shared + room.KEYS_AT, (const int32_t *)(shared + room.key_starts_at()),
+                                  c, sum);
         scores.template round_chunk<MASKS, DEPTH>(a, mask, c, room.missing, sum);
     }
     scores.find_largest();
@@ -140,8 +137,10 @@ grt_status launch_masks(const cuda_rounded_attention *a, bool overlaps, cudaStre
 {
     if (!a->mask)
         return launch_rounded<DEPTH, CHUNKS, OWN, NO_MASK>(a, overlaps, stream);
-    return a->of_mask.token == 0 ? launch_rounded<DEPTH, CHUNKS, OWN, KEY_MASK>(a, overlaps, stream)
-                                 : launch_rounded<DEPTH, CHUNKS, OWN, SCORE_MASK>(a, overlaps, stream);
+    if (a->of_mask.token == 0)
+        return launch_rounded<DEPTH, CHUNKS, OWN, KEY_MASK>(a, overlaps, stream);
+    return a->mask_pairs ? launch_rounded<DEPTH, CHUNKS, OWN, PAIR_MASK>(a, overlaps, stream)
+                         : launch_rounded<DEPTH, CHUNKS, OWN, SCORE_MASK>(a, overlaps, stream);
 }
 
 /* Bytes of shared memory that blocks of every device can have. */
@@ -153,8 +152,9 @@ grt_status launch_depth(const cuda_rounded_attention *a, bool overlaps, cudaStre
     const bool own = rounded_room<DEPTH, true>(a->keys).bytes() <= ROUNDED_ROOM;
     if (own && a->keys <= 4 * CHUNK)
         return launch_masks<DEPTH, 4, true>(a, overlaps, stream);
-    return own && a->keys <= 7 * CHUNK ? launch_masks<DEPTH, 7, true>(a, overlaps, stream)
-                                       : launch_masks<DEPTH, ROUNDED_KEYS / CHUNK, false>(a, overlaps, stream);
+    return own && a->keys <= 7 * CHUNK
+               ? launch_masks<DEPTH, 7, true>(a, overlaps, stream)
+               : launch_masks<DEPTH, ROUNDED_KEYS / CHUNK, false>(a, overlaps, stream);
 }
 
 } // namespace

@@ -65,12 +65,12 @@ __device__ __forceinline__ void multiply_keys(const rounded_queries<DEPTH> &q, c
         }
 }
 
-/* Masks of no scores, of keys, or of each score. */
-enum rounded_masks { NO_MASK, KEY_MASK, SCORE_MASK };
+/* Masks of no scores, of keys, or of each score: two neighbours read at once, or any. */
+enum rounded_masks { NO_MASK, KEY_MASK, PAIR_MASK, SCORE_MASK };
 
 /* What the mask adds to a lane's two rows, in units of the sums'. */
 template <int MASKS> struct rounded_mask {
-    const uint8_t *row[2]; /* NULL: there is no row */
+    const uint8_t *row[2]; /* of a query that is there */
     const float *of_places;
     int missing;
 
@@ -81,18 +81,16 @@ template <int MASKS> struct rounded_mask {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const int query = first + (int)(threadIdx.x % LANES) / 4 + 8 * r;
-            row[r] = MASKS == SCORE_MASK && query < a.queries ? from + query * a.of_mask.token : NULL;
+            row[r] = from + min(query, a.queries - 1) * a.of_mask.token;
         }
     }
-    /* Levels of key `key` and the next one; 0 in front of the first. */
+    /* Levels of key `key` and the next one; in front of the first one any. */
     __device__ __forceinline__ uint32_t pair(const cuda_rounded_attention &a, int r, int key) const
     {
-        if (!row[r] || key < -1 || (key < 0 && a.mask_pairs))
-            return 0;
-        if (a.mask_pairs)
-            return *(const uint16_t *)(row[r] + key) ^ (a.flip_mask & 0xFFFF);
-        const uint32_t first = key >= 0 ? row[r][key * a.mask_key] : 0,
-                       second = row[r][(key + 1) * a.mask_key];
+        if constexpr (MASKS == PAIR_MASK)
+            return *(const uint16_t *)(row[r] + max(key, 0)) ^ (a.flip_mask & 0xFFFF);
+        const uint32_t first = row[r][max(key, 0) * a.mask_key],
+                       second = row[r][max(key + 1, 0) * a.mask_key];
         return (first | second << 8) ^ (a.flip_mask & 0xFFFF);
     }
     /* Of an even place and the next one. */
@@ -101,9 +99,8 @@ template <int MASKS> struct rounded_mask {
         if constexpr (MASKS == KEY_MASK)
             return *(const float2 *)(of_places + place);
         const uint32_t levels = pair(a, r, place - missing);
-        return make_float2(
-            __fmul_rn(rounded_number((int32_t)(levels & 0xFF), a.mask_zero), a.sum_mask),
-            __fmul_rn(rounded_number((int32_t)(levels >> 8 & 0xFF), a.mask_zero), a.sum_mask));
+        return make_float2(__fmul_rn(rounded_number((int32_t)(levels & 0xFF), a.mask_zero), a.sum_mask),
+                           __fmul_rn(rounded_number((int32_t)(levels >> 8 & 0xFF), a.mask_zero), a.sum_mask));
     }
 };
 

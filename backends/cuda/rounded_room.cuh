@@ -70,8 +70,9 @@ template <int DEPTH> struct rounded_sums {
 
 /* Keys as signed bytes, zeros in front of them, and what their sums begin with. */
 template <int DEPTH, bool OWN>
-__device__ __forceinline__ void load_keys(const cuda_rounded_attention &a, const rounded_room<DEPTH, OWN> &room,
-                                          const uint8_t *table, const uint8_t *from, uint8_t *shared)
+__device__ __forceinline__ void load_keys(const cuda_rounded_attention &a,
+                                          const rounded_room<DEPTH, OWN> &room, const uint8_t *table,
+                                          const uint8_t *from, uint8_t *shared)
 {
     enum { PARTS = DEPTH * 2 };
     int32_t *starts = (int32_t *)(shared + room.key_starts_at());

@@ -102,10 +102,9 @@ template <int CHUNKS, bool OWN> struct rounded_scores {
                     const float v = rounded_sums<DEPTH>::number(sum[t][2 * r + i]);
                     l = rounded_limited(__fmul_rn(v, a.score_scale), a.score_zero);
                     if constexpr (MASKS != NO_MASK)
-                        l = rounded_limited(
-                            __fadd_rn(__fmul_rn(rounded_number(l, a.score_zero), a.sum_score),
-                                      i ? masks.y : masks.x),
-                            a.sum_zero);
+                        l = rounded_limited(__fadd_rn(__fmul_rn(rounded_number(l, a.score_zero), a.sum_score),
+                                                      i ? masks.y : masks.x),
+                                            a.sum_zero);
                     if (chunk == 0 && place + i < missing)
                         l = 0;
                 }
@@ -166,8 +165,8 @@ template <int CHUNKS, bool OWN> struct rounded_scores {
     }
 
     /* What units are multiplied by. Lanes of a row share its division: the even ones have that of row 0. */
-    static __device__ __forceinline__ void find_factors(const cuda_rounded_attention &a,
-                                                        const unsigned long long (&sum)[2], float (&factor)[2])
+    static __device__ __forceinline__ void
+    find_factors(const cuda_rounded_attention &a, const unsigned long long (&sum)[2], float (&factor)[2])
     {
         const unsigned long long mine = threadIdx.x % 2 ? sum[1] : sum[0];
         const float by = (float)(8388608.0 / ((double)(int64_t)mine * (double)a.share_scale));
