@@ -307,7 +307,7 @@ grt_status run_qmatmul(const grt_run *r)
 }
 
 /* A table of constant levels behind a rounding, and a constant residual that is a row or has y's dims. */
-bool supports_qmatmul(const grt_kernel_node *node, grt_text *why)
+bool cuda_qmatmul_fits(const grt_kernel_node *node, grt_text *why)
 {
     const grt_tensor *residual = &node->in[QP_RESIDUAL], *table = &node->in[QP_TABLE], *y = &node->out[0];
     if (!cuda_qproduct_supports(node, why))
@@ -329,7 +329,7 @@ bool supports_qmatmul(const grt_kernel_node *node, grt_text *why)
 const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "QMatMul",
-     .supports = supports_qmatmul,
+     .supports = cuda_qmatmul_fits,
      .create = create_qmatmul,
      .destroy = destroy_qmatmul,
      .reshape = reshape_qmatmul,
