@@ -86,6 +86,7 @@ graph_SOURCES += graph/passes/quantised_means.c
 graph_SOURCES += graph/passes/quantised_tables.c
 graph_SOURCES += graph/passes/quantised_weights.c
 graph_SOURCES += graph/passes/quantised_sums.c
+graph_SOURCES += graph/passes/quantised_lookups.c
 graph_SOURCES += graph/passes/quantised_casts.c
 graph_SOURCES += graph/passes/quantised_turns.c
 graph_SOURCES += graph/passes/quantised_epilogues.c

@@ -11,9 +11,9 @@ bool cpu_qproduct_supports(const grt_kernel_node *node, grt_text *why)
     grt_act act;
     if (!grt_act_read(node->desc, &act, why))
         return false;
-    if (grt_node_has(node, QP_SUM_SCALE)) {
+    if (grt_node_has(node, QP_SUM_SCALE) || grt_node_has(node, QP_TABLE)) {
         if (why)
-            grt_text_add(why, "sums behind a rounded result are a step of their own");
+            grt_text_add(why, "sums and tables behind a rounded result are steps of their own");
         return false;
     }
     const bool bytes = !grt_node_has(node, QP_RESIDUAL) ||

@@ -54,6 +54,13 @@ struct cuda_qresidual {
     }
 };
 
+/* A number that is rounded to y's type, and one of its column, in units of the sum's scale. */
+static __device__ __forceinline__ float cuda_qsum(const cuda_qhead &h, float v, float of_column)
+{
+    const float y = __fadd_rn(cuda_qrounded(cuda_qlimited(v, h.low, h.high)), -12582912.0f);
+    return __fadd_rn(__fmul_rn(y, h.y_scale), of_column);
+}
+
 /* The limits and the zero point of results. */
 struct cuda_qlimits {
     float low, high;

@@ -164,6 +164,11 @@ bool cuda_qgemm_in_eights(const cuda_qgemm *g, const void *residual, const void 
            (g->y != GRT_DTYPE_FLOAT || g->residual == GRT_DTYPE_NONE);
 }
 
+bool cuda_qgemm_looks_up(const cuda_qgemm *g, const void *residual, const void *y)
+{
+    return g->has_warpgroups && cuda_qgemm_bulk_fits(g, residual, y);
+}
+
 grt_status cuda_qgemm_enqueue(const cuda_qgemm *g, const void *x, const void *w, const void *residual,
                               const cuda_qfinish *finish, void *y, cudaStream_t stream)
 {

@@ -11,6 +11,8 @@
 void cuda_qgemm_set_device(cuda_qgemm *g, const cuda_device *device);
 /* False: too large. */
 bool cuda_qgemm_fits(const cuda_qgemm *g);
+/* True if the product looks its results up in g->table itself. */
+bool cuda_qgemm_looks_up(const cuda_qgemm *g, const void *residual, const void *y);
 /* w: [items' filters, taps, chunks]; x and w are aligned to CUDA_QCHUNK bytes. */
 grt_status cuda_qgemm_enqueue(const cuda_qgemm *g, const void *x, const void *w, const void *residual,
                               const cuda_qfinish *finish, void *y, cudaStream_t stream);

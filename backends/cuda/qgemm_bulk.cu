@@ -10,7 +10,11 @@
 namespace
 {
 
-template <class F> using qgemm_room = group_room<F, shared_columns<F::GROUP_COLUMNS>>;
+/* Bytes may have what floats have not: rows behind a rounding, and a table. */
+template <class F> using qgemm_columns = shared_columns<F::GROUP_COLUMNS, F::SIZE == 1>;
+template <class F> struct qgemm_room : group_room<F, qgemm_columns<F>> {
+    alignas(4) uint8_t table[256];
+};
 
 struct qgemm_work : group_work {
     int stages;    /* of a tile */
@@ -98,12 +102,18 @@ template <> struct qgemm_operand<true> {
 
 /* How sums become bytes. WITHIN: no number is too large for rounding by an addition, and limits are those of
  * the type: conversions that saturate do the rest. */
-enum qgemm_end { END_LIMITED, END_WITHIN, END_WITHIN_RESIDUAL, END_WITHIN_SUM };
+enum qgemm_end { END_LIMITED, END_WITHIN, END_WITHIN_RESIDUAL, END_WITHIN_SUM, END_WITHIN_ROW };
+
+__device__ __forceinline__ uint32_t looked_up(const uint8_t *table, uint32_t word)
+{
+    return cuda_qword(table[word & 0xFF], table[word >> 8 & 0xFF], table[word >> 16 & 0xFF],
+                      table[word >> 24]);
+}
 
 /* A lane's eight results of a row, which lie where their residuals do. */
 template <class Y, int END>
 __device__ __forceinline__ void store_eight(const cuda_qgemm &g, const cuda_qhead &h, float (&x)[4][4], int k,
-                                            char *to)
+                                            const uint8_t *table, char *to)
 {
     uint4 residual = make_uint4(0, 0, 0, 0);
     if constexpr (sizeof(Y) > 1) {
@@ -112,23 +122,28 @@ __device__ __forceinline__ void store_eight(const cuda_qgemm &g, const cuda_qhea
         store_halves<Y, quarter>(g, x, k, residual, (Y *)to);
         return;
     }
-    if (END >= END_WITHIN_RESIDUAL || (END == END_LIMITED && g.residual != GRT_DTYPE_NONE)) {
+    if (END == END_WITHIN_RESIDUAL || END == END_WITHIN_SUM ||
+        (END == END_LIMITED && g.residual != GRT_DTYPE_NONE)) {
         const uint2 word = *(const uint2 *)to;
         residual.x = word.x;
         residual.y = word.y;
     }
+    uint2 word;
     if constexpr (END == END_LIMITED)
-        *(uint2 *)to = limit_bytes<quarter>(g, h, x, k, residual);
+        word = limit_bytes<quarter>(g, h, x, k, residual);
     else
-        *(uint2 *)to =
-            saturate_bytes<quarter, END == END_WITHIN_RESIDUAL, END == END_WITHIN_SUM>(g, h, x, k, residual);
+        word = saturate_bytes < quarter, END == END_WITHIN_RESIDUAL || END == END_WITHIN_SUM,
+        END == END_WITHIN_SUM || END == END_WITHIN_ROW > (g, h, x, k, residual);
+    if (g.table)
+        word = make_uint2(looked_up(table, word.x), looked_up(table, word.y));
+    *(uint2 *)to = word;
 }
 
 /* The sums of a group become results. */
 template <class F, class Y, bool GELU, int END>
-__device__ __forceinline__ void finish_group(const cuda_qgemm &g, const cuda_qhead &h,
-                                             const shared_columns<F::GROUP_COLUMNS> &columns,
-                                             int32_t (&sum)[F::GROUP_COLUMNS / 8][4], char *out)
+__device__ __forceinline__ void
+finish_group(const cuda_qgemm &g, const cuda_qhead &h, const qgemm_columns<F> &columns,
+             int32_t (&sum)[F::GROUP_COLUMNS / 8][4], const uint8_t *table, char *out)
 {
     const float half = 0.5f / h.y_unit;
 #pragma unroll
@@ -146,10 +161,12 @@ __device__ __forceinline__ void finish_group(const cuda_qgemm &g, const cuda_qhe
                     x[t][i] = cuda_qgelu_quick(fmaf((float)s, each.scale[j], each.bias[j]), half);
                 else
                     x[t][i] = cuda_qscaled(s, each.scale[j], each.bias[j]);
+                if (sizeof(Y) == 1 && (END == END_WITHIN_ROW || (END == END_LIMITED && g.row)))
+                    x[t][i] = cuda_qsum(h, x[t][i], columns.row_of(q * quarter::FILTERS, j));
             }
 #pragma unroll
         for (int k = 0; k < 2; k++)
-            store_eight<Y, END>(g, h, x, k, result_place<F>(out, q, k));
+            store_eight<Y, END>(g, h, x, k, table, result_place<F>(out, q, k));
     }
 }
 
@@ -157,22 +174,26 @@ template <class Y, bool GELU> __device__ __forceinline__ int end_of(const cuda_q
 {
     if (sizeof(Y) > 1 || !cuda_qsaturates(g, h))
         return END_LIMITED;
+    if (g.row)
+        return END_WITHIN_ROW;
     return g.residual == GRT_DTYPE_NONE ? END_WITHIN : g.sum ? END_WITHIN_SUM : END_WITHIN_RESIDUAL;
 }
 
 template <class F, class Y, bool GELU>
-__device__ __forceinline__ void finish_as(int end, const cuda_qgemm &g, const cuda_qhead &h,
-                                          const shared_columns<F::GROUP_COLUMNS> &columns,
-                                          int32_t (&sum)[F::GROUP_COLUMNS / 8][4], char *out)
+__device__ __forceinline__ void
+finish_as(int end, const cuda_qgemm &g, const cuda_qhead &h, const qgemm_columns<F> &columns,
+          int32_t (&sum)[F::GROUP_COLUMNS / 8][4], const uint8_t *table, char *out)
 {
     if (sizeof(Y) == 1 && end == END_WITHIN)
-        finish_group<F, Y, GELU, END_WITHIN>(g, h, columns, sum, out);
+        finish_group<F, Y, GELU, END_WITHIN>(g, h, columns, sum, table, out);
     else if (sizeof(Y) == 1 && !GELU && end == END_WITHIN_RESIDUAL)
-        finish_group<F, Y, GELU, END_WITHIN_RESIDUAL>(g, h, columns, sum, out);
+        finish_group<F, Y, GELU, END_WITHIN_RESIDUAL>(g, h, columns, sum, table, out);
     else if (sizeof(Y) == 1 && !GELU && end == END_WITHIN_SUM)
-        finish_group<F, Y, GELU, END_WITHIN_SUM>(g, h, columns, sum, out);
+        finish_group<F, Y, GELU, END_WITHIN_SUM>(g, h, columns, sum, table, out);
+    else if (sizeof(Y) == 1 && !GELU && end == END_WITHIN_ROW)
+        finish_group<F, Y, GELU, END_WITHIN_ROW>(g, h, columns, sum, table, out);
     else
-        finish_group<F, Y, GELU, END_LIMITED>(g, h, columns, sum, out);
+        finish_group<F, Y, GELU, END_LIMITED>(g, h, columns, sum, table, out);
 }
 
 template <class F, class Y, bool SIGNED, bool GELU>
@@ -194,7 +215,8 @@ __device__ __forceinline__ void sum_and_finish(const cuda_qgemm &g, const cuda_q
         else
             sum_group<F, product, whole_lines>(work.stages, place, room, order, sum);
         barrier_wait(&room.ready[group][out.at], out.phase);
-        finish_as<F, Y, GELU>(end, g, h, room.columns[group][out.at], sum, room.out[group][out.at]);
+        finish_as<F, Y, GELU>(end, g, h, room.columns[group][out.at], sum, room.table,
+                              room.out[group][out.at]);
         results_written(&room.written[group][out.at]);
     });
 }
@@ -210,6 +232,8 @@ __global__ void __launch_bounds__(F::THREADS, 1)
     overlap_let_next_begin();
     if (!g.is_constant)
         overlap_wait();
+    if (g.table && threadIdx.x < sizeof room.table)
+        room.table[threadIdx.x] = g.table[threadIdx.x ^ g.table_flip];
     begin_groups<F>(maps, room);
     if (warp < F::GROUPS * 4) {
         warpgroup_take_registers<F::REGISTERS>();
@@ -223,7 +247,7 @@ __global__ void __launch_bounds__(F::THREADS, 1)
             overlap_wait();
         if (mover >= 0)
             move_epilogues<F>(work, maps, room, mover, has_residual,
-                              [&](shared_columns<F::GROUP_COLUMNS> &columns, int first, int lane) {
+                              [&](qgemm_columns<F> &columns, int first, int lane) {
                                   for (int j = lane; j < F::GROUP_COLUMNS; j += 32)
                                       columns.fill(finish, first, g.n, j);
                               });

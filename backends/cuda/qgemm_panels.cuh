@@ -15,9 +15,9 @@ struct quarter {
 };
 
 /* The epilogue's columns of a block. */
-template <int N> struct shared_columns {
+template <int N, bool ROWS = false> struct shared_columns {
     int32_t offset[N];
-    float scale[N], bias[N];
+    float scale[N], bias[N], row[ROWS ? N : 4];
 
     __device__ __forceinline__ void fill(const cuda_qfinish &f, int first, int n, int thread)
     {
@@ -27,6 +27,13 @@ template <int N> struct shared_columns {
         offset[thread] = f.offset[j];
         scale[thread] = f.scale[j];
         bias[thread] = f.bias[j];
+        if constexpr (ROWS)
+            row[thread] = f.row[j];
+    }
+    /* Of column k of a lane's eight, from the first on. */
+    __device__ __forceinline__ float row_of(int first, int k) const
+    {
+        return row[first + (int)(threadIdx.x & 3) * 8 + k];
     }
     __device__ __forceinline__ void read(int first, lane_columns *to) const
     {

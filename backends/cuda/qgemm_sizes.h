@@ -9,7 +9,10 @@
 struct cuda_qgemm {
     bool x_signed, sums_rows; /* sums_rows: weights have zero points */
     bool sum;                 /* with the residual, of the result that is rounded before */
-    grt_dtype y, residual;    /* residual NONE: there is none */
+    bool row;                 /* the sum's residual is a number of each filter, in the epilogue */
+    grt_dtype y, residual;    /* residual NONE: there is none; y as it is rounded, in front of a table */
+    const uint8_t *table;     /* of levels of y; NULL: there is none */
+    uint8_t table_flip;       /* what makes a level its place in the table */
     int32_t y_size;           /* of an element of y */
     grt_act act;              /* what limits do not do: of float results, or in front of rounding */
     int32_t images, in[2], out[2], kernel[2], stride[2], dilation[2], begin[2];

@@ -123,7 +123,7 @@ __device__ __forceinline__ bool cuda_qsaturates(const cuda_qgemm &g, const cuda_
 {
     const float levels = 256.0f, largest = 4e6f,
                 bound = (g.sum ? levels * fabsf(h.y_scale) : h.bound / h.y_unit) +
-                        (g.residual == GRT_DTYPE_NONE ? 0.0f : levels * fabsf(h.r_scale));
+                        (g.residual == GRT_DTYPE_NONE && !g.row ? 0.0f : levels * fabsf(h.r_scale));
     const cuda_qlimits limits(h, g.sum);
     return bound < largest && cuda_qsaturation::fits(limits.low, limits.high, limits.zero, g.y);
 }
@@ -177,7 +177,7 @@ __device__ __forceinline__ void store_unaligned(uint2 bytes, uint8_t *y, int lef
 }
 
 /* The same for results that are known to be in the range of roundings by an addition, and whose limits are
- * those of their type: RESIDUAL, and SUM where there is another rounding in front of it. */
+ * those of their type. SUM: those of a sum's, in front of whose residual there is another rounding. */
 template <class F, bool RESIDUAL, bool SUM>
 __device__ __forceinline__ uint2 saturate_bytes(const cuda_qgemm &g, const cuda_qhead &h,
                                                 const float (&x)[F::TILES_N][4], int k, uint4 residual)
@@ -189,7 +189,7 @@ __device__ __forceinline__ uint2 saturate_bytes(const cuda_qgemm &g, const cuda_
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         float v = x[i / 2][2 * k + i % 2];
-        if constexpr (RESIDUAL || SUM)
+        if constexpr (RESIDUAL)
             v = r.add(h, v, (i < 4 ? residual.x : residual.y) ^ r.flip, i % 4);
         level[i] = saturation.level(v);
     }
@@ -266,6 +266,18 @@ __device__ __forceinline__ void activate(const cuda_qgemm &g, const cuda_qhead &
     }
 }
 
+/* The numbers of a lane's columns, behind the rounding. */
+template <class F>
+__device__ __forceinline__ void add_row(const cuda_qgemm &g, const view &v, const cuda_qhead &h, int filter,
+                                        float (&x)[F::TILES_N][4])
+{
+#pragma unroll
+    for (int t = 0; t < F::TILES_N; t++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            x[t][i] = cuda_qsum(h, x[t][i], v.finish.row[min(filter + t * 2 + (i & 1), g.n - 1)]);
+}
+
 /* 16 rows of sums. TOGETHER: by all lanes of a warp. */
 template <class F, bool SUMS, bool TOGETHER = false>
 __device__ __forceinline__ void store_lane(const cuda_qgemm &g, const view &v, const cuda_qhead &h,
@@ -282,6 +294,8 @@ __device__ __forceinline__ void store_lane(const cuda_qgemm &g, const view &v, c
             x[t][i] = columns.finish(t * 2 + (i & 1), sum[t][i], SUMS ? row_sum[i & 2] : 0);
     if (g.act.kind != GRT_ACT_NONE)
         activate<F>(g, h, x);
+    if (g.row)
+        add_row<F>(g, v, h, filter, x);
     if (TOGETHER && !in_eights && g.y_size == 1 && g.y_channel == 1 && g.residual == GRT_DTYPE_NONE) {
 #pragma unroll
         for (int k = 0; k < 2; k++)

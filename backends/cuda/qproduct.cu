@@ -37,6 +37,13 @@ bool cuda_qproduct_supports(const grt_kernel_node *node, grt_text *why)
     return fits;
 }
 
+bool cuda_qproduct_has_row(const grt_kernel_node *node, int64_t n)
+{
+    return grt_node_has(node, QP_RESIDUAL) && grt_node_has(node, QP_SUM_SCALE) &&
+           grt_node_has(node, QP_R_SCALE) && node->in[QP_RESIDUAL].data &&
+           grt_tensor_elements(&node->in[QP_RESIDUAL]) == n;
+}
+
 bool cuda_qproduct_is_constant(const grt_kernel_node *node)
 {
     for (int32_t i = QP_X_SCALE; i < node->n_in; i++)
@@ -151,9 +158,18 @@ static __host__ __device__ void fill_head(const cuda_qsource &s, cuda_qhead *hea
     *head = h;
 }
 
-static __host__ __device__ void fill_column(const cuda_qsource &s, const int32_t *sums, int64_t j,
-                                            int32_t *offset, int32_t *zero, float *scale, float *bias)
+/* As a residual's number becomes one in units of the sum's scale. */
+static __host__ __device__ float row_number(const cuda_qsource &s, int64_t level)
 {
+    const float unit = *s.r_scale / *s.sum_scale;
+    return (float)(level_at(s.row, s.r_signed, level) - level_at(s.r_zero, s.r_signed, 0)) * unit;
+}
+
+static __host__ __device__ void fill_column(const cuda_qsource &s, const int32_t *sums, int64_t j,
+                                            const cuda_qfinish &f)
+{
+    int32_t *offset = (int32_t *)f.offset, *zero = (int32_t *)f.zero;
+    float *scale = (float *)f.scale, *bias = (float *)f.bias, *row = (float *)f.row;
     const int64_t level = j % s.levels;
     const float y_scale = s.in_units ? *s.y_scale : 1.0f;
     const uint32_t x_zero = (uint32_t)level_at(s.x_zero, s.x_signed, 0),
@@ -167,6 +183,7 @@ static __host__ __device__ void fill_column(const cuda_qsource &s, const int32_t
     zero[j] = sums ? (int32_t)w_zero : 0;
     scale[j] = *s.x_scale * s.w_scale[s.w_scale_each ? level : 0] / y_scale;
     bias[j] = s.bias ? s.bias[level] / y_scale : 0.0f;
+    row[j] = s.row ? row_number(s, level) : 0.0f;
 }
 
 static int64_t cuda_qproduct_padded(int64_t columns)
@@ -176,15 +193,15 @@ static int64_t cuda_qproduct_padded(int64_t columns)
 
 size_t cuda_qfinish_bytes(int64_t columns)
 {
-    return sizeof(cuda_qhead) + 4 * (size_t)cuda_qproduct_padded(columns) * sizeof(float);
+    return sizeof(cuda_qhead) + 5 * (size_t)cuda_qproduct_padded(columns) * sizeof(float);
 }
 
 cuda_qfinish cuda_qfinish_at(const void *memory, int64_t columns)
 {
     const int32_t *ints = (const int32_t *)((const char *)memory + sizeof(cuda_qhead));
-    const float *floats = (const float *)(ints + 2 * cuda_qproduct_padded(columns));
-    return {(const cuda_qhead *)memory, ints, ints + cuda_qproduct_padded(columns), floats,
-            floats + cuda_qproduct_padded(columns)};
+    const int64_t padded = cuda_qproduct_padded(columns);
+    const float *floats = (const float *)(ints + 2 * padded);
+    return {(const cuda_qhead *)memory, ints, ints + padded, floats, floats + padded, floats + 2 * padded};
 }
 
 /* Of what a column's sum, which is exact, becomes by its scale and bias. */
@@ -200,8 +217,7 @@ void cuda_qfinish_fill(const cuda_qsource *source, const int32_t *sums, void *me
     fill_head(*source, (cuda_qhead *)memory);
     float bound = 0;
     for (int64_t j = 0; j < source->columns; j++) {
-        fill_column(*source, sums, j, (int32_t *)f.offset, (int32_t *)f.zero, (float *)f.scale,
-                    (float *)f.bias);
+        fill_column(*source, sums, j, f);
         const float column = bound_of_column(source, j, &f);
         bound = isnan(bound) || column <= bound ? bound : column;
     }
@@ -215,7 +231,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     if (blockIdx.x == 0 && threadIdx.x == 0)
         fill_head(s, (cuda_qhead *)f.head);
     CUDA_ITEMS (j, s.columns)
-        fill_column(s, sums, j, (int32_t *)f.offset, (int32_t *)f.zero, (float *)f.scale, (float *)f.bias);
+        fill_column(s, sums, j, f);
 }
 
 grt_status cuda_qfinish_enqueue(const cuda_qsource *source, const int32_t *sums, void *memory,

@@ -34,6 +34,7 @@ struct cuda_qfinish {
     const cuda_qhead *head;
     const int32_t *offset, *zero;
     const float *scale, *bias;
+    const float *row; /* what is added behind the rounding, in units of the sum's scale */
 };
 
 /* The inputs that an epilogue is made from: all in host memory, or all in device memory. */
@@ -43,6 +44,7 @@ struct cuda_qsource {
     const void *x_zero, *w_zero, *y_zero, *r_zero, *sum_zero; /* NULL: 0 */
     const float *bias;
     const int32_t *int_bias; /* in units of the sums */
+    const void *row;         /* levels of a residual that all rows have; NULL: there is none */
     bool x_signed, w_signed, y_signed, r_signed, sum_signed, w_scale_each, w_zero_each;
     bool in_units; /* results are in units of y's scale before they are rounded */
     grt_act act, sum_act;
@@ -55,7 +57,9 @@ struct cuda_qsource {
 bool cuda_qproduct_supports(const grt_kernel_node *node, grt_text *why);
 /* True if all inputs but x and the residual are constant. */
 bool cuda_qproduct_is_constant(const grt_kernel_node *node);
-/* in: NULL where omitted. The counts are the caller's to fill. */
+/* True of a sum whose residual is a constant row. n: columns of the only matrix of weights. */
+bool cuda_qproduct_has_row(const grt_kernel_node *node, int64_t n);
+/* in: NULL where omitted. The counts and the row are the caller's to fill. */
 cuda_qsource cuda_qproduct_source(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in);
 /* The activation that is left where limits of a quantised result do not stand for it. */
 grt_act cuda_qproduct_activation(const grt_op_desc *desc, grt_dtype y);

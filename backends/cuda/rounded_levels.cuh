@@ -10,8 +10,12 @@
 namespace
 {
 
-enum { LANES = 32, WARPS = 4, THREADS = WARPS * LANES, ROWS = 16, CHUNK = 32, PAD = 16, TILES = 4 };
+enum { LANES = 32, MOST_WARPS = 8, MOST_THREADS = MOST_WARPS * LANES, ROWS = 16, CHUNK = 32, TILES = 4 };
+enum { PAD = 16 };
 #define ALL_LANES 0xffffffffu
+/* Bits of 2^23 and of 1.5 * 2^23, below which float32 has an integer in its low bits. */
+#define BITS_OF_UNITS 0x4B000000
+#define BITS_OF_WHOLE 0x4B400000
 
 /* c += a b of unsigned a and signed b. */
 __device__ __forceinline__ void rounded_multiply(int32_t *c, const uint32_t *a, uint32_t b0, uint32_t b1)
@@ -22,16 +26,22 @@ __device__ __forceinline__ void rounded_multiply(int32_t *c, const uint32_t *a, 
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* A rounded result less its zero point, whose limits are those of its type. */
-__device__ __forceinline__ float rounded_limited(float v, int32_t zero)
+/* A level that was rounded by an addition, with its limits. */
+__device__ __forceinline__ int32_t rounded_limited(float v, int32_t zero)
 {
-    return __fadd_rn(cuda_qrounded(cuda_qlimited(v, (float)-zero, (float)(255 - zero))), -12582912.0f);
+    return __viaddmin_s32_relu(__float_as_int(cuda_qrounded(v)), zero - BITS_OF_WHOLE, ROUNDED_LEVELS - 1);
+}
+
+/* The number of a level, in units of its scale. */
+__device__ __forceinline__ float rounded_number(int32_t level, int32_t zero)
+{
+    return __fadd_rn(__int_as_float(level | BITS_OF_UNITS), -8388608.0f - (float)zero);
 }
 
 /* The level of a number that is in the range of roundings by an addition, before limits. */
 __device__ __forceinline__ int32_t rounded_level(float v, int32_t zero)
 {
-    return __float_as_int(cuda_qrounded(v)) + (zero - 0x4B400000);
+    return __float_as_int(cuda_qrounded(v)) + (zero - BITS_OF_WHOLE);
 }
 
 /* Four levels with their limits, a's in the lowest byte. */

@@ -8,12 +8,16 @@
 
 enum { ROUNDED_LEVELS = 256, ROUNDED_KEYS = 512 /* at most */ };
 
-/* exp((i - 255) * scale), as a number and in units of 2^-24; levels by those that were rounded or read, k's
- * as they are multiplied. */
-struct cuda_rounded_tables {
-    float of[ROUNDED_LEVELS];
-    int32_t units[ROUNDED_LEVELS];
+/* Levels by those that were rounded or read, k's as they are multiplied. */
+struct cuda_rounded_levels {
     uint8_t share[ROUNDED_LEVELS], q[ROUNDED_LEVELS], k[ROUNDED_LEVELS];
+};
+
+/* exp(-i * scale) in units of 2^-23, as the float32 that is 2^23 more: its bits are summed as an integer, and
+ * multiplied as a number. */
+struct cuda_rounded_tables {
+    uint32_t exponential[ROUNDED_LEVELS];
+    cuda_rounded_levels levels;
 };
 
 /* A tensor of [batch, heads, tokens, ...]: bytes from one to the next. */

@@ -47,7 +47,7 @@ static grt_status qproduct_check_count(const grt_reshape *r, int32_t i, int64_t 
                        (long long)found, n == 1 ? ", not " : " or ", (long long)(n == 1 ? found : n));
 }
 
-grt_status grt_qproduct_check(const grt_reshape *r, int64_t n)
+grt_status grt_qproduct_check_columns(const grt_reshape *r, int64_t n)
 {
     static const char *const names[QP_INPUTS] = {
         [QP_X_SCALE] = "the input's scale",    [QP_X_ZERO] = "the input's zero point",
@@ -58,11 +58,17 @@ grt_status grt_qproduct_check(const grt_reshape *r, int64_t n)
     for (int32_t i = 0; i < QP_INPUTS; i++)
         if (names[i])
             GRT_TRY(qproduct_check_count(r, i, i == QP_W_SCALE || i == QP_W_ZERO ? n : 1, names[i]));
-    const grt_tensor *bias = grt_reshape_in(r, QP_BIAS), *residual = grt_reshape_in(r, QP_RESIDUAL),
-                     *y = r->out[0];
+    const grt_tensor *bias = grt_reshape_in(r, QP_BIAS);
     if (bias && grt_tensor_elements(bias) != n)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias has %lld elements; expected %lld",
                            (long long)grt_tensor_elements(bias), (long long)n);
+    return GRT_OK;
+}
+
+grt_status grt_qproduct_check(const grt_reshape *r, int64_t n)
+{
+    const grt_tensor *residual = grt_reshape_in(r, QP_RESIDUAL), *y = r->out[0];
+    GRT_TRY(grt_qproduct_check_columns(r, n));
     if (residual && !grt_dims_equal(residual->dims, residual->rank, y->dims, y->rank))
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the residual must have the result's dims");
     return GRT_OK;

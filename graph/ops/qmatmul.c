@@ -30,6 +30,8 @@ grt_status infer_as_qlinear(infer *inf, const char *op, int32_t n_in, const ir_t
         inf->out[0].dtype = result;
     if (infer_has(inf, QPRODUCT_SUM_ZERO))
         inf->out[0].dtype = inf->in[QPRODUCT_SUM_ZERO]->dtype;
+    if (infer_has(inf, QPRODUCT_TABLE))
+        inf->out[0].dtype = inf->in[QPRODUCT_TABLE]->dtype;
     return GRT_OK;
 }
 

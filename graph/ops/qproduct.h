@@ -3,14 +3,17 @@
  *
  * Inputs: x, its scale, its zero point; w, its scale, its zero point (one, or one per output channel); y's
  * scale and zero point (omitted: y is float32); bias, one per output channel: float32, or int32 in units of
- * the sums; residual of y's shape, its scale, its zero point (none of
- * both, and y's type, where y is not quantised); scale and zero point of a sum.
+ * the sums; residual of y's shape, its scale, its zero point (none of both, and y's type, where y is not
+ * quantised); scale and zero point of a sum, whose residual may be a constant row, too; a table of 256
+ * elements.
  *
  *   y = quantised(act(x_scale * w_scale * sum((x - x_zero) * (w - w_zero)) + bias + residual))
  *
  * With a sum's scale y is rounded before the residual is added, so that a model's own rounding stays:
  *
  *   sum = quantised(sum_act(y_scale * (y - y_zero) + residual)), and the step's result is that
+ *
+ * With a table it is what graphrt::QTable makes of it.
  *
  * Products are summed in int32. Attributes: as of graphrt::MatMul without scale and transA, or of
  * graphrt::Conv. */
@@ -27,6 +30,7 @@ enum {
     QPRODUCT_RESIDUAL,
     QPRODUCT_SUM_SCALE = 12,
     QPRODUCT_SUM_ZERO,
+    QPRODUCT_TABLE,
     QPRODUCT_INPUTS
 };
 

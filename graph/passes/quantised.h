@@ -65,6 +65,7 @@ grt_status quantised_means(pass_context *context, ir_graph *graph); /* and Softm
 grt_status quantised_tables(pass_context *context, ir_graph *graph);
 grt_status quantised_turns(pass_context *context, ir_graph *graph);
 grt_status quantised_sums(pass_context *context, ir_graph *graph);
+grt_status quantised_lookups(pass_context *context, ir_graph *graph); /* tables behind products */
 /* Changes nothing: says why what is left reads dequantised numbers. */
 grt_status quantised_reasons(pass_context *context, ir_graph *graph);
 

@@ -99,7 +99,8 @@ static grt_status quantised_epilogue_take_followers(pass_context *context, ir_gr
         if (rewrite_is(node, "Add") && node->out[0]->n_uses &&
             !quantised_epilogue_take_residual(context, node, 0))
             quantised_epilogue_take_residual(context, node, 1);
-    return quantised_sums(context, graph); /* those that a Reshape parted from their product until now */
+    GRT_TRY(quantised_sums(context, graph)); /* those that a Reshape parted from their product until now */
+    return quantised_lookups(context, graph);
 }
 
 grt_status pass_quantised_epilogues(pass_context *context)

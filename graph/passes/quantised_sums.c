@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pass `quantised`: products and convolutions that add a residual to their rounded result, for targets whose
- * steps do. The model's rounding between the two stays, so the results are the same. */
+ * steps do; of products of matrices a constant row, too, as a bias that a quantiser put behind a rounding.
+ * The model's rounding between the two stays, so the results are the same. */
 #include "graph/passes/quantised.h"
 
 #include <string.h>
@@ -14,7 +15,18 @@ static ir_node *quantised_sums_product_of(const ir_value *value)
     ir_node *node = value ? value->producer : NULL;
     if (!node || value->n_uses != 1 || !quantised_is_product(node))
         return NULL;
-    return ir_in(node, QP_Y_SCALE) && !ir_in(node, QP_RESIDUAL) ? node : NULL;
+    return ir_in(node, QP_Y_SCALE) && !ir_in(node, QP_RESIDUAL) && !ir_in(node, QP_TABLE) ? node : NULL;
+}
+
+/* True of what has a constant for each column of a product, the same in all rows. */
+static bool is_row_of(const ir_value *row, const ir_value *product)
+{
+    const grt_tensor *data = row->type.data;
+    const ir_type *y = &product->type;
+    int64_t columns;
+    return data && y->rank > 0 && row->type.rank > 0 && row->type.rank <= y->rank &&
+           grt_dim_is_const(product->graph->module->dims, y->dims[y->rank - 1], &columns) &&
+           data->dims[data->rank - 1] == columns && grt_tensor_elements(data) == columns;
 }
 
 static void copy_activation(ir_node *to, const ir_node *sum)
@@ -33,7 +45,10 @@ static bool take_sum(pass_context *context, ir_node *sum, int32_t at)
     const int32_t other = at == A ? B : A;
     ir_node *product = quantised_sums_product_of(ir_in(sum, at));
     ir_value *in[QP_INPUTS] = {NULL};
-    if (!product || !rewrite_same_shape(&ir_in(sum, A)->type, &ir_in(sum, B)->type))
+    if (!product)
+        return false;
+    const bool same = rewrite_same_shape(&ir_in(sum, A)->type, &ir_in(sum, B)->type);
+    if (!same && (strcmp(product->desc.op, "QMatMul") != 0 || !is_row_of(ir_in(sum, other), ir_in(sum, at))))
         return false;
     for (int32_t i = 0; i <= QP_BIAS; i++)
         in[i] = ir_in(product, i);

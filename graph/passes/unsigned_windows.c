@@ -11,12 +11,13 @@ static bool is_least(const ir_value *zero)
            grt_tensor_elements(zero->type.data) == 1 && *(const int8_t *)zero->type.data->data == INT8_MIN;
 }
 
-/* The zero point of a product's result; -1: it is not quantised. */
+/* The zero point of a product's result; -1: it is not quantised, or a table's. */
 static int32_t zero_of_result(const ir_node *node)
 {
-    return node->n_in > QP_SUM_ZERO && ir_in(node, QP_SUM_SCALE) ? QP_SUM_ZERO
-           : node->n_in > QP_Y_ZERO && ir_in(node, QP_Y_SCALE)   ? QP_Y_ZERO
-                                                                 : -1;
+    return node->n_in > QP_TABLE && ir_in(node, QP_TABLE)          ? -1
+           : node->n_in > QP_SUM_ZERO && ir_in(node, QP_SUM_SCALE) ? QP_SUM_ZERO
+           : node->n_in > QP_Y_ZERO && ir_in(node, QP_Y_SCALE)     ? QP_Y_ZERO
+                                                                   : -1;
 }
 
 /* The zero point of the tensor that a product reads as input `index`; -1: it is no such tensor. */

@@ -18,6 +18,7 @@ enum {
     QP_R_ZERO,
     QP_SUM_SCALE, /* of the sum of a rounded result and the residual */
     QP_SUM_ZERO,
+    QP_TABLE, /* of a rounded result's levels */
     QP_INPUTS
 };
 

@@ -76,6 +76,46 @@ START_TEST(sums_join_products_of_matrices)
 }
 END_TEST
 
+/* A bias that a quantiser put behind the product's rounding, and a function of the sum. */
+START_TEST(rows_and_tables_join_products_of_matrices)
+{
+#define ROW(dims)                                                                                        \
+    "in x f32 2,16\n" X_QUANTISED "const w i8 16,12" WEIGHTS "const u f32 - 0.25\nconst v f32 - 0.125\n" \
+    "const c u8 " dims " 7 9\n"                                                                          \
+    "wd = DequantizeLinear w ws wz\n"                                                                    \
+    "p = MatMul xd wd\n"                                                                                 \
+    "pq = QuantizeLinear p u z\n"                                                                        \
+    "pd = DequantizeLinear pq u z\n"                                                                     \
+    "cd = DequantizeLinear c v z\n"                                                                      \
+    "a = Add cd pd\n"                                                                                    \
+    "aq = QuantizeLinear a v z\n"                                                                        \
+    "ad = DequantizeLinear aq v z\n"                                                                     \
+    "r = Tanh ad\n" Y_QUANTISED
+    ir_module *module = compile_for_other(ROW("12"), GRT_PRECISION_MODEL);
+    const ir_node *product = ir_text_node(module, "QMatMul", 0);
+    ck_assert_str_eq(ir_text_ops(module), "QuantizeLinear graphrt::QMatMul DequantizeLinear");
+    ck_assert_int_eq(grt_tensor_elements(ir_in(product, QP_RESIDUAL)->type.data), 12);
+    ck_assert_int_eq(grt_tensor_elements(ir_in(product, QP_TABLE)->type.data), 256);
+    ck_assert_str_eq(product->out[0]->name, "yq");
+    ir_module_release(module);
+    /* A constant of each number of the result is no row, and one of all is no sum, but a table. */
+    module = compile_for_other(ROW("2,1"), GRT_PRECISION_MODEL);
+    ck_assert_ptr_nonnull(strstr(ir_text_ops(module), "QAdd"));
+    ir_module_release(module);
+    module = compile_for_other(ROW("1"), GRT_PRECISION_MODEL);
+    ck_assert_str_eq(ir_text_ops(module), "QuantizeLinear graphrt::QMatMul DequantizeLinear");
+    ck_assert_ptr_null(ir_in(ir_text_node(module, "QMatMul", 0), QP_RESIDUAL));
+    ir_module_release(module);
+    /* Steps of their own on the CPU. */
+    module = ir_text(ROW("12"));
+    ir_text_pass(module, "");
+    ck_assert_str_eq(ir_text_ops(module),
+                     "QuantizeLinear graphrt::QMatMul graphrt::QAdd graphrt::QTable DequantizeLinear");
+    ir_module_release(module);
+#undef ROW
+}
+END_TEST
+
 START_TEST(activations_join_what_is_rounded_behind_them)
 {
     const char *text =
@@ -234,6 +274,6 @@ START_TEST(windows_see_zeros_outside)
 END_TEST
 
 UNIT_SUITE(test_pass_quantised_targets, NULL, NULL, sums_join_products_that_are_rounded,
-           sums_join_products_of_matrices, activations_join_what_is_rounded_behind_them,
-           float_products_add_residuals_and_are_narrow, norms_quantise_their_results,
-           attention_quantises_its_result, windows_see_zeros_outside)
+           sums_join_products_of_matrices, rows_and_tables_join_products_of_matrices,
+           activations_join_what_is_rounded_behind_them, float_products_add_residuals_and_are_narrow,
+           norms_quantise_their_results, attention_quantises_its_result, windows_see_zeros_outside)

@@ -10,6 +10,7 @@
 #include "backends/cpu/pool.h"
 #include "backends/shared/quantised.h"
 #include "backends/shared/softmax.h"
+#include "backends/shared/softmax_units.h"
 
 #include "src/base/int64.h"
 
@@ -138,21 +139,17 @@ static grt_status qpool_run_global(const grt_run *r)
     return GRT_OK;
 }
 
-/* exp(-i * scale) for i from 0 on, as a number and in units of 2^-24: sums of these are the same in any
- * order. */
+/* exp(-i * scale) for i from 0 on, as a number and in units. */
 typedef struct exponentials {
     float of[256];
     int32_t units[256];
 } exponentials;
 
-static const double UNITS = 0x1p24;
-
 static void fill_exponentials(float scale, exponentials *e)
 {
     for (int i = 0; i < 256; i++) {
-        const double value = exp(-(double)i * (double)scale);
-        e->of[i] = (float)value;
-        e->units[i] = (int32_t)lrint(value * UNITS);
+        e->units[i] = grt_softmax_units(i, scale);
+        e->of[i] = (float)(e->units[i] / GRT_SOFTMAX_UNITS);
     }
 }
 
@@ -178,7 +175,7 @@ typedef struct softmax_of_bytes {
 
 static inline __attribute__((always_inline)) float softmax_factor(const softmax_of_bytes *s, int64_t sum)
 {
-    return (float)(UNITS / ((double)sum * (double)s->y_scale));
+    return (float)(GRT_SOFTMAX_UNITS / ((double)sum * (double)s->y_scale));
 }
 
 CPU_BODY softmax_row_of_bytes_body(const softmax_of_bytes *s, const uint8_t *x, int64_t n, uint8_t *y)

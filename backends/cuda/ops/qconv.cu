@@ -242,10 +242,12 @@ bool supports_qconv(const grt_kernel_node *node, grt_text *why)
     if (!cuda_qproduct_supports(node, why))
         return false;
     const bool plain = grt_node_has(node, QP_RESIDUAL) && !grt_node_has(node, QP_Y_SCALE);
-    const bool fits = !plain && grt_qconv_has_filters(node) && node->in[QP_W].rank <= 4;
+    const bool fits =
+        !plain && !grt_node_has(node, QP_TABLE) && grt_qconv_has_filters(node) && node->in[QP_W].rank <= 4;
     if (!fits && why)
-        grt_text_add(why, "constant weights with one or two spatial dims are needed, with one constant zero "
-                          "point or one for each filter, and no residual of a result that is not quantised");
+        grt_text_add(
+            why, "constant weights with one or two spatial dims are needed, with one constant zero "
+                 "point or one for each filter, no residual of a result that is not quantised, and no table");
     return fits;
 }
 

@@ -4,6 +4,7 @@
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/qgemm.h"
 #include "backends/cuda/qpack.h"
+#include "backends/cuda/qtable.h"
 #include "backends/cuda/walk.h"
 #include "src/base/tensor.h"
 
@@ -14,6 +15,7 @@ enum { ALIGNMENT = 256 };
 
 struct qmatmul_state {
     bool trans_b, has_zeros, is_constant; /* is_constant: the weights are */
+    bool has_row;                         /* the residual is a row, and in the epilogue */
     int64_t columns;                      /* of constant weights */
     void *weights;                        /* device copies of constants; NULL: made in each run */
     void *sums, *finish;
@@ -52,10 +54,21 @@ cuda_qrows column_rows(const grt_tensor *w, bool transposed)
     return {{matrices, n, 1}, k, {k * n, transposed ? k : 1, 0, transposed ? 1 : n}};
 }
 
+/* True if the residual is a constant row of the only matrix of constant weights. */
+bool has_row(const grt_kernel_node *node, bool transposed)
+{
+    const grt_tensor *w = &node->in[QP_W];
+    if (!w->data || w->rank < 2 || grt_tensor_elements(w) <= 0)
+        return false;
+    const cuda_qrows rows = column_rows(w, transposed);
+    return rows.count[0] == 1 && cuda_qproduct_has_row(node, rows.count[1]);
+}
+
 cuda_qsource cuda_qmatmul_source_of(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
-                                    const cuda_qrows *w)
+                                    const cuda_qrows *w, bool of_row)
 {
     cuda_qsource s = cuda_qproduct_source(desc, in, n_in);
+    s.row = of_row ? in[QP_RESIDUAL]->data : NULL;
     s.levels = w->count[1];
     s.columns = w->count[0] * w->count[1];
     s.depth = w->width;
@@ -107,9 +120,11 @@ grt_status create_constant(const grt_kernel_node *node, qmatmul_state *state)
     for (int32_t i = 0; i < n_in; i++)
         in[i] = grt_node_has(node, i) ? &node->in[i] : NULL;
     const cuda_qrows rows = column_rows(w, state->trans_b);
-    const cuda_qsource source = cuda_qmatmul_source_of(node->desc, in, n_in, &rows);
+    const cuda_qsource source =
+        cuda_qmatmul_source_of(node->desc, in, n_in, &rows, has_row(node, state->trans_b));
     state->is_constant = true;
     state->columns = source.columns;
+    state->has_row = has_row(node, state->trans_b);
     state->has_zeros =
         (grt_node_has(node, QP_W_ZERO) && !node->in[QP_W_ZERO].data) || cuda_qproduct_has_zeros(&source);
     return cuda_is_described(node->device) ? GRT_OK
@@ -179,7 +194,16 @@ grt_status fit_matrices(const grt_reshape *r, qmatmul_shape *s)
     g->y_pixel = n;
     g->y_channel = 1;
     g->y_image = g->y_item = m * n;
-    return grt_qproduct_check(r, n);
+    return g->row ? grt_qproduct_check_columns(r, n) : grt_qproduct_check(r, n);
+}
+
+/* Of results in front of a table. */
+grt_dtype rounded_type(const grt_reshape *r)
+{
+    const grt_tensor *y = grt_reshape_in(r, QP_Y_ZERO), *sum = grt_reshape_in(r, QP_SUM_ZERO);
+    if (!grt_reshape_in(r, QP_TABLE))
+        return r->out[0]->dtype;
+    return sum ? sum->dtype : y->dtype;
 }
 
 grt_status describe_qmatmul(grt_reshape *r, qmatmul_shape *s)
@@ -189,10 +213,12 @@ grt_status describe_qmatmul(grt_reshape *r, qmatmul_shape *s)
     cuda_qgemm *g = &s->g;
     g->x_signed = r->in[QP_X]->dtype == GRT_DTYPE_INT8;
     g->sums_rows = state->has_zeros;
-    g->y = r->out[0]->dtype;
+    g->y = rounded_type(r);
+    g->table_flip = g->y == GRT_DTYPE_INT8 ? 0x80 : 0;
+    g->row = state->has_row;
     g->y_size = (int32_t)grt_dtype_size(g->y);
     g->sum = grt_reshape_in(r, QP_SUM_SCALE) != NULL;
-    g->residual = residual ? residual->dtype : GRT_DTYPE_NONE;
+    g->residual = residual && !g->row ? residual->dtype : GRT_DTYPE_NONE;
     g->act = cuda_qproduct_activation(r->desc, g->y);
     g->in[0] = g->out[0] = 1;
     for (int i = 0; i < 2; i++)
@@ -244,7 +270,8 @@ grt_status prepare_weights(const grt_run *r, const void **out_weights, cuda_qfin
                                       room + s->w_at, (int32_t *)(room + s->sums_at), cuda_stream(r)));
     }
     if (!state->finish) {
-        const cuda_qsource source = cuda_qmatmul_source_of(r->desc, r->in, r->n_in, &s->w_rows);
+        const cuda_qsource source =
+            cuda_qmatmul_source_of(r->desc, r->in, r->n_in, &s->w_rows, state->has_row);
         GRT_TRY(cuda_qfinish_enqueue(&source, sums, room, cuda_stream(r)));
     }
     *out_finish = cuda_qfinish_at(state->finish ? state->finish : room, s->columns);
@@ -254,9 +281,12 @@ grt_status prepare_weights(const grt_run *r, const void **out_weights, cuda_qfin
 grt_status run_qmatmul(const grt_run *r)
 {
     const qmatmul_shape *s = (const qmatmul_shape *)r->shape;
-    const grt_tensor *zero = grt_run_in(r, QP_X_ZERO), *residual = grt_run_in(r, QP_RESIDUAL);
-    const void *x = r->in[QP_X]->data, *weights;
+    const grt_tensor *zero = grt_run_in(r, QP_X_ZERO), *other = grt_run_in(r, QP_RESIDUAL);
+    const void *x = r->in[QP_X]->data, *weights, *residual = other && !s->g.row ? other->data : NULL;
+    void *y = r->out[0]->data;
+    cuda_qgemm g = s->g;
     cuda_qfinish finish;
+    g.table = (const uint8_t *)grt_run_data(r, QP_TABLE);
     if (grt_tensor_elements(r->out[0]) == 0)
         return GRT_OK;
     GRT_TRY(prepare_weights(r, &weights, &finish));
@@ -269,14 +299,37 @@ grt_status run_qmatmul(const grt_run *r)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "the first matrix lies at %p; expected an address that is a multiple of %d bytes",
                            x, CUDA_QCHUNK);
-    return cuda_qgemm_enqueue(&s->g, x, weights, residual ? residual->data : NULL, &finish, r->out[0]->data,
-                              cuda_stream(r));
+    GRT_TRY(cuda_qgemm_enqueue(&g, x, weights, residual, &finish, y, cuda_stream(r)));
+    if (!g.table || cuda_qgemm_looks_up(&g, residual, y))
+        return GRT_OK;
+    return cuda_qtable_enqueue((const cuda_device *)r->device, y, g.table, g.table_flip, y,
+                               grt_tensor_elements(r->out[0]), cuda_stream(r));
+}
+
+/* A table of constant levels behind a rounding, and a constant residual that is a row or has y's dims. */
+bool cuda_qmatmul_fits(const grt_kernel_node *node, grt_text *why)
+{
+    const grt_tensor *residual = &node->in[QP_RESIDUAL], *table = &node->in[QP_TABLE], *y = &node->out[0];
+    if (!cuda_qproduct_supports(node, why))
+        return false;
+    const bool row = has_row(node, grt_attr_int(node->desc, "transB", 0) != 0),
+               fits_residual = !grt_node_has(node, QP_RESIDUAL) || !residual->data || row ||
+                               grt_dims_equal(residual->dims, residual->rank, y->dims, y->rank),
+               fits_table = !grt_node_has(node, QP_TABLE) ||
+                            (grt_node_has(node, QP_Y_ZERO) && table->data &&
+                             grt_dtype_in(table->dtype, GRT_SET_BYTES) && grt_tensor_elements(table) == 256);
+    if (fits_residual && fits_table)
+        return true;
+    if (why)
+        grt_text_add(why, "a constant residual must be a row of y or have its dims, and a table of a rounded "
+                          "result 256 constant bytes");
+    return false;
 }
 
 const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "QMatMul",
-     .supports = cuda_qproduct_supports,
+     .supports = cuda_qmatmul_fits,
      .create = create_qmatmul,
      .destroy = destroy_qmatmul,
      .reshape = reshape_qmatmul,

@@ -86,7 +86,7 @@ bool supports_qmatmul(const grt_kernel_node *node, grt_text *why)
     if (!grt_act_read(node->desc, &act, why))
         return false;
     const grt_tensor *x = &node->in[QP_X], *w = &node->in[QP_W];
-    const bool fits = is_of_float8(x) && is_of_float8(w) &&
+    const bool fits = !grt_node_has(node, QP_TABLE) && is_of_float8(x) && is_of_float8(w) &&
                       (x->dtype == GRT_DTYPE_FLOAT8E4M3FN || w->dtype == GRT_DTYPE_FLOAT8E4M3FN) &&
                       fits_weights(node) && fits_levels(node) && fits_result(node, &act);
     if (!fits && why)

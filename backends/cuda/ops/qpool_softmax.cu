@@ -6,6 +6,7 @@
 #include "backends/cuda/walk.h"
 #include "backends/shared/quantised.h"
 #include "backends/shared/softmax.h"
+#include "backends/shared/softmax_units.h"
 
 namespace
 {
@@ -22,18 +23,16 @@ struct qsoftmax_run {
     bool x_signed, y_signed;
 };
 
-/* exp(-i * scale) for i from 0 on, as a number and in units of 2^-24. */
+/* exp(-i * scale) for i from 0 on, as a number and in units. */
 struct exponentials {
     float of[LEVELS];
     int32_t units[LEVELS];
 
     __device__ __forceinline__ void fill(float scale)
     {
-        const double units_of_one = 16777216.0;
         for (int i = threadIdx.x; i < LEVELS; i += blockDim.x) {
-            const double value = exp(-(double)i * (double)scale);
-            of[i] = (float)value;
-            units[i] = __double2int_rn(value * units_of_one);
+            units[i] = __double2int_rn(exp(-(double)i * (double)scale) * GRT_SOFTMAX_UNITS);
+            of[i] = (float)(units[i] / GRT_SOFTMAX_UNITS);
         }
     }
 };
@@ -51,7 +50,7 @@ struct qsoftmax_rounding {
     }
     __device__ __forceinline__ float factor(int64_t sum) const
     {
-        return (float)(16777216.0 / ((double)sum * (double)scale));
+        return (float)(GRT_SOFTMAX_UNITS / ((double)sum * (double)scale));
     }
     __device__ __forceinline__ uint8_t byte(float v) const
     {

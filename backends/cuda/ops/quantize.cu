@@ -119,7 +119,8 @@ grt_status cuda_quantize(const quantize_operands &o, bool back, cudaStream_t str
     const bool packs =
         o.length == 1 && o.n % PACK == 0 && cuda_aligned(o.in, in_size) && cuda_aligned(o.out, out_size);
     if (back && packs)
-        dequantize_packs<X, S, Q><<<cuda_grid(o.n / PACK), CUDA_BLOCK, 0, stream>>>(o);
+        overlap_launch(o.overlaps, dequantize_packs<X, S, Q>, cuda_grid(o.n / PACK), CUDA_BLOCK, 0, stream,
+                       o);
     else if (back)
         dequantize_kernel<X, S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
     else if (packs)

@@ -4,6 +4,7 @@
 
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/walk.h"
+#include "backends/shared/softmax_units.h"
 #include "src/base/rounded_attention.h"
 #include "src/base/tensor.h"
 
@@ -67,13 +68,12 @@ void fill_tables(const grt_kernel_node *node, cuda_rounded_tables *tables)
     const float scale =
         rounded_number_of(node, grt_node_has(node, QR_SUM_SCALE) ? QR_SUM_SCALE : QR_SCORE_SCALE);
     for (int i = 0; i < ROUNDED_LEVELS; i++) {
-        const double value = exp(-(double)i * (double)scale), units_of_one = 16777216.0;
-        tables->of[ROUNDED_LEVELS - 1 - i] = (float)value;
-        tables->units[ROUNDED_LEVELS - 1 - i] = (int32_t)lrint(value * units_of_one);
+        const float units = (float)(GRT_SOFTMAX_UNITS + grt_softmax_units(i, scale));
+        memcpy(&tables->exponential[i], &units, sizeof units);
     }
-    rounded_fill_table(node, QR_TABLE, tables->share, 0);
-    rounded_fill_table(node, QR_Q_TABLE, tables->q, 0);
-    rounded_fill_table(node, QR_K_TABLE, tables->k, 0x80);
+    rounded_fill_table(node, QR_TABLE, tables->levels.share, 0);
+    rounded_fill_table(node, QR_Q_TABLE, tables->levels.q, 0);
+    rounded_fill_table(node, QR_K_TABLE, tables->levels.k, 0x80);
 }
 
 void fill_plain(const grt_kernel_node *node, cuda_rounded_attention *a)
