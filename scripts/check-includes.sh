@@ -51,7 +51,7 @@ END
 oneDNN='^backends/cpu/dnnl'
 dnnl='^(oneapi/dnnl/|dnnl)'
 # The C library and POSIX, and the C++ headers that CUDA files and oneDNN's guard include.
-system='^(assert|complex|ctype|errno|execinfo|fcntl|fenv|float|inttypes|limits|locale|malloc|math|pthread|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|threads|time|unistd|dirent|dlfcn|getopt|glob|fnmatch|libgen|link|poll|semaphore|spawn|termios|linux/[a-z0-9_]+|sys/[a-z]+|wchar|wctype)[.]h$|^(algorithm|array|atomic|climits|cmath|cstdarg|cstdint|cstdlib|cstring|deque|exception|future|initializer_list|iostream|limits|memory|mutex|new|optional|set|sstream|stdexcept|string|type_traits|utility|vector)$'
+system='^(assert|complex|ctype|errno|execinfo|fcntl|fenv|float|inttypes|limits|locale|malloc|math|pthread|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|threads|time|unistd|dirent|dlfcn|getopt|glob|fnmatch|libgen|link|poll|semaphore|spawn|termios|linux/[a-z0-9_]+|sys/[a-z]+|wchar|wctype)[.]h$|^(algorithm|array|atomic|chrono|climits|cmath|condition_variable|cstdarg|cstdint|cstdlib|cstring|deque|exception|future|initializer_list|iostream|limits|memory|mutex|new|optional|set|sstream|stdexcept|string|thread|type_traits|utility|vector)$'
 
 files() { find include src graph backends tools examples models python serving -regextype posix-extended -regex '.*\.(c|h|hpp|cc|cu|cuh|inc|def)' | sort; }
 

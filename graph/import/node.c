@@ -107,11 +107,12 @@ static const char *node_kind_name(grt_attr_kind kind)
 }
 
 /* Versions of ai.onnx and ai.onnx.ml define all attributes, so others are ignored. Domains that stay at
- * version 1 may get new ones. */
-static grt_status unknown_attr(importer *imp, const culprit *who, ir_node *node, const char *name)
+ * version 1 may get new ones. domain: the model's, before an upgrade. */
+static grt_status unknown_attr(importer *imp, const culprit *who, ir_node *node, const char *domain,
+                               const char *name)
 {
     const op_row *row = node->row;
-    const bool versioned = !*row->domain || !strcmp(row->domain, "ai.onnx.ml");
+    const bool versioned = !*domain || !strcmp(domain, "ai.onnx.ml");
     grt_text known = {0};
     for (const op_attr *a = row->attrs; a && a->name; a++)
         grt_text_add(&known, "%s%s", known.size ? ", " : "", a->name);
@@ -133,12 +134,13 @@ static grt_status check_attr(importer *imp, const culprit *who, const grt_attr *
                    node_kind_name(expected->kind), node_kind_name(attr->kind));
 }
 
-static grt_status node_check_attrs(importer *imp, const culprit *who, ir_node *node)
+static grt_status node_check_attrs(importer *imp, const culprit *who, ir_node *node, const char *domain)
 {
     for (size_t i = node->desc.n_attrs; i > 0; i--) { /* backwards: attributes may be removed */
         const grt_attr *attr = &node->desc.attrs[i - 1];
         const op_attr *expected = row_attr(node->row, attr->name);
-        GRT_TRY(expected ? check_attr(imp, who, attr, expected) : unknown_attr(imp, who, node, attr->name));
+        GRT_TRY(expected ? check_attr(imp, who, attr, expected)
+                         : unknown_attr(imp, who, node, domain, attr->name));
     }
     for (const op_attr *a = node->row->attrs; a && a->name; a++)
         if (a->required && !grt_attr_find(&node->desc, a->name))
@@ -186,7 +188,7 @@ static grt_status upgrade(importer *imp, const culprit *who, ir_node *node, int6
     if (!node->row)
         return GRT_OK;
     node->opset = node->row->since;
-    GRT_TRY(node_check_attrs(imp, who, node));
+    GRT_TRY(node_check_attrs(imp, who, node, row->domain));
     if (imp->n_problems == before)
         GRT_TRY(node_check_arity(imp, who, node));
     return GRT_OK;

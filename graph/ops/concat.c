@@ -55,7 +55,7 @@ static grt_status infer_concat(infer *inf)
             return infer_fail(inf, "input %d has rank %d, the inputs before it have rank %d", i,
                               inf->in[i]->rank, known->rank);
         all = all && inf->in[i]->rank >= 0;
-        known = inf->in[i]->rank >= 0 ? inf->in[i] : known;
+        known = known || inf->in[i]->rank < 0 ? known : inf->in[i];
     }
     if (!known) {
         infer_set_unknown(inf, 0, inf->in[0]->dtype);
@@ -89,18 +89,18 @@ static grt_status concat_permute(const infer *inf, ir_type *types)
     const int64_t *perms = grt_attr_ints(inf->desc, "perms", &n);
     const size_t rank = n / (size_t)inf->n_in;
     if (!perms || rank * (size_t)inf->n_in != n)
-        return infer_fail(inf, "perms has %zu entries for %d inputs; expected as many for each", n,
+        return infer_fail(inf, "attribute perms has %zu entries for %d inputs; expected as many for each", n,
                           inf->n_in);
     for (int32_t i = 0; i < inf->n_in; i++) {
         if (!inf->in[i])
             return infer_fail(inf, "input %d is missing", i);
-        GRT_TRY(moves_check_perm(inf, perms + (size_t)i * rank, rank));
+        GRT_TRY(moves_check_perm(inf, "perms", i, perms + (size_t)i * rank, rank));
         types[i] = *inf->in[i];
         if (types[i].rank < 0)
             continue;
         if ((size_t)types[i].rank != rank)
-            return infer_fail(inf, "input %d has rank %d; perms has %zu entries for it", i, types[i].rank,
-                              rank);
+            return infer_fail(inf, "input %d has rank %d; attribute perms has %zu entries for it", i,
+                              types[i].rank, rank);
         types[i].dims = moves_permuted(inf, inf->in[i], perms + (size_t)i * rank);
         if (!types[i].dims)
             return grt_fail_memory(0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft: normalisations, with the sums that come before them; SimplifiedLayerNormalization, which is
- * written in the domain of ai.onnx. */
+/* com.microsoft: normalisations, with the sums that come before them; SimplifiedLayerNormalization and
+ * LayerNormalization before opset 17, which are written in the domain of ai.onnx. */
 #include "graph/ops/foreign.h"
 
 static const op_attr simplified_attrs[] = {{"axis", GRT_ATTR_INT, false},
@@ -28,6 +28,47 @@ static grt_status rewrite_simplified(ir_node *node)
     ir_value *y = put2(node, "RMSNormalization", ir_in(node, 0), ir_in(node, 1));
     with_attr_of(with_attr_of(with_attr_of(y, node, "axis"), node, "epsilon"), node, "stash_type");
     return foreign_done1(node, y);
+}
+
+/* The narrowest that holds the numbers of both. */
+static grt_dtype wider_of(grt_dtype a, grt_dtype b)
+{
+    return a == b ? a : a == GRT_DTYPE_DOUBLE || b == GRT_DTYPE_DOUBLE ? GRT_DTYPE_DOUBLE : GRT_DTYPE_FLOAT;
+}
+
+/* Input i has a floating type, if it is known. */
+static grt_status need_floats(const ir_node *node, int32_t i, const char *what)
+{
+    GRT_TRY(foreign_need(node, i, what));
+    const ir_value *value = ir_in(node, i);
+    return !value->type.dtype || grt_dtype_in(value->type.dtype, GRT_SET_FLOATS)
+               ? GRT_OK
+               : foreign_invalid(node, "input %d, '%s', is %s; it must be floating point", i, value->name,
+                                 grt_dtype_name(value->type.dtype));
+}
+
+/* (x, scale, bias): the scale and the bias have a type of their own, which the result has, too. */
+static grt_status rewrite_old(ir_node *node)
+{
+    ir_value *in[] = {ir_in(node, 0), ir_in(node, 1), ir_in(node, 2)};
+    GRT_TRY(need_floats(node, 0, "X"));
+    GRT_TRY(need_floats(node, 1, "Scale"));
+    const grt_dtype from = in[0]->type.dtype, to = in[1]->type.dtype;
+    if (in[2] && in[2]->type.dtype != to)
+        return foreign_invalid(node, "input 2, '%s', is %s; it must be %s like input 1, '%s'", in[2]->name,
+                               grt_dtype_name(in[2]->type.dtype), grt_dtype_name(to), in[1]->name);
+    const bool differ = from && to && from != to;
+    for (int32_t i = 0; i < 3 && differ; i++)
+        in[i] = in[i] ? put_cast(node, in[i], wider_of(from, to)) : NULL;
+    ir_node *norm =
+        ir_node_create(node->graph, node, "", "LayerNormalization", node->desc.name, node->n_in, in, 3);
+    if (!norm)
+        return grt_fail_memory(0);
+    ir_attrs_copy(norm, node);
+    ir_value *y = norm->out[0];
+    if (differ && wider_of(from, to) != to)
+        y = with_int(put1(node, "Cast", y), "to", to);
+    return foreign_done(node, 3, (ir_value *[]){y, norm->out[1], norm->out[2]});
 }
 
 /* (input, skip, gamma, beta, bias) -> (output, mean, inv_std_var, sum) */
@@ -184,6 +225,7 @@ static grt_status rewrite_skip_group(ir_node *node)
 static const op_row rows[] = {
     FOREIGN("", "SimplifiedLayerNormalization", 2, 2, 1, 2, simplified_attrs, rewrite_simplified),
     FOREIGN(MS, "SimplifiedLayerNormalization", 2, 2, 1, 2, simplified_attrs, rewrite_simplified),
+    FOREIGN("graphrt", "OldLayerNormalization", 2, 3, 1, 3, simplified_attrs, rewrite_old),
     FOREIGN(MS, "SkipLayerNormalization", 3, 5, 1, 4, skip_attrs, rewrite_skip),
     FOREIGN(MS, "SkipSimplifiedLayerNormalization", 3, 4, 1, 4, skip_attrs, rewrite_skip_simplified),
     FOREIGN(MS, "EmbedLayerNormalization", 7, 9, 1, 3, embed_attrs, rewrite_embed),

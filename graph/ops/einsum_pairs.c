@@ -82,6 +82,8 @@ static ir_value *einsum_pairs_widened(const chain *c, ir_value *value)
     return wide && op_infer_node(wide->producer) == GRT_OK ? wide : NULL;
 }
 
+/* The product of the terms, summed over all letters that `out` lacks. NULL where inference refuses it, or out
+ * of memory, which the arena remembers. */
 static ir_value *make_einsum(const chain *c, const term *const *terms, int32_t n, const term *out)
 {
     char equation[WORDS + sizeof "->"], *at = equation;
@@ -114,7 +116,8 @@ static letters needed_beside(const chain *c, int32_t i, int32_t j)
     return set;
 }
 
-/* `result` becomes the product of the terms, summed over all letters but those of `kept`. */
+/* `result` becomes the product of the terms, summed over all letters but those of `kept`. False: see
+ * make_einsum. */
 static bool contract(chain *c, const term *const *terms, int32_t n, letters kept, term *result)
 {
     term t = {.set = kept};
@@ -189,25 +192,28 @@ static bool join_pairs(chain *c)
     return true;
 }
 
+/* What is left of the chain, in the dtype of the whole. */
+static ir_value *last_einsum(const chain *c)
+{
+    const term *rest[MOST_TERMS];
+    for (int32_t i = 0; i < c->n; i++)
+        rest[i] = &c->terms[i];
+    ir_value *y = make_einsum(c, rest, c->n, &c->out);
+    return y ? ml_cast(c->before, y, c->before->out[0]->type.dtype) : NULL;
+}
+
 grt_status einsum_expand(ir_node *node, bool *out_done)
 {
     chain c = {.before = node};
-    const term *rest[MOST_TERMS];
-    const grt_dtype dtype = node->out[0]->type.dtype;
+    ir_node *const last = node->prev;
     *out_done = false;
     if (node->n_in < 2 || node->n_in > MOST_TERMS || !read_terms(&c, node))
         return GRT_OK;
-    if (!sum_alone(&c) || !join_pairs(&c))
-        return grt_fail_memory(0);
-    if (!c.changed)
+    ir_value *y = sum_alone(&c) && join_pairs(&c) && c.changed ? last_einsum(&c) : NULL;
+    if (!y) {
+        einsum_take_back(node, last);
         return einsum_to_product(node, out_done);
-    for (int32_t i = 0; i < c.n; i++)
-        rest[i] = &c.terms[i];
-    ir_value *y = make_einsum(&c, rest, c.n, &c.out);
-    if (y && y->type.dtype != dtype)
-        y = ml_cast(node, y, dtype);
-    if (!y)
-        return grt_fail_memory(0);
+    }
     ir_value_replace(node->out[0], y);
     ir_node_remove(node);
     *out_done = true;

@@ -349,6 +349,12 @@ static bool same_type(const ir_type *a, const ir_type *b)
     return true;
 }
 
+void einsum_take_back(ir_node *node, const ir_node *last)
+{
+    while (node->prev != last)
+        ir_node_remove(node->prev);
+}
+
 grt_status einsum_to_product(ir_node *node, bool *out_done)
 {
     product p = {.before = node};
@@ -364,7 +370,6 @@ grt_status einsum_to_product(ir_node *node, bool *out_done)
         *out_done = true;
         return GRT_OK;
     }
-    while (node->prev != last) /* it stays an Einsum: what was begun goes */
-        ir_node_remove(node->prev);
+    einsum_take_back(node, last);
     return GRT_OK;
 }

@@ -9,5 +9,7 @@
  * of both, and Transpose, Unsqueeze and Mul in that of one that sums over none, where every label has one
  * size wherever it stands. */
 grt_status einsum_to_product(ir_node *node, bool *out_done);
+/* Removes what was put between `last` (NULL: the graph's begin) and the node: it stays an Einsum. */
+void einsum_take_back(ir_node *node, const ir_node *last);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * graphrt::QLayerNormalization, which pass `quantised_norms` makes: x, scale, bias, y's scale and zero point.
  * Results: y quantised; y. Attributes: as of LayerNormalization, and rms: as RMSNormalization. */
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 /* Dims from..rank of x are normalised; scale and bias broadcast to x in one direction. */
 static grt_status check_broadcasts(const infer *inf, int32_t i, const char *what)
@@ -67,6 +67,15 @@ static grt_status infer_quantised_norm(infer *inf)
     return GRT_OK;
 }
 
+/* Before opset 17 the operator was ONNX Runtime's own one, whose scale may have another type than its input
+ * (contrib_norm.c). */
+static grt_status upgrade_layer_norm(ir_node *node, int32_t opset)
+{
+    (void)opset;
+    ir_node_become(node, "graphrt", "OldLayerNormalization");
+    return GRT_OK;
+}
+
 static const op_attr layer_attrs[] = {{"axis", GRT_ATTR_INT, false},
                                       {"epsilon", GRT_ATTR_FLOAT, false},
                                       {"stash_type", GRT_ATTR_INT, false},
@@ -101,7 +110,8 @@ static const op_row rows[] = {
      .precision = OP_NARROW,
      .cost = OP_COST_COMPUTE,
      .batch = OP_BATCH_NORM,
-     .infer = infer_layer_norm},
+     .infer = infer_layer_norm,
+     .upgrade = upgrade_layer_norm},
     {.domain = "",
      .name = "RMSNormalization",
      .since = 23,

@@ -36,16 +36,20 @@ grt_status moves_axes(const infer *inf, int32_t i, int32_t rank, bool *out_axes,
     return GRT_OK;
 }
 
-grt_status moves_check_perm(const infer *inf, const int64_t *perm, size_t n)
+grt_status moves_check_perm(const infer *inf, const char *attr, int32_t input, const int64_t *perm, size_t n)
 {
     bool used[GRT_MAX_RANK] = {false};
+    if (n > GRT_MAX_RANK)
+        return infer_fail(inf, "attribute %s has %zu entries for input %d; at most %d are supported", attr, n,
+                          input, GRT_MAX_RANK);
     for (size_t k = 0; k < n; k++) {
-        if (n > GRT_MAX_RANK || perm[k] < 0 || perm[k] >= (int64_t)n)
-            return infer_fail(inf,
-                              "entry %zu of perm is %lld; it must be in [0, %zu), with at most %d entries", k,
-                              (long long)perm[k], n, GRT_MAX_RANK);
+        if (perm[k] < 0 || perm[k] >= (int64_t)n)
+            return infer_fail(inf, "entry %zu of attribute %s for input %d is %lld; expected one in [0, %zu)",
+                              k, attr, input, (long long)perm[k], n);
         if (used[perm[k]])
-            return infer_fail(inf, "perm names axis %lld twice", (long long)perm[k]);
+            return infer_fail(inf,
+                              "entry %zu of attribute %s for input %d names axis %lld for the second time", k,
+                              attr, input, (long long)perm[k]);
         used[perm[k]] = true;
     }
     return GRT_OK;

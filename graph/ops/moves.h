@@ -69,8 +69,9 @@ grt_dim moves_clamp(grt_dims *dims, grt_dim dim);
 grt_status moves_axes(const infer *inf, int32_t i, int32_t rank, bool *out_axes, int64_t *out_n,
                       bool *out_known);
 
-/* A permutation names each of n axes once, counted from the front: passes and kernels take it as it is. */
-grt_status moves_check_perm(const infer *inf, const int64_t *perm, size_t n);
+/* A permutation names each of n axes once, counted from the front: passes and kernels take it as it is. It is
+ * that of an input and comes from attribute `attr`; entries are counted from where that input's begin. */
+grt_status moves_check_perm(const infer *inf, const char *attr, int32_t input, const int64_t *perm, size_t n);
 /* The dims in the order of perm, which has been checked; NULL when out of memory. */
 const grt_dim *moves_permuted(const infer *inf, const ir_type *type, const int64_t *perm);
 

@@ -64,7 +64,8 @@ static bool resize_is_size(double size)
     return size >= 0 && size < 0x1p62;
 }
 
-/* floor(dim * scale), computed in float32 as the shape rules of ONNX do. */
+/* floor(dim * scale), computed in float32 as the shape rules of ONNX do. They have no roi in it, nor has ONNX
+ * Runtime; only the standard's text has. */
 static grt_dim resize_scaled(const infer *inf, grt_dim dim, double scale)
 {
     int64_t v;
@@ -109,11 +110,12 @@ static void keep_ratio(const infer *inf, const ir_type *data, const int32_t *axe
     int64_t from, to;
     for (int32_t k = 0; k < n; k++) {
         dims[axes[k]] = grt_dim_fresh(inf->dims);
-        if (!infer_const(inf, data->dims[axes[k]], &from) || !infer_const(inf, sizes[k], &to))
+        if (!infer_const(inf, data->dims[axes[k]], &from) || !infer_const(inf, sizes[k], &to)) {
             scale = NAN;
-        double ratio = (double)to / (double)from;
-        if (!isnan(scale))
+        } else if (!isnan(scale)) {
+            const double ratio = (double)to / (double)from;
             scale = least ? fmin(scale, ratio) : fmax(scale, ratio);
+        }
     }
     for (int32_t k = 0; isfinite(scale) && k < n; k++)
         if (infer_const(inf, data->dims[axes[k]], &from) && resize_is_size(floor((double)from * scale + 0.5)))
@@ -138,16 +140,13 @@ static grt_status infer_resize(infer *inf)
     for (int32_t k = 0; k < data->rank; k++)
         dims[k] = data->dims[k];
     const grt_dim *wanted;
-    double factor[GRT_MAX_RANK], roi[2 * GRT_MAX_RANK];
+    double factor[GRT_MAX_RANK];
     int64_t n_wanted;
     const ir_type *list = scales ? scales : sizes;
     if (list->rank >= 0 && (list->rank != 1 || (infer_const(inf, list->dims[0], &n_wanted) && n_wanted != n)))
         return infer_fail(inf, "%s must be a list of %d entries, one an axis", scales ? "scales" : "sizes",
                           n);
     const char *policy = grt_attr_string(inf->desc, "keep_aspect_ratio_policy", "stretch");
-    bool crop =
-        !strcmp(grt_attr_string(inf->desc, "coordinate_transformation_mode", ""), "tf_crop_and_resize");
-    bool have_roi = crop && resize_floats(row_resize_given(inf, 1), 2 * n, roi);
     if (sizes && infer_elems(inf, 3, &wanted, &n_wanted) && n_wanted == n) {
         for (int32_t k = 0; k < n; k++) {
             int64_t v;
@@ -157,12 +156,11 @@ static grt_status infer_resize(infer *inf)
         }
         if (strcmp(policy, "stretch"))
             keep_ratio(inf, data, axes, n, wanted, !strcmp(policy, "not_larger"), dims);
-    } else if (scales && resize_floats(scales, n, factor) && (!crop || have_roi)) {
+    } else if (scales && resize_floats(scales, n, factor)) {
         for (int32_t k = 0; k < n; k++) {
             if (!(factor[k] > 0))
                 return infer_fail(inf, "scales[%d] is %g; it must be positive", k, factor[k]);
-            dims[axes[k]] =
-                resize_scaled(inf, data->dims[axes[k]], crop ? factor[k] * (roi[n + k] - roi[k]) : factor[k]);
+            dims[axes[k]] = resize_scaled(inf, data->dims[axes[k]], factor[k]);
         }
     } else {
         for (int32_t k = 0; k < n; k++)

@@ -10,7 +10,7 @@ static grt_status infer_transpose(infer *inf)
     size_t n = 0;
     const int64_t *perm = grt_attr_ints(inf->desc, "perm", &n);
     if (perm)
-        GRT_TRY(moves_check_perm(inf, perm, n));
+        GRT_TRY(moves_check_perm(inf, "perm", 0, perm, n));
     if (data->rank < 0) {
         if (perm)
             infer_set_fresh(inf, 0, data->dtype, (int32_t)n);

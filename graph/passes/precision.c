@@ -29,7 +29,7 @@ typedef struct precision {
     grt_dtype narrow;
     ir_value **twins;
     int64_t n, capacity;
-    bool failed;
+    grt_status status; /* OK until something fails that is no refusal */
 } precision;
 
 /* ---- what the caller asked for ---- */
@@ -112,7 +112,7 @@ static ir_value *precision_remember(precision *p, ir_value *value, ir_value *twi
 {
     p->n = p->n ? p->n : 1;
     if (!GRT_GROW(p->twins, p->n, p->capacity)) {
-        p->failed = true;
+        p->status = grt_fail_memory(2 * (size_t)p->capacity * sizeof *p->twins);
         return NULL;
     }
     p->twins[p->n] = twin;
@@ -172,10 +172,13 @@ static ir_value *cast_of(precision *p, ir_value *value, grt_dtype to)
     if (read)
         return read;
     ir_node *cast = ir_node_create(p->graph, place, "", "Cast", name, 1, &value, 1);
-    if (!cast)
-        return NULL;
-    ir_attr_set_int(cast, "to", to);
-    return op_infer_node(cast) == GRT_OK ? cast->out[0] : NULL;
+    if (cast)
+        ir_attr_set_int(cast, "to", to);
+    const grt_status status = cast ? op_infer_node(cast) : grt_fail_memory(0);
+    if (status == GRT_OK)
+        return cast->out[0];
+    p->status = status;
+    return NULL;
 }
 
 /* The value, moved from what a Cast of the model widened, without that cast: the numbers are the same. NULL
@@ -212,7 +215,7 @@ static bool precision_is_constant(const ir_value *value)
     return value->type.data && !value->producer && !value->is_input;
 }
 
-/* The value in the other type. */
+/* The value in the other type. NULL: see p->status. */
 static ir_value *precision_twin_of(precision *p, ir_value *value)
 {
     if (value->mark > 0)
@@ -223,11 +226,7 @@ static ir_value *precision_twin_of(precision *p, ir_value *value)
                                                     : unwidened_moves(p, value, MOST_MOVES);
     if (!twin) /* a constant over the budget is narrowed when the model runs */
         twin = cast_of(p, value, wide ? p->narrow : GRT_DTYPE_FLOAT);
-    if (!twin) {
-        p->failed = true;
-        return NULL;
-    }
-    return precision_remember(p, value, twin);
+    return !twin ? NULL : precision_remember(p, value, twin);
 }
 
 /* ---- deciding ---- */
@@ -356,7 +355,7 @@ static bool narrow_node(precision *p, ir_node *node)
     ir_value **was = GRT_ARENA_ARRAY(arena, ir_value *, node->n_in + 1);
     ir_type *types = GRT_ARENA_ARRAY(arena, ir_type, node->n_out + 1);
     if (!was || !types) {
-        p->failed = true;
+        p->status = grt_fail_memory(0);
         return false;
     }
     for (int32_t i = 0; i < node->n_in; i++)
@@ -379,7 +378,7 @@ static bool narrow_node(precision *p, ir_node *node)
         if (twin)
             ir_node_set_input(node, i, twin);
     }
-    if (!p->failed && op_infer_node(node) == GRT_OK && types_fit(p, node)) {
+    if (p->status == GRT_OK && op_infer_node(node) == GRT_OK && types_fit(p, node)) {
         p->context->changed++;
         return true;
     }
@@ -463,7 +462,7 @@ static void precision_visit(precision *p, ir_node *node)
     }
     bool *ours = GRT_ARENA_ARRAY(p->graph->module->arena, bool, node->n_in + 1);
     if (!ours) {
-        p->failed = true;
+        p->status = grt_fail_memory(0);
         return;
     }
     for (int32_t i = 0; i < node->n_in; i++)
@@ -474,7 +473,7 @@ static void precision_visit(precision *p, ir_node *node)
 /* Uses in bodies, and as results of the model, were not visited. */
 static void widen_elsewhere(precision *p, ir_value *value)
 {
-    for (ir_use *use = value->uses, *next; use && !p->failed; use = next) {
+    for (ir_use *use = value->uses, *next; use && p->status == GRT_OK; use = next) {
         next = use->next;
         if (use->node && use->graph == p->graph)
             continue;
@@ -490,13 +489,14 @@ static void widen_elsewhere(precision *p, ir_value *value)
 
 static grt_status narrow_graph(precision *p)
 {
-    for (ir_node *node = p->graph->first; node && !p->failed; node = node->next) /* casts are put before it */
+    for (ir_node *node = p->graph->first; node && p->status == GRT_OK;
+         node = node->next) /* casts are put before it */
         precision_visit(p, node);
     IR_FOR_EACH_NODE (node, p->graph)
         for (int32_t i = 0; node->mark == 1 && i < node->n_out; i++)
             if (precision_is_narrow(p, node->out[i]))
                 widen_elsewhere(p, node->out[i]);
-    return p->failed ? grt_fail_memory(0) : GRT_OK;
+    return p->status;
 }
 
 static void precision_clear_marks(ir_graph *graph)

@@ -74,5 +74,5 @@ grt_status pass_simplify(pass_context *context)
     while ((node = simplify_next(&w)))
         apply_rules(&w, node);
     free(w.stack);
-    return w.failed ? grt_fail_memory(0) : GRT_OK;
+    return w.status;
 }

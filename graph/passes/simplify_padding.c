@@ -113,8 +113,7 @@ bool simplify_conv(simplify_work *w, ir_node *node)
     ir_attr_set_ints(node, "pads", pads, 2 * (size_t)(m.rank - BATCH_AND_CHANNELS));
     ir_node_set_input(n ? moves[n - 1] : node, 0, ir_in(pad, 0));
     simplify_drop_if_dead(pad);
-    for (int32_t i = n - 1; i >= 0; i--)
-        if (op_infer_node(moves[i]) != GRT_OK)
-            w->failed = true;
+    for (int32_t i = n - 1; i >= 0 && w->status == GRT_OK; i--)
+        w->status = op_infer_node(moves[i]);
     return simplify_changed(w, node);
 }

@@ -10,7 +10,7 @@ void simplify_queue(simplify_work *w, ir_node *node)
     if (!node || node->mark != IDLE)
         return;
     if (!GRT_GROW(w->stack, w->n, w->capacity)) {
-        w->failed = true;
+        w->status = grt_fail_memory(2 * w->capacity * sizeof *w->stack);
         return;
     }
     node->mark = QUEUED;
@@ -40,7 +40,7 @@ void simplify_queue_graph(simplify_work *w, ir_graph *graph)
 
 ir_node *simplify_next(simplify_work *w)
 {
-    while (w->n && !w->failed) {
+    while (w->n && w->status == GRT_OK) {
         ir_node *node = w->stack[--w->n];
         if (node->mark == REMOVED)
             continue;

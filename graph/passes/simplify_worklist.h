@@ -10,13 +10,13 @@ typedef struct simplify_work {
     pass_context *context;
     ir_node **stack;
     size_t n, capacity;
-    bool failed;
+    grt_status status; /* OK until something fails; then the work ends */
 } simplify_work;
 
 /* Unless it is queued or removed; NULL: nothing. */
 void simplify_queue(simplify_work *w, ir_node *node);
 void simplify_queue_graph(simplify_work *w, ir_graph *graph); /* all its nodes, and those of bodies */
-ir_node *simplify_next(simplify_work *w);                     /* NULL: there is none, or see w->failed */
+ir_node *simplify_next(simplify_work *w);                     /* NULL: there is none, or see w->status */
 
 /* Output 0 is the value `to`: the node goes. False, with nothing changed, if it must stay. */
 bool simplify_becomes(simplify_work *w, ir_node *node, ir_value *to);

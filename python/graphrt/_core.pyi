@@ -192,6 +192,24 @@ class Session:
         all where an output is no tensor.
         """
 
+    def close(self) -> None:
+        """
+        Release all that it has: no call begins any more, those of other threads that have begun end first (a graphrt.Stop ends
+        them early). Pools and states that it was given to keep what they need of it. Closing it again does nothing; other
+        calls raise InvalidArgument then, while model, device, inputs, outputs and closed stay. `with` closes at its end.
+
+        Raises: InvalidArgument in a function that a run calls, as it would wait for itself. Ctrl-C ends the wait; it is closed
+        then, and a further close releases.
+        """
+
+    def __enter__(self) -> Session: ...
+
+    def __exit__(self, *raised: Any) -> None: ...
+
+    @property
+    def closed(self) -> bool:
+        """True once close was called."""
+
     def trim(self) -> int:
         """
         Give back the memory of contexts that are idle: activations, workspaces, what is prepared. The next runs prepare anew.

@@ -10,6 +10,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <deque>
 #include <time.h>
 #include <mutex>
 
@@ -197,15 +198,20 @@ grt_pool_options pool_options(nb::kwargs given)
     return options;
 }
 
-std::vector<grt_session *> raw_sessions(nb::list sessions)
-{
+/* Sessions that cannot be closed while a lane is made of them; it keeps them itself then. */
+struct Sessions {
+    explicit Sessions(nb::list sessions)
+    {
+        for (nb::handle session : sessions) {
+            uses.emplace_back(nb::cast<const Session &>(session));
+            raw.push_back(uses.back().get());
+        }
+        if (raw.empty())
+            raise_invalid("a lane has at least one session");
+    }
+    std::deque<Session::Use> uses;
     std::vector<grt_session *> raw;
-    for (nb::handle session : sessions)
-        raw.push_back(nb::cast<const Session &>(session).get());
-    if (raw.empty())
-        raise_invalid("a lane has at least one session");
-    return raw;
-}
+};
 
 class Pool
 {
@@ -280,7 +286,7 @@ Pool::Pool(int32_t device_runs)
 
 size_t Pool::add(nb::list sessions, nb::kwargs given)
 {
-    const std::vector<grt_session *> raw = raw_sessions(sessions);
+    const Sessions used(sessions);
     const grt_pool_options options = pool_options(given);
     const Model *model = &nb::cast<const Session &>(sessions[0]).native_model();
     size_t lane = 0;
@@ -288,7 +294,7 @@ size_t Pool::add(nb::list sessions, nb::kwargs given)
     {
         nb::gil_scoped_release released;
         std::lock_guard<std::mutex> lock(adding_);
-        status = grt_pool_add(pool_.get(), raw.data(), raw.size(), &options, &lane);
+        status = grt_pool_add(pool_.get(), used.raw.data(), used.raw.size(), &options, &lane);
     }
     check(status);
     return keep_lane(lane, nb::list(sessions), model);
@@ -462,11 +468,11 @@ void Pool::finish(grt_status (*how)(grt_pool *pool, double deadline_ms), nb::han
 
 void Pool::replace(size_t index, nb::object session, size_t lane)
 {
-    grt_session *raw = nb::cast<const Session &>(session).get();
+    const Session::Use use(nb::cast<const Session &>(session));
     grt_status status;
     {
         nb::gil_scoped_release released;
-        status = grt_pool_replace_session(pool_.get(), lane, index, raw);
+        status = grt_pool_replace_session(pool_.get(), lane, index, use.get());
     }
     check(status);
 }

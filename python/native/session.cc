@@ -8,6 +8,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <chrono>
+
 Session::Session(nb::object model, std::string device, int32_t threads, nb::object fallback,
                  uint64_t memory_limit, int32_t priority, int64_t multiprocessors, nb::object compile)
     : model_object_(std::move(model)), model_(nb::cast<const Model *>(model_object_)),
@@ -37,8 +40,68 @@ Session::Session(nb::object model, std::string device, int32_t threads, nb::obje
     session_.reset(session);
 }
 
+Session::Use::Use(const Session &session) : session_(session)
+{
+    std::lock_guard<std::mutex> lock(session.mutex_);
+    if (session.closed_)
+        raise_invalid("the session is closed");
+    session.users_.push_back(std::this_thread::get_id());
+}
+
+Session::Use::~Use()
+{
+    std::lock_guard<std::mutex> lock(session_.mutex_);
+    std::vector<std::thread::id> &users = session_.users_;
+    users.erase(std::find(users.begin(), users.end(), std::this_thread::get_id()));
+    if (users.empty())
+        session_.unused_.notify_all();
+}
+
+bool Session::is_closed() const
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    return closed_;
+}
+
+void Session::begin_close()
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (std::find(users_.begin(), users_.end(), std::this_thread::get_id()) != users_.end())
+        raise_invalid("a call of the session cannot close it: it would wait for itself");
+    closed_ = true;
+}
+
+/* False: not yet, look for signals. */
+bool Session::wait_unused() const
+{
+    nb::gil_scoped_release released;
+    std::unique_lock<std::mutex> lock(mutex_);
+    return unused_.wait_for(lock, std::chrono::milliseconds(50), [this] { return users_.empty(); });
+}
+
+void Session::close()
+{
+    begin_close();
+    while (!wait_unused())
+        if (PyErr_CheckSignals())
+            throw nb::python_error();
+    nb::object sink, watch; /* let go of behind the lock, as are the others */
+    std::vector<std::unique_ptr<Lane>> lanes;
+    OwnedSession session;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        std::swap(sink, sink_);
+        std::swap(watch, watch_);
+        std::swap(lanes, idle_);
+        std::swap(session, session_);
+    }
+    lanes.clear();
+    nb::gil_scoped_release released;
+    session.reset();
+}
+
 /* Each stream has lanes of its own: what an enqueued run finds wrong is told by the next one of its lane. */
-std::unique_ptr<Lane> Session::take(void *stream)
+std::unique_ptr<Lane> Session::take(const Use &use, void *stream)
 {
     {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -49,7 +112,7 @@ std::unique_ptr<Lane> Session::take(void *stream)
                 return lane;
             }
     }
-    return std::make_unique<Lane>(*model_, get(), stream);
+    return std::make_unique<Lane>(*model_, use.get(), stream);
 }
 
 void Session::give(std::unique_ptr<Lane> lane)
@@ -58,7 +121,7 @@ void Session::give(std::unique_ptr<Lane> lane)
     idle_.push_back(std::move(lane));
 }
 
-nb::object Session::run_ordered(const std::vector<nb::object> &inputs, const Wanted &wanted,
+nb::object Session::run_ordered(const Use &use, const std::vector<nb::object> &inputs, const Wanted &wanted,
                                 const Limits &limits)
 {
     struct Lease {
@@ -68,7 +131,7 @@ nb::object Session::run_ordered(const std::vector<nb::object> &inputs, const Wan
         {
             session->give(std::move(lane));
         }
-    } lease{this, take(wanted.stream)};
+    } lease{this, take(use, wanted.stream)};
     const nb::object sink = profiled_ ? profile_sink() : nb::object();
     lease.lane->set_profile(sink.is_valid());
     lease.lane->set_watch(watched_ ? watch_sink() : nb::object());
@@ -80,6 +143,7 @@ nb::object Session::run_ordered(const std::vector<nb::object> &inputs, const Wan
 
 void Session::profile(nb::object sink)
 {
+    const Use use(*this);
     if (sink.is_none())
         sink.reset();
     std::lock_guard<std::mutex> lock(mutex_);
@@ -95,6 +159,7 @@ nb::object Session::profile_sink()
 
 void Session::watch(nb::object sink)
 {
+    const Use use(*this);
     if (sink.is_none())
         sink.reset();
     std::lock_guard<std::mutex> lock(mutex_);
@@ -122,9 +187,10 @@ static nb::object dims_of(grt_context *context, size_t output)
 
 nb::dict Session::output_dims(nb::handle inputs)
 {
+    const Use use(*this);
     std::vector<nb::object> ordered;
     feed_order(*model_, inputs, ordered);
-    Lane lane(*model_, get(), nullptr);
+    Lane lane(*model_, use.get(), nullptr);
     lane.bind(ordered);
     nb::dict dims;
     for (size_t i = 0; i < model_->outputs.size(); i++)
@@ -135,6 +201,7 @@ nb::dict Session::output_dims(nb::handle inputs)
 
 uint64_t Session::trim()
 {
+    const Use use(*this);
     std::vector<std::unique_ptr<Lane>> lanes;
     {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -159,6 +226,7 @@ uint64_t Session::trim()
 nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
                         nb::handle stop, nb::handle stream, nb::handle state)
 {
+    const Use use(*this);
     const Limits limits(timeout, stop);
     std::vector<nb::object> ordered;
     feed_order(*model_, inputs, ordered);
@@ -179,7 +247,7 @@ nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, 
             wanted.bound[port_index(model_->outputs, name, "output")] = nb::borrow(array);
     }
     if (state.is_none())
-        return run_ordered(ordered, wanted, limits);
+        return run_ordered(use, ordered, wanted, limits);
     State &with = *nb::cast<State *>(state);
     std::unique_lock<std::mutex> one(with.mutex(), std::try_to_lock);
     if (!one.owns_lock() || wanted.stream)
@@ -195,24 +263,25 @@ nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, 
             raise_invalid("output '" + model_->outputs[output].name + "' belongs to the state");
         wanted.skip[output] = true;
     }
-    return run_ordered(ordered, wanted, limits);
+    return run_ordered(use, ordered, wanted, limits);
 }
 
 nb::dict Session::memory() const
 {
     auto info = sized<grt_memory_info>();
-    check(grt_session_get_memory(get(), &info));
+    check(grt_session_get_memory(Use(*this).get(), &info));
     return memory_dict(info);
 }
 
 void Session::check_device() const
 {
-    check(grt_session_check(get()));
+    check(grt_session_check(Use(*this).get()));
 }
 
 /* The dtypes are those of the inputs that the weights are the defaults of. */
 void Session::set_weights(nb::dict weights)
 {
+    const Use use(*this);
     std::deque<Operand> operands;
     std::deque<std::string> texts;
     std::vector<const char *> names;
@@ -231,13 +300,14 @@ void Session::set_weights(nb::dict weights)
     grt_status status;
     {
         nb::gil_scoped_release released;
-        status = grt_session_set_weights(get(), names.data(), tensors.data(), names.size());
+        status = grt_session_set_weights(use.get(), names.data(), tensors.data(), names.size());
     }
     check(status);
 }
 
 nb::object Session::call(nb::args positional, nb::kwargs named)
 {
+    const Use use(*this);
     std::vector<nb::object> ordered;
     feed_order(*model_, positional, ordered);
     for (auto [name, value] : named) {
@@ -246,7 +316,7 @@ nb::object Session::call(nb::args positional, nb::kwargs named)
             raise_invalid("input '" + nb::cast<std::string>(name) + "' is given twice");
         place = nb::borrow(value);
     }
-    nb::object results = run_ordered(ordered, Wanted(), Limits());
+    nb::object results = run_ordered(use, ordered, Wanted(), Limits());
     nb::object values = taken(PyDict_Values(results.ptr()));
     if (PyList_Size(values.ptr()) == 1)
         return values[nb::int_(0)];
@@ -255,8 +325,9 @@ nb::object Session::call(nb::args positional, nb::kwargs named)
 
 nb::dict Session::load_info() const
 {
+    const Use use(*this);
     auto info = sized<grt_load_info>();
-    check(grt_session_get_load(get(), &info));
+    check(grt_session_get_load(use.get(), &info));
     nb::dict dict;
 #define X(field) dict[#field] = info.field;
     X(device)
@@ -323,9 +394,10 @@ nb::dict report_dict(const grt_tune_report &report)
 
 nb::dict Session::tune(nb::handle inputs, double seconds, bool again, nb::object progress)
 {
+    const Use use(*this);
     std::vector<nb::object> ordered;
     feed_order(*model_, inputs, ordered);
-    Lane lane(*model_, get(), nullptr);
+    Lane lane(*model_, use.get(), nullptr);
     lane.bind(ordered);
     Progress callback{progress, {}};
     auto options = sized<grt_tune_options>();
@@ -349,8 +421,9 @@ nb::dict Session::tune(nb::handle inputs, double seconds, bool again, nb::object
 
 static nb::list session_phases(const Session &self)
 {
+    const Session::Use use(self);
     const grt_phase *phases = nullptr;
-    const size_t n = grt_session_phases(self.get(), &phases);
+    const size_t n = grt_session_phases(use.get(), &phases);
     return phases_list(phases, n);
 }
 
@@ -372,7 +445,8 @@ void session_bind(nb::module_ &module, nb::class_<State> &states)
         "__init__",
         [](State *self, nb::object session, nb::handle pairs, nb::handle initial, bool in_place) {
             const Session &on = *nb::cast<const Session *>(session);
-            new (self) State(session, on.native_model(), on.get(), pairs, initial, in_place);
+            const Session::Use use(on);
+            new (self) State(session, on.native_model(), use.get(), pairs, initial, in_place);
         },
         nb::arg("session"), nb::arg("pairs") = nb::none(), nb::arg("initial") = nb::none(), nb::kw_only(),
         nb::arg("in_place") = false,
@@ -507,6 +581,29 @@ void session_bind(nb::module_ &module, nb::class_<State> &states)
              "that "
              "depends on data, and in place of\n"
              "all where an output is no tensor.")
+        .def("close", &Session::close,
+             "Release all that it has: no call begins any more, those of other threads that have begun end "
+             "first (a graphrt.Stop ends\n"
+             "them early). Pools and states that it was given to keep what they need of it. Closing it again "
+             "does "
+             "nothing; other\n"
+             "calls raise InvalidArgument then, while model, device, inputs, outputs and closed stay. `with` "
+             "closes at its end.\n\n"
+             "Raises: InvalidArgument in a function that a run calls, as it would wait for itself. Ctrl-C "
+             "ends "
+             "the wait; it is closed\n"
+             "then, and a further close releases.")
+        .def(
+            "__enter__",
+            [](nb::handle self) {
+                const Session::Use use(nb::cast<const Session &>(self));
+                return nb::borrow(self);
+            },
+            nb::sig("def __enter__(self) -> Session"))
+        .def(
+            "__exit__", [](Session &self, nb::args) { self.close(); }, nb::arg("raised"),
+            nb::sig("def __exit__(self, *raised: typing.Any) -> None"))
+        .def_prop_ro("closed", &Session::is_closed, "True once close was called.")
         .def("trim", &Session::trim,
              "Give back the memory of contexts that are idle: activations, workspaces, what is prepared. The "
              "next "
@@ -544,7 +641,7 @@ void session_bind(nb::module_ &module, nb::class_<State> &states)
         .def_prop_ro("model", &Session::model, nb::sig("def model(self) -> Model"), "The model that it runs.")
         .def_prop_ro("device", &Session::device, "The device's name.")
         .def_prop_ro(
-            "threads", [](const Session &self) { return grt_session_threads(self.get()); },
+            "threads", [](const Session &self) { return grt_session_threads(Session::Use(self).get()); },
             "CPU threads that one operator may use: what was asked for, or as many as could be made.")
         .def_prop_ro(
             "inputs",

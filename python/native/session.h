@@ -7,11 +7,29 @@
 #include "state.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
+#include <thread>
 
 class Session
 {
   public:
+    /* A call that needs the session, which cannot go meanwhile. InvalidArgument is raised if it is closed. */
+    class Use
+    {
+      public:
+        explicit Use(const Session &session);
+        ~Use();
+        Use(const Use &) = delete;
+        Use &operator=(const Use &) = delete;
+        grt_session *get() const
+        {
+            return session_.session_.get();
+        }
+
+      private:
+        const Session &session_;
+    };
     Session(nb::object model, std::string device, int32_t threads, nb::object fallback, uint64_t memory_limit,
             int32_t priority, int64_t multiprocessors, nb::object compile);
     nb::object run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
@@ -26,6 +44,9 @@ class Session
     /* `sink` is called with each tensor that a step of a run makes; None: no more. */
     void watch(nb::object sink);
     nb::dict output_dims(nb::handle inputs);
+    /* No call begins any more; those that have begun end; then all that it has goes. */
+    void close();
+    bool is_closed() const;
     /* Bytes that idle contexts gave back. */
     uint64_t trim();
     nb::dict tune(nb::handle inputs, double seconds, bool again, nb::object progress);
@@ -36,10 +57,6 @@ class Session
     const Model &native_model() const
     {
         return *model_;
-    }
-    grt_session *get() const
-    {
-        return session_.get();
     }
     const std::string &device() const
     {
@@ -53,15 +70,21 @@ class Session
   private:
     nb::object sink_, watch_;
     std::atomic<bool> profiled_{false}, watched_{false}; /* there is a sink */
-    std::unique_ptr<Lane> take(void *stream);
+    std::unique_ptr<Lane> take(const Use &use, void *stream);
     void give(std::unique_ptr<Lane> lane);
-    nb::object run_ordered(const std::vector<nb::object> &inputs, const Wanted &wanted, const Limits &limits);
+    nb::object run_ordered(const Use &use, const std::vector<nb::object> &inputs, const Wanted &wanted,
+                           const Limits &limits);
+    void begin_close();
+    bool wait_unused() const;
 
     const Model *model_;
     std::string device_;
     OwnedSession session_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_; /* of what follows */
     std::vector<std::unique_ptr<Lane>> idle_;
+    bool closed_ = false;
+    mutable std::vector<std::thread::id> users_; /* the threads of calls that have begun, one for each */
+    mutable std::condition_variable unused_;
 };
 
 void session_bind(nb::module_ &module, nb::class_<State> &states);

@@ -131,6 +131,53 @@ START_TEST(names_are_kept)
 }
 END_TEST
 
+/* LayerNormalization of opset 16; the status of inference. */
+static grt_status infer_old_norm(grt_dtype x, grt_dtype scale, grt_dtype bias, grt_dtype *out)
+{
+    onnx_model m = onnx_create();
+    ir_module *module = NULL;
+    m.proto->opset_import[0]->version = 16;
+    onnx_input(&m, m.graph, "x", x, "2,3,8");
+    onnx_input(&m, m.graph, "scale", scale, "8");
+    onnx_input(&m, m.graph, "bias", bias, "8");
+    onnx_attr_int(&m, onnx_node(&m, m.graph, "LayerNormalization", "x,scale,bias", "y,mean"), "unknown",
+                  1); /* is left out, as of all of ai.onnx */
+    onnx_output(&m, m.graph, "y");
+    onnx_output(&m, m.graph, "mean");
+    grt_status status = onnx_import(&m, &module);
+    if (status == GRT_OK)
+        status = ir_infer(module);
+    if (status == GRT_OK) {
+        ck_assert_msg(ir_verify(module) == GRT_OK, "%s", grt_last_error());
+        ck_assert_str_eq(module->main->outputs[0].value->name, "y");
+        *out = module->main->outputs[0].value->type.dtype;
+        if (x == scale)
+            ck_assert_int_eq(module->main->n_nodes, 1);
+    }
+    ir_module_release(module);
+    onnx_release(&m);
+    return status;
+}
+
+/* Its result has the scale's type, whatever that of its input. */
+START_TEST(old_norms_have_two_types)
+{
+    static const grt_dtype floats[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16, GRT_DTYPE_DOUBLE,
+                                       GRT_DTYPE_BFLOAT16};
+    grt_dtype out;
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < 4; k++) {
+            ck_assert_msg(infer_old_norm(floats[i], floats[k], floats[k], &out) == GRT_OK, "%s",
+                          grt_last_error());
+            ck_assert_int_eq(out, floats[k]);
+        }
+    ck_assert_int_eq(infer_old_norm(GRT_DTYPE_INT32, GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT, &out), INVALID);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "input 0, 'x', is int32; it must be floating point"));
+    ck_assert_int_eq(infer_old_norm(GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16, &out), INVALID);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "input 2, 'bias', is float16; it must be float32"));
+}
+END_TEST
+
 /* A value that the rewrite uses itself and hands out as well. */
 START_TEST(outputs_are_values_of_their_own)
 {
@@ -167,8 +214,12 @@ Suite *suite_test_foreign(void);
 Suite *suite_test_foreign(void)
 {
     Suite *suite = suite_create("foreign");
-    const TTest *const tests[] = {bad_nodes, names_are_kept, outputs_are_values_of_their_own,
-                                  rows_have_one_way_to_run, NULL};
+    const TTest *const tests[] = {bad_nodes,
+                                  names_are_kept,
+                                  outputs_are_values_of_their_own,
+                                  old_norms_have_two_types,
+                                  rows_have_one_way_to_run,
+                                  NULL};
     import_add(suite, "all", tests);
     return suite;
 }

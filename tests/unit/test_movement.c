@@ -549,6 +549,27 @@ START_TEST(elements_that_are_not_zero_are_listed)
 }
 END_TEST
 
+/* ---- resize ---- */
+
+/* As ONNX's shape rules and ONNX Runtime have it, a crop does not make the output smaller. */
+START_TEST(resize_scales_the_whole)
+{
+    static const float x[] = {0, 1, 2, 3, 4, 5}, roi[] = {0.25F, 0.75F}, scales[] = {1.5F};
+    op_runner r;
+    op_begin(&r, "", "Resize");
+    op_add(&r, GRT_DTYPE_FLOAT, 1, DIMS(6), x);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, DIMS(2), roi);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, DIMS(1), scales);
+    op_string(&r, "coordinate_transformation_mode", "tf_crop_and_resize");
+    op_string(&r, "mode", "linear");
+    op_run_ok(&r, 1);
+    expect_dims(&r, 0, 1, DIMS(9));
+    for (int i = 0; i < 9; i++)
+        ck_assert_float_eq_tol(((const float *)r.out[0].t.data)[i], 1.25F + 2.5F * (float)i / 8, 1e-5F);
+    op_end(&r);
+}
+END_TEST
+
 /* ---- einsum ---- */
 
 static void check_einsum_refused(const char *equation, const char *part)
@@ -649,6 +670,7 @@ Suite *suite_test_movement(void)
     tcase_add_test(tc, order_is_stable_and_knows_odd_numbers);
     tcase_add_loop_test(tc, running_sums_match_their_definition, 0, 24);
     tcase_add_test(tc, elements_that_are_not_zero_are_listed);
+    tcase_add_test(tc, resize_scales_the_whole);
     tcase_add_test(tc, einsum_reads_equations);
     tcase_add_loop_test(tc, einsum_of_16_bit_floats_is_a_product, 0, 2);
     suite_add_tcase(suite, tc);

@@ -81,18 +81,38 @@ static grt_status cpu_concat_create_moved(const grt_kernel_node *node, void **ou
     return grt_moved_concat_read(node->desc, (grt_moved_concat **)out_state);
 }
 
+/* A part's copy, and where in the whole it goes. */
+typedef struct moved_copy {
+    cpu_move move;
+    int64_t offset;
+} moved_copy;
+
+static grt_status cpu_concat_reshape_moved(grt_reshape *r)
+{
+    const grt_tensor *out = r->out[0];
+    moved_copy *copies = calloc((size_t)r->n_in, sizeof *copies);
+    int64_t at = 0;
+    if (!copies)
+        return grt_fail_memory((size_t)r->n_in * sizeof *copies);
+    for (int32_t i = 0; i < r->n_in; i++) {
+        grt_moved_part part;
+        grt_moved_part_of(r->state, i, r->in[i], out, &at, &part);
+        copies[i].offset = part.offset;
+        copies[i].move.size = grt_dtype_size(out->dtype);
+        for (int32_t k = 0; k < part.rank; k++)
+            cpu_move_axis(&copies[i].move, part.dims[k], part.to[k], part.from[k]);
+    }
+    r->shape = copies;
+    return GRT_OK;
+}
+
 static grt_status cpu_concat_run_moved(const grt_run *run)
 {
-    const grt_tensor *out = run->out[0];
-    const size_t size = grt_dtype_size(out->dtype);
-    int64_t at = 0;
+    const moved_copy *copies = run->shape;
     for (int32_t i = 0; i < run->n_in; i++) {
-        grt_moved_part part;
-        grt_moved_part_of(run->state, i, run->in[i], out, &at, &part);
-        cpu_move move = {.size = size};
-        for (int32_t k = 0; k < part.rank; k++)
-            cpu_move_axis(&move, part.dims[k], part.to[k], part.from[k]);
-        cpu_move_run(&move, cpu_at(out->data, part.offset, size), run->in[i]->data, run->threads);
+        cpu_move move = copies[i].move; /* which is used up */
+        cpu_move_run(&move, cpu_at(run->out[0]->data, copies[i].offset, move.size), run->in[i]->data,
+                     run->threads);
     }
     return GRT_OK;
 }
@@ -134,6 +154,8 @@ static const grt_kernel_row rows[] = {
      .types = {CPU_MOVABLE},
      .create = cpu_concat_create_moved,
      .destroy = free,
+     .reshape = cpu_concat_reshape_moved,
+     .release_shape = free,
      .run = cpu_concat_run_moved},
     {.op = "Split",
      .domain = "",
