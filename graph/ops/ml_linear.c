@@ -148,6 +148,8 @@ static grt_status ml_linear_infer_vectorizer(infer *inf)
     dims[1] = grt_dim_const(inf->dims, 0);
     for (int32_t i = 0; i < inf->n_in; i++) {
         const ir_type *x = inf->in[i];
+        if (!x)
+            return infer_fail(inf, "input %d is missing", i);
         if (x->rank >= 0 && x->rank != 2)
             return infer_fail(inf, "input %d has rank %d; it must be samples x features", i, x->rank);
         dims[0] = i == 0 && x->rank == 2 ? x->dims[0] : dims[0];

@@ -74,6 +74,18 @@ START_TEST(old_resize_without_scales)
 }
 END_TEST
 
+/* One of several that belong together. */
+START_TEST(a_feature_is_missing)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "1,2");
+    onnx_opset(&m, "ai.onnx.ml", 3);
+    onnx_node(&m, m.graph, "FeatureVectorizer", "x,,x", "y")->domain = (char *)"ai.onnx.ml";
+    onnx_output(&m, m.graph, "y");
+    assert_says(&m, NULL, GRT_STATUS_INVALID_MODEL, "input 1 is missing");
+}
+END_TEST
+
 START_TEST(a_default_of_other_dims)
 {
     onnx_model m = onnx_create();
@@ -358,6 +370,7 @@ Suite *suite_test_bad_models(void)
     tcase_add_test(tests, a_sequence_is_no_tensor);
     tcase_add_test(tests, an_optional_is_no_index);
     tcase_add_test(tests, old_resize_without_scales);
+    tcase_add_test(tests, a_feature_is_missing);
     tcase_add_test(tests, a_default_of_other_dims);
     tcase_add_test(tests, dtypes_that_there_are_not);
     tcase_add_test(tests, flex_attention_of_complex_numbers);
