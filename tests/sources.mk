@@ -105,6 +105,7 @@ unit_SOURCES += tests/unit/test_pass_whole_groups.c
 unit_SOURCES += tests/unit/test_index_map.c
 unit_SOURCES += tests/unit/test_pass_moves.c
 unit_SOURCES += tests/unit/test_pass_row_moves.c
+unit_SOURCES += tests/unit/test_pass_left_products.c
 unit_SOURCES += tests/unit/test_pass_mixed_heads.c
 unit_SOURCES += tests/unit/test_pass_turned_products.c
 unit_SOURCES += tests/unit/test_pass_row_order.c
