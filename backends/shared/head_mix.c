@@ -2,7 +2,7 @@
 #include "backends/shared/head_mix.h"
 
 /* What the shape rule could not see while dims were unknown. */
-static grt_status head_mix_through(const grt_reshape *r, int32_t i, int64_t *heads)
+static grt_status head_mix_pass(const grt_reshape *r, int32_t i, int64_t *heads)
 {
     const grt_tensor *matrix = grt_reshape_in(r, i);
     char found[GRT_TYPE_TEXT_SIZE];
@@ -25,9 +25,9 @@ grt_status grt_head_mix_fit(const grt_reshape *r, grt_head_mix *out)
                         .middle = x->dims[1],
                         .rows = x->dims[2],
                         .keys = x->dims[3]};
-    GRT_TRY(head_mix_through(r, GRT_HEAD_MIX_BEFORE, &mix.middle));
+    GRT_TRY(head_mix_pass(r, GRT_HEAD_MIX_BEFORE, &mix.middle));
     mix.out = mix.middle;
-    GRT_TRY(head_mix_through(r, GRT_HEAD_MIX_AFTER, &mix.out));
+    GRT_TRY(head_mix_pass(r, GRT_HEAD_MIX_AFTER, &mix.out));
     if (bias && (bias->rank != 1 || bias->dims[0] != mix.out))
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "the bias is %s; expected %lld numbers, one for each head of the result",

@@ -20,7 +20,7 @@ typedef struct mixed_tokens {
     const grt_tensor *w, *bias; /* [in, out]; bias [out], or NULL */
 } mixed_tokens;
 
-static bool exchanges_last_two(const ir_node *node)
+static bool left_is_turn(const ir_node *node)
 {
     size_t n;
     const int64_t *perm = rewrite_is(node, "Transpose") ? grt_attr_ints(&node->desc, "perm", &n) : NULL;
@@ -59,7 +59,7 @@ static bool has_columns_as_rows(const ir_value *value)
         int32_t from = 0;
         if (!node || node->graph != value->graph)
             return false;
-        if (exchanges_last_two(node))
+        if (left_is_turn(node))
             return !comes_from_image(ir_in(node, 0));
         if (!row_wise_makes(node))
             return false;
@@ -70,13 +70,13 @@ static bool has_columns_as_rows(const ir_value *value)
     return false;
 }
 
-static const ir_node *made_for_one(const ir_value *value, const char *op)
+static const ir_node *left_producer(const ir_value *value, const char *op)
 {
     const ir_node *node = rewrite_producer(value, op);
     return node && value->n_uses == 1 && !rewrite_is_output(value) ? node : NULL;
 }
 
-static const grt_tensor *constant_of(const ir_value *value, int32_t rank)
+static const grt_tensor *left_constant(const ir_value *value, int32_t rank)
 {
     const grt_tensor *t = value ? value->type.data : NULL;
     return t && t->rank == rank ? t : NULL;
@@ -84,19 +84,19 @@ static const grt_tensor *constant_of(const ir_value *value, int32_t rank)
 
 static bool read_mixed(const ir_node *transpose, mixed_tokens *out)
 {
-    const ir_node *sum = made_for_one(ir_in(transpose, 0), "Add");
+    const ir_node *sum = left_producer(ir_in(transpose, 0), "Add");
     *out = (mixed_tokens){0};
     if (sum) {
-        const int32_t at = constant_of(ir_in(sum, 1), 1) ? 1 : 0;
-        out->bias = constant_of(ir_in(sum, at), 1);
+        const int32_t at = left_constant(ir_in(sum, 1), 1) ? 1 : 0;
+        out->bias = left_constant(ir_in(sum, at), 1);
         if (!out->bias)
             return false;
-        sum = made_for_one(ir_in(sum, 1 - at), "MatMul");
+        sum = left_producer(ir_in(sum, 1 - at), "MatMul");
     } else {
-        sum = made_for_one(ir_in(transpose, 0), "MatMul");
+        sum = left_producer(ir_in(transpose, 0), "MatMul");
     }
     /* a matrix with other readers would be stored twice */
-    out->w = sum && ir_in(sum, 1)->n_uses == 1 ? constant_of(ir_in(sum, 1), 2) : NULL;
+    out->w = sum && ir_in(sum, 1)->n_uses == 1 ? left_constant(ir_in(sum, 1), 2) : NULL;
     out->x = sum ? ir_in(sum, 0) : NULL;
     return out->w && out->x->type.rank == ir_in(transpose, 0)->type.rank &&
            (!out->bias || out->bias->dims[0] == out->w->dims[1]);
@@ -144,7 +144,7 @@ static ir_value *left_put(ir_node *before, const char *op, ir_value *a, ir_value
 /* What is transposed to this is read in front of that. */
 static ir_value *turned_x(ir_node *before, ir_value *x)
 {
-    return exchanges_last_two(x->producer) && ir_in(x->producer, 0)->graph == before->graph
+    return left_is_turn(x->producer) && ir_in(x->producer, 0)->graph == before->graph
                ? ir_in(x->producer, 0)
                : left_put(before, "Transpose", x, NULL);
 }
@@ -152,7 +152,7 @@ static ir_value *turned_x(ir_node *before, ir_value *x)
 static void left_products_visit(pass_context *context, ir_node *node)
 {
     mixed_tokens m;
-    if (!exchanges_last_two(node) || !node->out[0] || goes_to_image(node->out[0]) || !read_mixed(node, &m) ||
+    if (!left_is_turn(node) || !node->out[0] || goes_to_image(node->out[0]) || !read_mixed(node, &m) ||
         !has_columns_as_rows(m.x))
         return;
     ir_node *const previous = node->prev;

@@ -34,7 +34,7 @@ static bool has_few_heads(const grt_tensor *matrix)
            matrix->dims[1] <= MOST_HEADS;
 }
 
-static const int64_t *perm_of(const ir_node *transpose)
+static const int64_t *mixed_perm(const ir_node *transpose)
 {
     size_t n;
     const int64_t *perm = transpose ? grt_attr_ints(&transpose->desc, "perm", &n) : NULL;
@@ -62,7 +62,7 @@ static bool moves_heads(const int64_t *to_last, const int64_t *back)
 /* transpose(transpose(x) w + bias) */
 static bool read_product(const ir_node *node, heads_mixture *out)
 {
-    const int64_t *back = rewrite_is(node, "Transpose") ? perm_of(node) : NULL;
+    const int64_t *back = rewrite_is(node, "Transpose") ? mixed_perm(node) : NULL;
     if (!back)
         return false;
     const ir_node *sum = only_producer(ir_in(node, 0), "Add"), *product;
@@ -75,7 +75,7 @@ static bool read_product(const ir_node *node, heads_mixture *out)
         product = only_producer(ir_in(node, 0), "MatMul");
     }
     const ir_node *turn = product ? only_producer(ir_in(product, 0), "Transpose") : NULL;
-    if (!turn || !is_constant_of(ir_in(product, 1), 2) || !moves_heads(perm_of(turn), back))
+    if (!turn || !is_constant_of(ir_in(product, 1), 2) || !moves_heads(mixed_perm(turn), back))
         return false;
     out->x = ir_in(turn, 0);
     out->matrix = ir_in(product, 1)->type.data;
@@ -170,7 +170,7 @@ static ir_value *mixture_put(pass_context *context, ir_node *before, ir_value *c
 }
 
 /* What a mixture reads, if that is a softmax for it alone that mixes no heads behind itself. */
-static const ir_node *softmax_of(const ir_value *x)
+static const ir_node *mixed_softmax_of(const ir_value *x)
 {
     const ir_node *node = x->producer;
     return is_softmax(node) && node->graph == x->graph && x->n_uses == 1 && !rewrite_is_output(x) &&
@@ -179,7 +179,7 @@ static const ir_node *softmax_of(const ir_value *x)
                : NULL;
 }
 
-static void mix_product(pass_context *context, ir_node *node)
+static void mixed_product(pass_context *context, ir_node *node)
 {
     heads_mixture m;
     if (!node->out[0] || node->out[0]->type.rank != RANK ||
@@ -187,7 +187,7 @@ static void mix_product(pass_context *context, ir_node *node)
         m.x->type.rank != RANK || m.x->graph != node->graph || m.x->type.dtype != m.matrix->dtype ||
         !has_few_heads(m.matrix))
         return;
-    const ir_node *softmax = softmax_of(m.x);
+    const ir_node *softmax = mixed_softmax_of(m.x);
     ir_value *matrix = matrix_of(node->graph, &m), *made = NULL;
     if (matrix && softmax)
         made = mixture_put(context, node,
@@ -201,7 +201,7 @@ static void mix_product(pass_context *context, ir_node *node)
         context->changed++;
 }
 
-static bool is_finite(const ir_value *constant)
+static bool mixed_is_finite(const ir_value *constant)
 {
     const grt_tensor *t = constant ? constant->type.data : NULL;
     for (int64_t i = 0; t && i < grt_tensor_elements(t); i++)
@@ -211,13 +211,13 @@ static bool is_finite(const ir_value *constant)
 }
 
 /* softmax(w x + bias), of a mixture that nothing else reads. */
-static void mix_softmax(pass_context *context, ir_node *node)
+static void mixed_softmax(pass_context *context, ir_node *node)
 {
     const ir_value *x = ir_in(node, 0);
     const ir_node *mix = x ? x->producer : NULL;
     if (!is_softmax(node) || !rewrite_is(node, "Softmax") || !mix ||
         !grt_op_is(&mix->desc, "graphrt", "HeadMix") || is_softmax(mix) || mix->graph != node->graph ||
-        x->n_uses != 1 || rewrite_is_output(x) || !is_finite(ir_in(mix, BIAS)))
+        x->n_uses != 1 || rewrite_is_output(x) || !mixed_is_finite(ir_in(mix, BIAS)))
         return;
     ir_value *made =
         mixture_put(context, node, (ir_value *[]){ir_in(mix, 0), ir_in(mix, BEFORE), NULL, NULL}, true);
@@ -228,9 +228,9 @@ static void mix_softmax(pass_context *context, ir_node *node)
 static void mixed_heads_visit(pass_context *context, ir_node *node)
 {
     if (rewrite_is(node, "Softmax"))
-        mix_softmax(context, node);
+        mixed_softmax(context, node);
     else
-        mix_product(context, node);
+        mixed_product(context, node);
 }
 
 grt_status pass_mixed_heads(pass_context *context)
