@@ -161,6 +161,7 @@ shared_files += backends/shared/cumulate.h backends/shared/cumulate.c
 shared_files += backends/shared/det.h backends/shared/det.c
 shared_files += backends/shared/grid_sample.h backends/shared/grid_sample.c
 shared_files += backends/shared/integer.h backends/shared/integer.c
+shared_files += backends/shared/head_mix.h backends/shared/head_mix.c
 shared_files += backends/shared/lp_norm.h backends/shared/lp_norm.c
 shared_files += backends/shared/matmul.h backends/shared/matmul.c
 shared_files += backends/shared/mel.h backends/shared/mel.c
@@ -229,6 +230,7 @@ cpu_ops_SOURCES += backends/cpu/ops/networks.c
 cpu_ops_SOURCES += backends/cpu/ops/inverse.c
 cpu_ops_SOURCES += backends/cpu/ops/layer_norm.c
 cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
+cpu_ops_SOURCES += backends/cpu/ops/head_mix.c
 
 # The CUDA backend, a module of its own. One line per file, so that adding a kernel is one line.
 cuda_files = $(shared_files)
@@ -318,6 +320,7 @@ cuda_ops_files += backends/cuda/ops/matmul.cu
 cuda_ops_files += backends/cuda/ops/networks.cu
 cuda_ops_files += backends/cuda/ops/layer_norm.cu
 cuda_ops_files += backends/cuda/ops/group_norm.cu
+cuda_ops_files += backends/cuda/ops/head_mix.cu
 cuda_ops_files += backends/cuda/ops/batch_norm.cu
 cuda_ops_files += backends/cuda/ops/lrn.cu
 cuda_ops_files += backends/cuda/ops/pool.cu

@@ -97,7 +97,9 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(tokens, 2, DROPS, "compute 1 x 1 convolutions in front of attention as products")                   \
     X(column_order, 2, KEEPS, "give products their columns in the order in which they are read")          \
     X(attention, 2, DROPS, "find attention that is written out")                                          \
+    X(mixed_heads, 2, DROPS, "mix heads of scores with each other where they lie")                        \
     X(turned_products, 2, KEEPS, "exchange factors of products that are transposed back")                 \
+    X(left_products, 2, KEEPS, "let constant matrices that mix tokens multiply from the left")            \
     X(moves, 2, KEEPS, "join what moves elements into one transpose")                                     \
     X(row_moves, 2, KEEPS, "drop moves of rows that cancel around products")                              \
     X(row_order, 2, KEEPS, "let rows have the order that saves most of their moves")                      \

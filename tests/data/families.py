@@ -39,7 +39,7 @@ ROWS = 128  # of embeddings; tokens are below 99
 LARGEST = 6 << 20  # bytes of a model
 FORMS = [(exporter, None, False) for exporter in ("dynamo", "script")]
 RECOGNISED = ("Attention", "Softmax", "RotaryEmbedding", "LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization",
-              "BatchNormalization", "LSTM", "GRU")
+              "BatchNormalization", "HeadMix", "LSTM", "GRU")
 BOUNDED = ("Transpose", "*")
 PACKAGES = ("torch", "torchvision", "timm", "transformers", "onnx", "onnxruntime", "onnxscript")
 

@@ -303,6 +303,18 @@ void make_pixels(node *n)
     add_weights(n, w, w[1]);
 }
 
+/* Scores of heads that are mixed in front of a softmax. */
+void make_mixed_heads(node *n)
+{
+    const int64_t heads = draw(1, 32), keys = draw(0, 3) ? draw(1, 40) : 2 * draw(20, 300);
+    const int64_t w[4] = {draw(1, 32), heads, 1, 1};
+    n->out = draw_float();
+    n->wide = true;
+    n->then = "Softmax";
+    add_input(n, n->out, 4, (int64_t[]){draw(1, 3), heads, draw(1, 20), keys});
+    add_weights(n, w, heads);
+}
+
 void make_pool(node *n)
 {
     int64_t kernel[3], x[5];

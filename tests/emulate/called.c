@@ -22,6 +22,7 @@ static const char head[] = "#include <cuda_runtime_api.h>\n"
 
 /* What the module has for all kernels. */
 static const char tail[] =
+    "#include \"backends/cuda/watch.h\"\n"
     "#include <cstdio>\n"
     "static cuda_fault emulated_fault;\n"
     "extern \"C\" {\n"
@@ -35,6 +36,7 @@ static const char tail[] =
     "    return grt_fail(GRT_STATUS_DEVICE, \"%s: %s\", expression, emulated::wrong ? emulated::wrong : "
     "\"\");\n"
     "}\n"
+    "cudaError_t cuda_allow_shared(const void *) { return cudaSuccess; }\n"
     "bool *emulated_falling() { return &emulated::falling; }\n"
     "const char **emulated_wrong() { return &emulated::wrong; }\n"
     "const char *emulated_told()\n"
@@ -242,6 +244,8 @@ grt_status emulate_call(const emulated_file *file, const grt_op_desc *desc, cons
                            .threads = 1,
                            .hooks = &c.hooks};
     for (int32_t i = 0; i < n_in; i++) {
+        if (!in[i]) /* omitted */
+            continue;
         c.in_values[i].t = c.described[i] = *in[i];
         c.in[i] = &c.in_values[i].t;
     }

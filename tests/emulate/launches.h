@@ -27,6 +27,7 @@ static const char *wrong; /* what the first launch that failed says */
 struct grid {
     unsigned blocks;
     int block;
+    size_t shared;
 };
 
 template <class... A> struct call {
@@ -42,9 +43,9 @@ struct place {
         return {on, std::tuple<A...>(arguments...)};
     }
 };
-static place on(int64_t blocks, int64_t block, size_t, const void *)
+static place on(int64_t blocks, int64_t block, size_t shared, const void *)
 {
-    return {{(unsigned)blocks, (int)block}};
+    return {{(unsigned)blocks, (int)block, shared}};
 }
 
 template <class... P, class... A> void operator->*(void (*kernel)(P...), const call<A...> &what)
@@ -57,7 +58,7 @@ template <class... P, class... A> void operator->*(void (*kernel)(P...), const c
             const started *s = (const started *)p;
             std::apply(s->first, s->second);
         },
-        &begun, blocks, block, 0, falling);
+        &begun, blocks, block, what.on.shared, falling);
     wrong = wrong ? wrong : why;
 }
 

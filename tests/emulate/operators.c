@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_INPUTS = 3, MOST_OUTPUTS = 4, MOST_ATTRS = 4 };
+enum { MOST_INPUTS = 4, MOST_OUTPUTS = 4, MOST_ATTRS = 4 };
 
 typedef struct node {
     char name[128];
@@ -194,7 +194,7 @@ static size_t check(const emulated_file *file, node *n)
     size_t workspace = 0;
     n->desc.name = n->name;
     for (int32_t i = 0; i < n->n_in; i++)
-        in[i] = &n->in[i].t;
+        in[i] = n->in[i].t.dtype ? &n->in[i].t : NULL;
     run_cpu(n, in, &want);
     for (int falling = 0; falling < 2; falling++) {
         *file->falling = falling;
@@ -497,13 +497,66 @@ static void rois(const emulated_file *file)
     roi_align(file, GRT_DTYPE_FLOAT, "avg", 2, 0);
 }
 
+/* ---- HeadMix ---- */
+
+/* Heads in front of a softmax, in it and behind it; 0: there is no matrix. */
+typedef struct mixing {
+    int64_t heads, middle, out;
+    bool softmax, bias;
+} mixing;
+
+static void add_matrix(node *n, grt_dtype dtype, int64_t to, int64_t from)
+{
+    if (to)
+        fill(add_in(n, dtype, 2, (int64_t[]){to, from}), SIGNS);
+    else
+        n->n_in++; /* omitted */
+}
+
+static void head_mix(const emulated_file *file, grt_dtype dtype, const mixing *m, int64_t queries,
+                     int64_t keys)
+{
+    node n = {.desc = {.domain = "graphrt", .op = "HeadMix"}, .n_out = 1, .out = {dtype}};
+    const int64_t middle = m->middle ? m->middle : m->heads, out = m->out ? m->out : middle;
+    n.tolerance = dtype == GRT_DTYPE_DOUBLE     ? 0x1p-40
+                  : dtype == GRT_DTYPE_BFLOAT16 ? 0x1p-7
+                  : dtype == GRT_DTYPE_FLOAT16  ? 0x1p-10
+                                                : 0x1p-16; /* exponentials of sums in another order */
+    snprintf(n.name, sizeof n.name, "HeadMix %s, %lld to %lld to %lld heads of %lld x %lld, softmax %d",
+             grt_dtype_name(dtype), (long long)m->heads, (long long)m->middle, (long long)m->out,
+             (long long)queries, (long long)keys, m->softmax);
+    add_int(&n, "softmax", m->softmax);
+    fill(add_in(&n, dtype, 4, (int64_t[]){draw(1, 2), m->heads, queries, keys}), REAL);
+    add_matrix(&n, dtype, m->middle, m->heads);
+    add_matrix(&n, dtype, m->out, middle);
+    if (m->bias)
+        fill(add_in(&n, dtype, 1, &out), REAL);
+    (void)check(file, &n);
+}
+
+static void head_mixes(const emulated_file *file)
+{
+    for (int i = 0; i < 48; i++) {
+        const int64_t most = i % 4 == 3 ? 32 : i % 4 == 2 ? 16 : i % 4 == 1 ? 8 : 4;
+        mixing m = {.heads = draw(1, most), .softmax = i % 3 != 0, .bias = draw(0, 1)};
+        m.middle = !m.softmax || draw(0, 2) ? draw(1, most) : 0;
+        m.out = m.softmax && draw(0, 2) ? draw(1, most) : 0;
+        head_mix(file, numbers[i / 3 % 4], &m, draw(1, 4), i % 5 ? draw(1, 300) : 2 * draw(1, 150));
+    }
+    const mixing long_rows = {4, 4, 4, true, true};
+    head_mix(file, GRT_DTYPE_FLOAT, &long_rows, 2, 12000); /* longer than shared memory */
+    head_mix(file, GRT_DTYPE_FLOAT, &long_rows, 0, 5);
+    head_mix(file, GRT_DTYPE_FLOAT, &long_rows, 5, 0);
+}
+
 /* ---- main ---- */
 
 static const struct {
     const char *file;
     void (*cases)(const emulated_file *file);
 } files[] = {
-    {"scatter", scatters}, {"unique", uniques}, {"select", selections}, {"top_k", tops}, {"roi_align", rois},
+    {"scatter", scatters}, {"unique", uniques}, {"select", selections},
+    {"top_k", tops},       {"roi_align", rois}, {"head_mix", head_mixes},
 };
 
 int main(int argc, char **argv)

@@ -121,6 +121,8 @@ static const struct {
 } phrases[] = {
     {"extern \"C\" __global__", "static"},
     {"extern __shared__ __align__(16) u8 shared[]", "u8 *const shared = (u8 *)emulated_shared()"},
+    {"extern __shared__ __align__(16) unsigned char shared[]",
+     "unsigned char *const shared = (unsigned char *)emulated_shared()"},
     /* kernel<<<grid, block, shared, stream>>>(arguments); see launches.h */
     {"<<<", "->*emulated::on("},
     {">>>(", ")("},

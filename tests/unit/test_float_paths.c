@@ -310,6 +310,69 @@ START_TEST(test_chosen_boxes)
 }
 END_TEST
 
+/* Matrices in front of the softmax and behind it, each of which may be missing; rows of several pieces. */
+static void check_head_mix(bool softmax, bool before, bool after, bool bias, int64_t queries, int64_t keys)
+{
+    const int64_t x[] = {2, 5, queries, keys}, first[] = {7, 5}, last[] = {3, before ? 7 : 5},
+                  out = after    ? 3
+                        : before ? 7
+                                 : 5;
+    op_runner r[2];
+    for (int floats = 0; floats < 2; floats++) {
+        const grt_dtype dtype = floats ? GRT_DTYPE_FLOAT : GRT_DTYPE_DOUBLE;
+        prepare(&r[floats], "HeadMix");
+        r[floats].desc.domain = "graphrt";
+        r[floats].threads = 2;
+        op_int(&r[floats], "softmax", softmax);
+        op_add(&r[floats], dtype, 4, x, data_of(0, floats));
+        if (before)
+            op_add(&r[floats], dtype, 2, first, data_of(1, floats));
+        else
+            op_omit(&r[floats]);
+        if (after)
+            op_add(&r[floats], dtype, 2, last, data_of(1, floats));
+        else
+            op_omit(&r[floats]);
+        if (bias)
+            op_add(&r[floats], dtype, 1, &out, data_of(1, floats));
+        op_run_ok(&r[floats], 1);
+    }
+    compare_paths(&r[1], &r[0]);
+}
+
+START_TEST(test_mixed_heads)
+{
+    for (int softmax = 0; softmax < 2; softmax++)
+        for (int before = !softmax; before < 2; before++)
+            for (int after = 0; after <= softmax; after++)
+                for (int bias = 0; bias < 2; bias++) {
+                    check_head_mix(softmax, before, after, bias, 7, 19);
+                    check_head_mix(softmax, before, after, bias, 2, 560);
+                }
+}
+END_TEST
+
+START_TEST(test_mixed_heads_that_do_not_fit)
+{
+    const int64_t x[] = {1, 2, 3, 4}, matrix[] = {2, 3}, square[] = {2, 2};
+    op_runner r;
+    prepare(&r, "HeadMix");
+    r.desc.domain = "graphrt";
+    op_add(&r, GRT_DTYPE_FLOAT, 4, x, data_of(0, true));
+    op_add(&r, GRT_DTYPE_FLOAT, 2, matrix, data_of(1, true));
+    ck_assert_int_ne(op_run(&r, 1), GRT_OK);
+    op_end(&r);
+    prepare(&r, "HeadMix"); /* a matrix behind a softmax that is not there */
+    r.desc.domain = "graphrt";
+    op_add(&r, GRT_DTYPE_FLOAT, 4, x, data_of(0, true));
+    op_omit(&r);
+    op_add(&r, GRT_DTYPE_FLOAT, 2, square, data_of(1, true));
+    ck_assert_int_ne(op_run(&r, 1), GRT_OK);
+    op_end(&r);
+}
+END_TEST
+
 UNIT_SUITE(test_float_paths, NULL, NULL, test_grids_of_floats, test_grid_beside_infinity, test_sums_of_floats,
            test_best_of_floats, test_chosen_boxes, test_nearest_repeats_pixels, test_pools_of_small_planes,
-           test_filters_for_each_pixel, test_convolution_by_spectra, test_axes_of_floats)
+           test_filters_for_each_pixel, test_convolution_by_spectra, test_axes_of_floats, test_mixed_heads,
+           test_mixed_heads_that_do_not_fit)
