@@ -65,6 +65,8 @@ for name, cls, config, small, inputs in (
         ("clip_vision", "CLIPVisionModel", ("CLIPVisionConfig", {"num_hidden_layers": 4}), {**NARROW, "image_size": 32, "patch_size": 8}, pictures(224, 32)),
         ("blip_vision", "BlipVisionModel", ("BlipVisionConfig", {"num_hidden_layers": 4, "image_size": 224}), {**NARROW, "image_size": 32, "patch_size": 8}, pictures(224, 32)),
         ("groupvit_vision", "GroupViTVisionModel", ("GroupViTVisionConfig", {}), {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "image_size": 112}, pictures(224, 112)),
+        ("owlvit_vision", "OwlViTVisionModel", ("OwlViTVisionConfig", {"num_hidden_layers": 4}), {**NARROW, "image_size": 64}, pictures(768, 64)),
+        ("mobilenet_v2_hf", "MobileNetV2Model", ("MobileNetV2Config", {}), {}, pictures(224, 64)),
         ("table_transformer", "TableTransformerModel", ("TableTransformerConfig", {"use_timm_backbone": False, "use_pretrained_backbone": False, "backbone": None,
                                                         "backbone_config": {"model_type": "resnet", "out_features": ["stage4"]}}),
          {"d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 128, "decoder_ffn_dim": 128,

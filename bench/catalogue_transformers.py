@@ -38,9 +38,9 @@ for name, cls, config, small, inputs in (
         ("ibert", "IBertModel", ("IBertConfig", TEXT), NARROW, tokens(128)),
         ("canine", "CanineModel", ("CanineConfig", {"num_hidden_layers": 4}), NARROW, tokens(256)),
         ("layoutlm", "LayoutLMModel", ("LayoutLMConfig", TEXT), NARROW,
-         tensors(input_ids=lambda torch, b, s: torch.randint(0, 1000, (b, 24 if s else 128)), bbox=lambda torch, b, s: torch.randint(0, 500, (b, 24 if s else 128, 4)))),
+         tensors(input_ids=lambda torch, b, s: torch.randint(0, 1000, (b, 24 if s else 128)), bbox=lambda torch, b, s: torch.randint(0, 500, (b, 24 if s else 128, 4)).sort(-1).values)),
         ("lilt", "LiltModel", ("LiltConfig", TEXT), NARROW,
-         tensors(input_ids=lambda torch, b, s: torch.randint(3, 1000, (b, 24 if s else 128)), bbox=lambda torch, b, s: torch.randint(0, 500, (b, 24 if s else 128, 4)))),
+         tensors(input_ids=lambda torch, b, s: torch.randint(3, 1000, (b, 24 if s else 128)), bbox=lambda torch, b, s: torch.randint(0, 500, (b, 24 if s else 128, 4)).sort(-1).values)),
         ("perceiver", "PerceiverModel", ("PerceiverConfig", {"num_latents": 128, "d_latents": 512, "d_model": 256, "num_blocks": 1, "num_self_attends_per_block": 4}),
          {"num_latents": 8, "d_latents": 64, "d_model": 32}, tensors(inputs=lambda torch, b, s: torch.rand(b, 64 if s else 512, 32 if s else 256)))):
     language_model(name, cls, config, small, inputs)

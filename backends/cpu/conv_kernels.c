@@ -21,6 +21,7 @@ enum {
     DEEP_TAPS_AVX512 = 56, /* the same there */
     DEEP_WINDOWS = 16,     /* that a line has side by side, depthwise: oneDNN is faster for fewer */
     LONG_TAPS = 16,        /* of a window along a line, in groups */
+    MOST_FILTERS = 4,      /* of a group of one channel: with more, oneDNN's vectors are full enough */
     MANY_WINDOWS = 4       /* that a line has side by side: fewer of long ones see much padding */
 };
 
@@ -58,6 +59,14 @@ static bool is_deep_line(const grt_kernel_node *node, const cpu_conv *c)
            !suits_onednn(node, c, DEEP_TAPS, DEEP_TAPS_AVX512);
 }
 
+/* Groups of one channel with a few filters each (depth multipliers): oneDNN fills both sides of each up to a
+ * vector, weights too. */
+static bool has_thin_groups(const cpu_conv *c)
+{
+    return cpu_conv_group_fits(c) && c->in_channels == c->groups && c->out_channels > c->groups &&
+           c->out_channels / c->groups <= MOST_FILTERS;
+}
+
 const cpu_conv_kernel *cpu_conv_kernel_fallback(const grt_kernel_node *node, const cpu_conv_attrs *a,
                                                 const char *impl)
 {
@@ -67,8 +76,9 @@ const cpu_conv_kernel *cpu_conv_kernel_fallback(const grt_kernel_node *node, con
         return NULL;
     cpu_conv_guess(node, a, &guess);
     guess = cpu_conv_kernel_geometry(&guess);
-    if (!unfolds) /* groups of one channel as of any number, most of their lanes idle */
+    if (!unfolds) /* groups of few channels as of any number, most of their lanes idle */
         return cpu_depthwise_fits(&guess) && (!strstr(impl, "dw") || is_deep_line(node, &guess)) ? &depthwise
+               : has_thin_groups(&guess)                                                         ? &grouped
                                                                                                  : NULL;
     return cpu_depthwise_fits(&guess)    ? &depthwise
            : cpu_conv_group_fits(&guess) ? &grouped
