@@ -37,6 +37,28 @@ bool grt_qproduct_types_fit(const grt_kernel_node *node)
     return fit;
 }
 
+/* How many elements of a level there may be but one, in a product of n columns. */
+static int64_t qproduct_levels(int32_t i, int64_t n)
+{
+    return i == QP_W_SCALE || i == QP_W_ZERO ? n : 1;
+}
+
+bool grt_qproduct_constants_fit(const grt_kernel_node *node, int64_t n)
+{
+    static const int32_t levels[] = {QP_X_SCALE, QP_X_ZERO,  QP_W_SCALE, QP_W_ZERO,    QP_Y_SCALE,
+                                     QP_Y_ZERO,  QP_R_SCALE, QP_R_ZERO,  QP_SUM_SCALE, QP_SUM_ZERO};
+    for (size_t k = 0; k < sizeof levels / sizeof *levels; k++) {
+        const int32_t i = levels[k];
+        if (!grt_node_has(node, i) || !node->in[i].data)
+            continue;
+        const int64_t found = grt_tensor_elements(&node->in[i]);
+        if (found != 1 && found != qproduct_levels(i, n))
+            return false;
+    }
+    return !grt_node_has(node, QP_BIAS) || !node->in[QP_BIAS].data ||
+           grt_tensor_elements(&node->in[QP_BIAS]) == n;
+}
+
 static grt_status qproduct_check_count(const grt_reshape *r, int32_t i, int64_t n, const char *what)
 {
     const grt_tensor *t = grt_reshape_in(r, i);
@@ -57,7 +79,7 @@ grt_status grt_qproduct_check_columns(const grt_reshape *r, int64_t n)
         [QP_SUM_SCALE] = "the sum's scale",    [QP_SUM_ZERO] = "the sum's zero point"};
     for (int32_t i = 0; i < QP_INPUTS; i++)
         if (names[i])
-            GRT_TRY(qproduct_check_count(r, i, i == QP_W_SCALE || i == QP_W_ZERO ? n : 1, names[i]));
+            GRT_TRY(qproduct_check_count(r, i, qproduct_levels(i, n), names[i]));
     const grt_tensor *bias = grt_reshape_in(r, QP_BIAS);
     if (bias && grt_tensor_elements(bias) != n)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias has %lld elements; expected %lld",

@@ -27,6 +27,9 @@ static inline bool grt_act_is_limit(grt_act act)
 bool grt_qbytes_fit(const grt_kernel_node *node, uint32_t scales, grt_text *why);
 /* True if the dtypes of all inputs but the residual's fit. */
 bool grt_qproduct_types_fit(const grt_kernel_node *node);
+/* True if all constants have as many elements as grt_qproduct_check_columns asks for: what reads them before
+ * there are dims, when a session is made, must ask first. */
+bool grt_qproduct_constants_fit(const grt_kernel_node *node, int64_t n);
 /* Fails unless what is per column has one element or n. */
 grt_status grt_qproduct_check_columns(const grt_reshape *r, int64_t n);
 /* The same, and unless the residual has the result's dims. */

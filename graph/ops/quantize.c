@@ -9,6 +9,33 @@
      (GRT_SET_FLOAT8 & ~GRT_BIT(FLOAT8E8M0)))
 #define SCALES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(FLOAT8E8M0))
 
+/* The zero point has the scale's dims; one element may be a scalar or a vector. */
+static grt_status check_zero_point(const infer *inf)
+{
+    const ir_type *scale = inf->in[1], *zero = infer_has(inf, 2) ? inf->in[2] : NULL;
+    int64_t a, b;
+    if (!zero || zero->rank < 0 || scale->rank < 0)
+        return GRT_OK;
+    const ir_type *vector = zero->rank ? zero : scale;
+    if (zero->rank + scale->rank == 1)
+        return !infer_const(inf, vector->dims[0], &a) || a == 1
+                   ? GRT_OK
+                   : infer_fail(inf,
+                                "of the scale and the zero point one is a scalar, the other has %" PRId64
+                                " elements; they must have as many",
+                                a);
+    if (zero->rank != scale->rank)
+        return infer_fail(inf, "the zero point has rank %d, the scale %d; they must be equal", zero->rank,
+                          scale->rank);
+    for (int32_t i = 0; i < scale->rank; i++)
+        if (infer_const(inf, zero->dims[i], &a) && infer_const(inf, scale->dims[i], &b) && a != b)
+            return infer_fail(inf,
+                              "dim %d of the zero point is %" PRId64 ", that of the scale %" PRId64
+                              "; they must be equal",
+                              i, a, b);
+    return GRT_OK;
+}
+
 /* Scale: one element, one per index of `axis`, or one per block of `block_size` along it. */
 static grt_status check_scale(const infer *inf)
 {
@@ -16,10 +43,7 @@ static grt_status check_scale(const infer *inf)
     int64_t block = grt_attr_int(inf->desc, "block_size", 0), a, b;
     if (block < 0)
         return infer_fail(inf, "attribute block_size is %" PRId64 "; it must not be negative", block);
-    if (infer_has(inf, 2) && inf->in[2]->rank >= 0 && scale->rank >= 0 && inf->in[2]->rank != scale->rank &&
-        !(inf->in[2]->rank + scale->rank == 1))
-        return infer_fail(inf, "the zero point has rank %d, the scale %d; they must be equal",
-                          inf->in[2]->rank, scale->rank);
+    GRT_TRY(check_zero_point(inf));
     if (x->rank < 0 || scale->rank < 1 || (scale->rank == 1 && grt_dim_equals(inf->dims, scale->dims[0], 1)))
         return GRT_OK;
     int32_t axis = 0;

@@ -2,17 +2,20 @@
 /* Pass `quantised`: QLinearConv and QLinearMatMul; ConvInteger and MatMulInteger whose sums are scaled, as
  * dynamic quantisation writes them. */
 #include "graph/passes/quantised.h"
+#include "src/base/checked.h"
 
 #include <string.h>
 
+/* -1: not known. */
 static int64_t quantised_integer_elements_of(const ir_value *value)
 {
     int64_t n = 1, dim;
-    if (!value)
-        return 1;
-    for (int32_t i = 0; i < value->type.rank; i++)
-        n = grt_dim_is_const(value->graph->module->dims, value->type.dims[i], &dim) ? n * dim : -1;
-    return value->type.rank < 0 ? -1 : n;
+    for (int32_t i = 0; value && i < value->type.rank; i++) {
+        if (!grt_dim_is_const(value->graph->module->dims, value->type.dims[i], &dim))
+            return -1;
+        n = grt_mul_saturated(n, dim);
+    }
+    return value && value->type.rank < 0 ? -1 : n;
 }
 
 static bool is_single(const ir_value *value)

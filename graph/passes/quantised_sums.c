@@ -9,11 +9,12 @@
 /* Inputs of graphrt::QAdd. */
 enum { A, B = 3, SUM_SCALE = 6, SUM_ZERO };
 
-/* The product that makes `value` for the sum alone; NULL: there is none. */
-static ir_node *quantised_sums_product_of(const ir_value *value)
+/* The product that makes `value` for the sum alone; NULL: there is none. In a body that is run many times it
+ * would be made as often. */
+static ir_node *quantised_sums_product_of(const ir_node *sum, const ir_value *value)
 {
     ir_node *node = value ? value->producer : NULL;
-    if (!node || value->n_uses != 1 || !quantised_is_product(node))
+    if (!node || value->n_uses != 1 || node->graph != sum->graph || !quantised_is_product(node))
         return NULL;
     return ir_in(node, QP_Y_SCALE) && !ir_in(node, QP_RESIDUAL) && !ir_in(node, QP_TABLE) ? node : NULL;
 }
@@ -43,7 +44,7 @@ static void copy_activation(ir_node *to, const ir_node *sum)
 static bool take_sum(pass_context *context, ir_node *sum, int32_t at)
 {
     const int32_t other = at == A ? B : A;
-    ir_node *product = quantised_sums_product_of(ir_in(sum, at));
+    ir_node *product = quantised_sums_product_of(sum, ir_in(sum, at));
     ir_value *in[QP_INPUTS] = {NULL};
     if (!product)
         return false;

@@ -38,7 +38,7 @@ static bool adds_mask(const ir_node *scores)
 static bool rounded_is_plain(const ir_node *product, bool transposed, bool masked)
 {
     for (int32_t i = QP_BIAS; i < product->n_in; i++)
-        if (ir_in(product, i) && (i == QP_BIAS || !masked))
+        if (ir_in(product, i) && !(masked && i >= QP_RESIDUAL && i <= QP_SUM_ZERO))
             return false;
     return grt_op_is(&product->desc, "graphrt", "QMatMul") && ir_in(product, QP_Y_SCALE) &&
            !ir_in(product, QP_W)->type.data &&

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Casts between all types, and scales of blocks. */
+#include "graph/ir/infer.h"
 #include "tests/unit/evaluate.h"
+#include "tests/unit/ir_text.h"
 
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static void cast(grt_dtype to, const grt_tensor *in, grt_value *out)
@@ -110,6 +113,34 @@ START_TEST(quantised_blocks_use_their_own_scale)
 }
 END_TEST
 
+static grt_status infer_levels(const char *x, const char *scale, const char *zero)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "in x u8 %s\nin s f32 %s\nin z u8 %s\ny = DequantizeLinear x s z axis=1\nout y\n", x, scale,
+             zero);
+    ir_module *module = ir_text_read(text);
+    const grt_status status = ir_infer(module);
+    ir_module_release(module);
+    return status;
+}
+
+/* Passes make steps of them whose kernels read one of each for a column. */
+START_TEST(zero_points_are_as_many_as_scales)
+{
+    static const char *const fit[][2] = {{"-", "-"}, {"-", "1"}, {"1", "-"},
+                                         {"3", "3"}, {"n", "3"}, {"3", "n"}},
+                             *const misfit[][2] = {
+                                 {"3", "2"}, {"3", "1"}, {"3", "-"}, {"-", "3"}, {"1", "3"}};
+    for (size_t i = 0; i < sizeof fit / sizeof *fit; i++)
+        ck_assert_msg(infer_levels("2,3", fit[i][0], fit[i][1]) == GRT_OK, "%s", grt_last_error());
+    for (size_t i = 0; i < sizeof misfit / sizeof *misfit; i++)
+        ck_assert_msg(infer_levels("2,3", misfit[i][0], misfit[i][1]) == GRT_STATUS_INVALID_MODEL,
+                      "%s and %s", misfit[i][0], misfit[i][1]);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "dim 0 of the zero point is 3, that of the scale 1"));
+}
+END_TEST
+
 Suite *suite_test_cast(void);
 Suite *suite_test_cast(void)
 {
@@ -119,6 +150,7 @@ Suite *suite_test_cast(void)
     tcase_add_test(tc, doubles_are_rounded_once);
     tcase_add_test(tc, text_and_numbers);
     tcase_add_test(tc, quantised_blocks_use_their_own_scale);
+    tcase_add_test(tc, zero_points_are_as_many_as_scales);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -219,6 +219,18 @@ START_TEST(qlinear_ops)
 }
 END_TEST
 
+/* Their product is 1 in 64 bits. */
+START_TEST(dims_that_overflow_are_not_one)
+{
+    ir_module *module =
+        ir_text("in x u8 2,16\nin s f32 7,7905747460161236407\nconst t f32 - 0.5\n"
+                "const z u8 - 3\nconst w u8 16,12\ny = QLinearMatMul x s z w t z t z\nout y\n");
+    ir_text_pass(module, "quantised");
+    ck_assert_str_eq(ir_text_ops(module), "QLinearMatMul");
+    ir_module_release(module);
+}
+END_TEST
+
 START_TEST(images_lie_channels_last)
 {
     ir_module *module = ir_text("in x f32 1,3,8,8\n" X_QUANTISED "const w i8 8,3,3,3" WEIGHTS
@@ -361,5 +373,6 @@ UNIT_SUITE(test_pass_quantised, NULL, NULL, activation_of_a_later_output, conv_w
            residual_without_a_rounding_before_it, residual_behind_a_rounding_stays_apart, matmul_with_bias,
            matmul_with_a_quantised_bias, gemm_with_transposed_weights, both_factors_are_activations,
            a_product_with_two_users_keeps_its_float_result, dynamic_quantisation,
-           integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,
-           zero_points_may_be_omitted, products_of_float8, what_stays_in_float_says_why)
+           integer_bias_and_quantised_result, qlinear_ops, dims_that_overflow_are_not_one,
+           images_lie_channels_last, zero_points_may_be_omitted, products_of_float8,
+           what_stays_in_float_says_why)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Passes `quantised` and `quantised_epilogues` for targets whose steps do more than the CPU's. */
+#include "graph/ir/infer.h"
 #include "graph/passes/quantised.h"
 #include "tests/unit/ir_text.h"
 #include "tests/unit/quantised_text.h"
@@ -19,14 +20,19 @@ static bool takes_products(const grt_target *target, const grt_op_desc *desc, co
            plain.supports(&plain, desc, in, n_in, out, n_out, why);
 }
 
-static ir_module *compile_for_other(const char *text, grt_precision precision)
+static void compile_module_for_other(ir_module *module, grt_precision precision)
 {
-    ir_module *module = ir_text(text);
     grt_target target = ir_text_target();
     target.supports = target.runs = takes_products;
     pass_context context = {.module = module, .target = &target, .level = 2, .precision = precision};
     ck_assert_msg(pass_run_enabled(&context) == GRT_OK, "%s", grt_last_error());
     ck_assert_msg(ir_verify(module) == GRT_OK, "%s", grt_last_error());
+}
+
+static ir_module *compile_for_other(const char *text, grt_precision precision)
+{
+    ir_module *module = ir_text(text);
+    compile_module_for_other(module, precision);
     return module;
 }
 
@@ -113,6 +119,38 @@ START_TEST(rows_and_tables_join_products_of_matrices)
                      "QuantizeLinear graphrt::QMatMul graphrt::QAdd graphrt::QTable DequantizeLinear");
     ir_module_release(module);
 #undef ROW
+}
+END_TEST
+
+static ir_value *add_branch(ir_node *owner, const char *name, const char *domain, const char *op,
+                            int32_t n_in, ir_value *const *in)
+{
+    ir_graph *body = ir_graph_create(owner->graph->module, owner, name);
+    ir_attr_set(owner, (grt_attr){.name = name, .kind = GRT_ATTR_GRAPH, .graph = body});
+    ir_value *y = ir_node_out(ir_node_create(body, NULL, domain, op, op, n_in, in, 1));
+    ir_graph_add_output(body, y);
+    return y;
+}
+
+/* In a body, which may run many times, a product would be made as often. */
+START_TEST(products_stay_outside_of_bodies)
+{
+    ir_module *module = ir_text("in x u8 2,16\nin b bool -\nin e u8 2,12\n"
+                                "const s f32 - 0.5\nconst z u8 - 128\nconst w u8 16,12\n"
+                                "p = graphrt::QMatMul x s z w s z s z\nq = Identity p\nout q\n");
+    ir_graph *graph = module->main;
+    ir_node *product = graph->first, *copy = product->next;
+    ir_value *p = product->out[0], *s = ir_in(product, QP_X_SCALE), *z = ir_in(product, QP_X_ZERO);
+    ir_value *b = graph->inputs[1], *e = graph->inputs[2];
+    ir_node *branch = ir_node_create(graph, NULL, "", "If", "branch", 1, &b, 1);
+    add_branch(branch, "then_branch", "graphrt", "QAdd", 8, (ir_value *[]){p, s, z, e, s, z, s, z});
+    add_branch(branch, "else_branch", "", "Identity", 1, &e);
+    ir_value_replace(copy->out[0], branch->out[0]);
+    ir_node_remove(copy);
+    ck_assert_msg(ir_infer(module) == GRT_OK, "%s", grt_last_error());
+    compile_module_for_other(module, GRT_PRECISION_MODEL);
+    ck_assert_str_eq(ir_text_ops(module), "graphrt::QMatMul If");
+    ir_module_release(module);
 }
 END_TEST
 
@@ -275,5 +313,6 @@ END_TEST
 
 UNIT_SUITE(test_pass_quantised_targets, NULL, NULL, sums_join_products_that_are_rounded,
            sums_join_products_of_matrices, rows_and_tables_join_products_of_matrices,
-           activations_join_what_is_rounded_behind_them, float_products_add_residuals_and_are_narrow,
-           norms_quantise_their_results, attention_quantises_its_result, windows_see_zeros_outside)
+           products_stay_outside_of_bodies, activations_join_what_is_rounded_behind_them,
+           float_products_add_residuals_and_are_narrow, norms_quantise_their_results,
+           attention_quantises_its_result, windows_see_zeros_outside)

@@ -108,6 +108,25 @@ START_TEST(masks_that_scores_add_join_the_step)
 }
 END_TEST
 
+/* The step has no table behind scores. */
+START_TEST(scores_that_are_looked_up_stay)
+{
+#define SCORES(table)                                                                           \
+    "in q u8 2,3,5,64\nin k u8 2,3,5,64\nin v u8 2,3,5,64\nin mask u8 2,3,5,5\n"                \
+    "const s f32 - 0.0078125\nconst z u8 - 128\nconst r f32 - 0.25\nconst p f32 - 0.00390625\n" \
+    "const n u8 - 0\nconst levels u8 256\n"                                                     \
+    "m = graphrt::QMatMul q s z k s z r z _ mask r n r n " table " transB=1\n"                  \
+    "e = graphrt::QSoftmax m r p n\ny = graphrt::QMatMul e p n v s z s z\nout y\n"
+    ir_module *module = compile_rounded(SCORES("_"));
+    ck_assert_str_eq(ir_text_ops(module), "graphrt::QRoundedAttention");
+    ir_module_release(module);
+    module = compile_rounded(SCORES("levels"));
+    ck_assert_str_eq(ir_text_ops(module), "graphrt::QMatMul graphrt::QSoftmax graphrt::QMatMul");
+    ir_module_release(module);
+#undef SCORES
+}
+END_TEST
+
 /* The step makes nothing else, sums over keys, and has no scale twice. */
 START_TEST(other_readers_and_other_forms_stay)
 {
@@ -172,5 +191,5 @@ END_TEST
 
 UNIT_SUITE(test_pass_rounded_attention, NULL, NULL, rounded_nodes_are_one_step,
            masks_and_tables_join_the_step, masks_that_scores_add_join_the_step,
-           other_readers_and_other_forms_stay, parts_and_tables_of_levels_are_read_where_they_are,
-           results_that_are_read_twice_keep_their_turn)
+           scores_that_are_looked_up_stay, other_readers_and_other_forms_stay,
+           parts_and_tables_of_levels_are_read_where_they_are, results_that_are_read_twice_keep_their_turn)

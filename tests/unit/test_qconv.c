@@ -292,6 +292,30 @@ START_TEST(tables_begin_with_the_least_value)
 }
 END_TEST
 
+/* Devices read constants when a session is made, before dims are checked. */
+START_TEST(constants_have_as_many_elements_as_columns)
+{
+    enum { COLUMNS = 12 };
+    static const float data[COLUMNS];
+    grt_tensor in[QP_INPUTS] = {0};
+    const grt_kernel_node node = {.n_in = QP_INPUTS, .in = in};
+    for (int32_t i = 0; i < QP_INPUTS; i++) {
+        const bool columns = i == QP_W_SCALE || i == QP_W_ZERO, bias = i == QP_BIAS;
+        if (i == QP_X || i == QP_W || i == QP_RESIDUAL || i == QP_TABLE)
+            continue;
+        ck_assert(grt_qproduct_constants_fit(&node, COLUMNS)); /* all others are left out */
+        for (int64_t n = 0; n <= COLUMNS; n++) {
+            in[i] = (grt_tensor){.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {n}, .data = (void *)data};
+            ck_assert_int_eq(grt_qproduct_constants_fit(&node, COLUMNS),
+                             (n == 1 && !bias) || (n == COLUMNS && (columns || bias)));
+        }
+        in[i].data = NULL; /* what a run brings is checked then */
+        ck_assert(grt_qproduct_constants_fit(&node, COLUMNS));
+        in[i] = (grt_tensor){0};
+    }
+}
+END_TEST
+
 /* Support is asked for before anything has these dims. */
 START_TEST(dims_that_somebody_claims)
 {
@@ -307,4 +331,4 @@ END_TEST
 
 UNIT_SUITE(test_qconv, NULL, NULL, convolutions_are_those_of_integers, products_are_those_of_integers,
            inner_dims_must_agree, sums_and_products_of_two, tables_begin_with_the_least_value,
-           dims_that_somebody_claims)
+           constants_have_as_many_elements_as_columns, dims_that_somebody_claims)

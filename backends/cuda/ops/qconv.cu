@@ -242,12 +242,13 @@ bool supports_qconv(const grt_kernel_node *node, grt_text *why)
     if (!cuda_qproduct_supports(node, why))
         return false;
     const bool plain = grt_node_has(node, QP_RESIDUAL) && !grt_node_has(node, QP_Y_SCALE);
-    const bool fits =
-        !plain && !grt_node_has(node, QP_TABLE) && grt_qconv_has_filters(node) && node->in[QP_W].rank <= 4;
+    const bool fits = !plain && !grt_node_has(node, QP_TABLE) && grt_qconv_has_filters(node) &&
+                      node->in[QP_W].rank <= 4 && grt_qproduct_constants_fit(node, node->in[QP_W].dims[0]);
     if (!fits && why)
-        grt_text_add(
-            why, "constant weights with one or two spatial dims are needed, with one constant zero "
-                 "point or one for each filter, no residual of a result that is not quantised, and no table");
+        grt_text_add(why,
+                     "constant weights with one or two spatial dims are needed, with one constant zero point "
+                     "and scale or one for each filter, a bias for each, no residual of a result that is not "
+                     "quantised, and no table");
     return fits;
 }
 

@@ -54,11 +54,18 @@ cuda_qrows column_rows(const grt_tensor *w, bool transposed)
     return {{matrices, n, 1}, k, {k * n, transposed ? k : 1, 0, transposed ? 1 : n}};
 }
 
+/* True if the weights are laid out when the session is made. */
+bool has_constant_weights(const grt_kernel_node *node)
+{
+    const grt_tensor *w = &node->in[QP_W];
+    return w->data && w->rank >= 2 && grt_tensor_elements(w) > 0;
+}
+
 /* True if the residual is a constant row of the only matrix of constant weights. */
 bool has_row(const grt_kernel_node *node, bool transposed)
 {
     const grt_tensor *w = &node->in[QP_W];
-    if (!w->data || w->rank < 2 || grt_tensor_elements(w) <= 0)
+    if (!has_constant_weights(node))
         return false;
     const cuda_qrows rows = column_rows(w, transposed);
     return rows.count[0] == 1 && cuda_qproduct_has_row(node, rows.count[1]);
@@ -138,8 +145,7 @@ grt_status create_qmatmul(const grt_kernel_node *node, void **out_state)
     GRT_TRY(cuda_state(&state));
     state->trans_b = grt_attr_int(node->desc, "transB", 0) != 0;
     state->has_zeros = grt_node_has(node, QP_W_ZERO) || w->dtype == GRT_DTYPE_UINT8;
-    const grt_status status =
-        w->data && w->rank >= 2 && grt_tensor_elements(w) > 0 ? create_constant(node, state) : GRT_OK;
+    const grt_status status = has_constant_weights(node) ? create_constant(node, state) : GRT_OK;
     if (status != GRT_OK) {
         destroy_qmatmul(state);
         return status;
@@ -310,9 +316,18 @@ grt_status run_qmatmul(const grt_run *r)
 bool cuda_qmatmul_fits(const grt_kernel_node *node, grt_text *why)
 {
     const grt_tensor *residual = &node->in[QP_RESIDUAL], *table = &node->in[QP_TABLE], *y = &node->out[0];
+    const bool transposed = grt_attr_int(node->desc, "transB", 0) != 0;
     if (!cuda_qproduct_supports(node, why))
         return false;
-    const bool row = has_row(node, grt_attr_int(node->desc, "transB", 0) != 0),
+    if (has_constant_weights(node) &&
+        !grt_qproduct_constants_fit(node, column_rows(&node->in[QP_W], transposed).count[1])) {
+        if (why)
+            grt_text_add(why,
+                         "constant scales and zero points must have one element, or those of weights one "
+                         "for each column, and so must a bias");
+        return false;
+    }
+    const bool row = has_row(node, transposed),
                fits_residual = !grt_node_has(node, QP_RESIDUAL) || !residual->data || row ||
                                grt_dims_equal(residual->dims, residual->rank, y->dims, y->rank),
                fits_table = !grt_node_has(node, QP_TABLE) ||
