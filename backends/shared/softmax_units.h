@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax of bytes: exponentials are integers, in units of 2^-23 of the largest. Their sums are the same in
- * any order, and each of them is a float32, as is 2^23 more. */
+ * any order; each exponential is a float32, and so is 2^23 more than it. */
 #ifndef GRT_BACKENDS_SHARED_SOFTMAX_UNITS_H
 #define GRT_BACKENDS_SHARED_SOFTMAX_UNITS_H
 

@@ -5,6 +5,7 @@
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/walk.h"
 #include "backends/shared/softmax_units.h"
+#include "src/base/checked.h"
 #include "src/base/rounded_attention.h"
 #include "src/base/tensor.h"
 
@@ -137,6 +138,7 @@ void destroy_rounded(void *data)
 
 /* Dims in the order of batch, heads, tokens and size, and the strides of a tensor whose heads may lie behind
  * its tokens, or which is a part of one that has several of each token. */
+/* Of dims that are unknown, or more than there can be, strides are what nobody uses: no kernel takes them. */
 struct rounded_layout {
     int64_t dims[FOUR_DIMS], offset;
     cuda_rounded_strides strides;
@@ -151,11 +153,13 @@ struct rounded_layout {
         dims[TOKENS_AT] = t->dims[behind ? HEADS_AT : TOKENS_AT];
         dims[SIZE_AT] = t->dims[t->rank - 1];
         const int64_t size = dims[SIZE_AT], parts = of_parts ? t->dims[PARTS_AT] : 1;
+        const int64_t row = grt_mul_saturated(dims[HEADS_AT], size),
+                      plane = grt_mul_saturated(dims[TOKENS_AT], size);
         if (of_parts)
-            offset = grt_attr_int(desc, part, 0) * dims[HEADS_AT] * size;
-        strides.batch = dims[HEADS_AT] * dims[TOKENS_AT] * size * parts;
-        strides.head = behind ? size : dims[TOKENS_AT] * size;
-        strides.token = behind ? dims[HEADS_AT] * size * parts : size;
+            offset = grt_mul_saturated(grt_attr_int(desc, part, 0), row);
+        strides.batch = grt_mul_saturated(grt_mul_saturated(row, dims[TOKENS_AT]), parts);
+        strides.head = behind ? size : plane;
+        strides.token = behind ? grt_mul_saturated(row, parts) : size;
     }
 };
 
