@@ -58,6 +58,7 @@ graph_SOURCES += graph/passes/batch_branches.c
 graph_SOURCES += graph/passes/branch_family.h graph/passes/branch_family.c
 graph_SOURCES += graph/passes/causal_choice.h graph/passes/causal_choice.c
 graph_SOURCES += graph/passes/causal_mask.c
+graph_SOURCES += graph/passes/channel_affine.h graph/passes/channel_affine.c
 graph_SOURCES += graph/passes/softmax.c
 graph_SOURCES += graph/passes/left_products.c
 graph_SOURCES += graph/passes/mixed_heads.c
