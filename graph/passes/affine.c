@@ -185,14 +185,6 @@ static bool absorb(const host *h, const channel_affine *a, grt_arena *scratch)
     return true;
 }
 
-/* The pass fails at its end if what it looked at could not be kept. */
-static void clear_scratch(pass_context *context, grt_arena *scratch)
-{
-    if (grt_arena_failed(scratch))
-        grt_arena_fail(context->module->arena);
-    grt_arena_reset(scratch);
-}
-
 /* The channels, which are the last dim, become the last dims of `to`. */
 static bool split_channels(channel_place *m, const ir_type *to, const grt_dims *dims)
 {
@@ -265,7 +257,7 @@ static void fold_followers(pass_context *context, ir_node *node, grt_arena *scra
 {
     host h;
     while (find_host(node, &h)) {
-        clear_scratch(context, scratch);
+        rewrite_clear_scratch(context, scratch);
         const channel_place m = find_made(&h);
         ir_node *user = rewrite_only_user(m.value);
         channel_affine a = {0};
@@ -310,7 +302,7 @@ static grt_status split_batchnorm(pass_context *context, ir_node *node, grt_aren
     ir_value *x = ir_in(node, 0);
     const ir_value *parameter = ir_in(node, 1);
     channel_affine a = {0};
-    clear_scratch(context, scratch);
+    rewrite_clear_scratch(context, scratch);
     if (!x || x->type.rank < 2 || !grt_dtype_in(x->type.dtype, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)) ||
         !parameter || !parameter->type.data || x->type.dtype != node->out[0]->type.dtype ||
         !channel_affine_read_norm(node, &a, scratch, grt_tensor_elements(parameter->type.data)))
@@ -349,7 +341,7 @@ static grt_status affine_visit(pass_context *context, ir_graph *graph)
     grt_arena *scratch = grt_arena_create();
     grt_status status = scratch ? affine_visit_with(context, graph, scratch) : grt_fail_memory(0);
     if (scratch)
-        clear_scratch(context, scratch);
+        rewrite_clear_scratch(context, scratch);
     grt_arena_release(scratch);
     return status;
 }
