@@ -94,6 +94,7 @@ unit_SOURCES += tests/unit/test_pass_softmax.c
 unit_SOURCES += tests/unit/test_pass_growth.c
 unit_SOURCES += tests/unit/test_pass_planes.c
 unit_SOURCES += tests/unit/test_pass_joined_slices.c
+unit_SOURCES += tests/unit/test_pass_joined_convs.c
 unit_SOURCES += tests/unit/test_pass_pixel_filters.c tests/unit/test_pass_spectra.c
 unit_SOURCES += tests/unit/test_pass_slice_updates.c
 unit_SOURCES += tests/unit/test_pass_mask_rows.c

@@ -3,81 +3,12 @@
  * weights of the convolution or product before them, also past a Transpose or a Reshape that keeps channels
  * (the scale of a layer in ConvNeXt and its kin), or a Reshape that makes several dims of them (biases of
  * heads). A batch normalisation that has none before it becomes a Mul and an Add. */
+#include "graph/passes/channel_affine.h"
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
-#include "src/base/float.h"
 
 #include <math.h>
 #include <string.h>
-
-/* ---- constants ---- */
-
-static bool affine_store(const grt_tensor *t, int64_t i, double value)
-{
-    switch (t->dtype) {
-    case GRT_DTYPE_FLOAT:
-        ((float *)t->data)[i] = (float)value;
-        return true;
-    case GRT_DTYPE_DOUBLE:
-        ((double *)t->data)[i] = value;
-        return true;
-    case GRT_DTYPE_FLOAT16:
-        ((uint16_t *)t->data)[i] = grt_float_to_half((float)value);
-        return true;
-    case GRT_DTYPE_BFLOAT16:
-        ((uint16_t *)t->data)[i] = grt_float_to_bfloat16((float)value);
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* ---- what is to be folded: y[c] = scale[c] * x[c] + shift[c] ---- */
-
-typedef struct affine {
-    int64_t n; /* channels */
-    double *scale, *shift;
-    bool scales, shifts; /* is any scale not 1, any shift not 0? */
-} affine;
-
-static bool affine_init(affine *a, grt_arena *arena, int64_t n)
-{
-    a->n = n;
-    a->scale = GRT_ARENA_ARRAY(arena, double, n);
-    a->shift = GRT_ARENA_ARRAY(arena, double, n);
-    for (int64_t i = 0; a->scale && i < n; i++)
-        a->scale[i] = 1;
-    return a->scale && a->shift;
-}
-
-static const grt_tensor *affine_constant_vector(const ir_value *value, int64_t n)
-{
-    const grt_tensor *t = value ? value->type.data : NULL;
-    return t && t->rank == 1 && t->dims[0] == n && grt_dtype_in(t->dtype, GRT_SET_FLOATS) ? t : NULL;
-}
-
-static bool read_batchnorm(const ir_node *node, affine *a, grt_arena *arena, int64_t n)
-{
-    const grt_tensor *p[4];
-    if (!rewrite_is(node, "BatchNormalization") || grt_attr_int(&node->desc, "training_mode", 0) ||
-        node->n_in != 5)
-        return false;
-    for (int32_t i = 1; i < node->n_out; i++)
-        if (node->out[i] && node->out[i]->n_uses)
-            return false;
-    for (int i = 0; i < 4; i++)
-        if (!(p[i] = affine_constant_vector(ir_in(node, 1 + i), n)))
-            return false;
-    if (!affine_init(a, arena, n))
-        return false;
-    double epsilon = (double)grt_attr_float(&node->desc, "epsilon", 1e-5f);
-    for (int64_t i = 0; i < n; i++) {
-        a->scale[i] = grt_tensor_double(p[0], i) / sqrt(grt_tensor_double(p[3], i) + epsilon);
-        a->shift[i] = grt_tensor_double(p[1], i) - grt_tensor_double(p[2], i) * a->scale[i];
-    }
-    a->scales = a->shifts = true;
-    return true;
-}
 
 /* A constant that varies over dim `channel` of a result of rank `rank` only: its elements by channel. */
 static bool affine_per_channel(const grt_tensor *t, int32_t rank, int32_t channel, int64_t n)
@@ -89,66 +20,6 @@ static bool affine_per_channel(const grt_tensor *t, int32_t rank, int32_t channe
         if (t->dims[i] != 1 && !(here && t->dims[i] == n))
             return false;
     }
-    return true;
-}
-
-/* What a host makes, behind moves that keep its channels together, and the dims that they are there. */
-typedef struct made {
-    ir_value *value;
-    int32_t channel, n_dims; /* the first of them, and how many */
-    int64_t sizes[GRT_MAX_RANK];
-} made;
-
-/* A constant that varies over those dims only. */
-static bool varies_by_channel(const grt_tensor *t, const made *m)
-{
-    const int32_t rank = m->value->type.rank;
-    if (!t || !grt_dtype_in(t->dtype, GRT_SET_FLOATS) || t->rank > rank)
-        return false;
-    for (int32_t i = 0; i < t->rank; i++) {
-        const int32_t k = i + rank - t->rank - m->channel;
-        if (t->dims[i] != 1 && (k < 0 || k >= m->n_dims || t->dims[i] != m->sizes[k]))
-            return false;
-    }
-    return true;
-}
-
-/* Its element for channel c. */
-static double by_channel(const grt_tensor *t, const made *m, int64_t c)
-{
-    int64_t at = 0, stride = 1;
-    for (int32_t k = m->n_dims - 1; k >= 0; c /= m->sizes[k--]) {
-        const int32_t i = m->channel + k - (m->value->type.rank - t->rank);
-        if (i < 0 || t->dims[i] == 1)
-            continue;
-        at += c % m->sizes[k] * stride;
-        stride *= t->dims[i];
-    }
-    return grt_tensor_double(t, at);
-}
-
-/* Add, Sub, Mul, Div of what is made and a constant. */
-static bool read_arithmetic(const ir_node *node, const made *m, affine *a, grt_arena *arena, int64_t n)
-{
-    bool add = rewrite_is(node, "Add"), sub = rewrite_is(node, "Sub"), mul = rewrite_is(node, "Mul");
-    if (!add && !sub && !mul && !rewrite_is(node, "Div"))
-        return false;
-    int32_t at = ir_in(node, 0) == m->value ? 1 : 0;
-    const ir_value *value = ir_in(node, at);
-    const grt_tensor *t = value ? value->type.data : NULL;
-    if (!varies_by_channel(t, m) || (at == 0 && !add && !mul) || !affine_init(a, arena, n))
-        return false;
-    for (int64_t i = 0; i < n; i++) {
-        double v = by_channel(t, m, i);
-        if (add || sub)
-            a->shift[i] = add ? v : -v;
-        else
-            a->scale[i] = mul ? v : 1 / v;
-        if (!isfinite(a->scale[i]) || !isfinite(a->shift[i]))
-            return false; /* what it does to zeros and infinities must stay */
-    }
-    a->shifts = add || sub;
-    a->scales = !a->shifts;
     return true;
 }
 
@@ -222,7 +93,7 @@ static bool find_host(ir_node *node, host *h)
     return h->n > 0;
 }
 
-static ir_value *scaled_weight(const host *h, const affine *a)
+static ir_value *scaled_weight(const host *h, const channel_affine *a)
 {
     ir_module *module = h->node->graph->module;
     grt_tensor *t = ir_constant_create(module, h->weight->dtype, h->weight->rank, h->weight->dims);
@@ -233,7 +104,8 @@ static ir_value *scaled_weight(const host *h, const affine *a)
         for (int64_t o = 0; o < h->outer; o++)
             for (int64_t c = 0; c < per_group; c++)
                 for (int64_t i = 0; i < h->inner; i++, at++)
-                    affine_store(t, at, grt_tensor_double(h->weight, at) * a->scale[g * per_group + c]);
+                    channel_affine_store(t, at,
+                                         grt_tensor_double(h->weight, at) * a->scale[g * per_group + c]);
     return ir_constant(h->node->graph, NULL, t);
 }
 
@@ -263,7 +135,7 @@ static ir_value *new_bias(const host *h, const double *bias)
     if (!t)
         return NULL;
     for (int64_t i = 0; i < h->n; i++)
-        affine_store(t, i, bias[i]);
+        channel_affine_store(t, i, bias[i]);
     return ir_constant(h->node->graph, NULL, t);
 }
 
@@ -293,7 +165,7 @@ static bool set_bias(const host *h, ir_value *bias)
     return true;
 }
 
-static bool absorb(const host *h, const affine *a, grt_arena *scratch)
+static bool absorb(const host *h, const channel_affine *a, grt_arena *scratch)
 {
     double *bias = GRT_ARENA_ARRAY(scratch, double, h->n);
     if (!bias || !read_bias(h, bias))
@@ -313,16 +185,8 @@ static bool absorb(const host *h, const affine *a, grt_arena *scratch)
     return true;
 }
 
-/* The pass fails at its end if what it looked at could not be kept. */
-static void clear_scratch(pass_context *context, grt_arena *scratch)
-{
-    if (grt_arena_failed(scratch))
-        grt_arena_fail(context->module->arena);
-    grt_arena_reset(scratch);
-}
-
 /* The channels, which are the last dim, become the last dims of `to`. */
-static bool split_channels(made *m, const ir_type *to, const grt_dims *dims)
+static bool split_channels(channel_place *m, const ir_type *to, const grt_dims *dims)
 {
     const int64_t n = m->sizes[0];
     int64_t all = 1, dim;
@@ -341,7 +205,7 @@ static bool split_channels(made *m, const ir_type *to, const grt_dims *dims)
     return true;
 }
 
-static bool step_over(made *m, const ir_node *user)
+static bool step_over(channel_place *m, const ir_node *user)
 {
     const ir_type *from = &m->value->type, *to = &user->out[0]->type;
     size_t n;
@@ -361,9 +225,9 @@ static bool step_over(made *m, const ir_node *user)
     return true;
 }
 
-static made find_made(const host *h)
+static channel_place find_made(const host *h)
 {
-    made m = {h->add ? h->add->out[0] : h->node->out[0], h->channel, 1, {h->n}};
+    channel_place m = {h->add ? h->add->out[0] : h->node->out[0], h->channel, 1, {h->n}};
     const ir_node *user = rewrite_only_user(m.value);
     while (user && step_over(&m, user))
         user = rewrite_only_user(m.value);
@@ -372,7 +236,7 @@ static made find_made(const host *h)
 
 /* A scalar behind a product without bias is the epilogue's, and a bias of its own too, unless the channels
  * have become several dims. */
-static bool leaves_to_epilogue(const host *h, const made *m, const affine *a)
+static bool leaves_to_epilogue(const host *h, const channel_place *m, const channel_affine *a)
 {
     if (!rewrite_is(h->node, "MatMul") || h->add || (m->n_dims > 1 && a->shifts))
         return false;
@@ -393,15 +257,17 @@ static void fold_followers(pass_context *context, ir_node *node, grt_arena *scra
 {
     host h;
     while (find_host(node, &h)) {
-        clear_scratch(context, scratch);
-        const made m = find_made(&h);
+        rewrite_clear_scratch(context, scratch);
+        const channel_place m = find_made(&h);
         ir_node *user = rewrite_only_user(m.value);
-        affine a = {0};
+        channel_affine a = {0};
         const int32_t rank = m.value->type.rank;
         if (!user || rank < 2 || ir_in(user, 0) == ir_in(user, 1))
             return;
-        const bool normalises = m.channel == 1 && m.n_dims == 1 && read_batchnorm(user, &a, scratch, h.n);
-        if (!normalises && (!read_arithmetic(user, &m, &a, scratch, h.n) || leaves_to_epilogue(&h, &m, &a)))
+        const bool normalises =
+            m.channel == 1 && m.n_dims == 1 && channel_affine_read_norm(user, &a, scratch, h.n);
+        if (!normalises &&
+            (!channel_affine_read_arithmetic(user, &m, &a, scratch, h.n) || leaves_to_epilogue(&h, &m, &a)))
             return;
         if (!rewrite_same_shape(&m.value->type, &user->out[0]->type) || !absorb(&h, &a, scratch))
             return;
@@ -427,7 +293,7 @@ static ir_value *channel_constant(const ir_node *node, const double *values, int
     if (!t)
         return NULL;
     for (int64_t i = 0; i < n; i++)
-        affine_store(t, i, values[i]);
+        channel_affine_store(t, i, values[i]);
     return ir_constant(node->graph, NULL, t);
 }
 
@@ -435,11 +301,11 @@ static grt_status split_batchnorm(pass_context *context, ir_node *node, grt_aren
 {
     ir_value *x = ir_in(node, 0);
     const ir_value *parameter = ir_in(node, 1);
-    affine a = {0};
-    clear_scratch(context, scratch);
+    channel_affine a = {0};
+    rewrite_clear_scratch(context, scratch);
     if (!x || x->type.rank < 2 || !grt_dtype_in(x->type.dtype, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)) ||
         !parameter || !parameter->type.data || x->type.dtype != node->out[0]->type.dtype ||
-        !read_batchnorm(node, &a, scratch, grt_tensor_elements(parameter->type.data)))
+        !channel_affine_read_norm(node, &a, scratch, grt_tensor_elements(parameter->type.data)))
         return GRT_OK;
     ir_value *scale = channel_constant(node, a.scale, a.n, x->type.rank);
     ir_value *shift = channel_constant(node, a.shift, a.n, x->type.rank);
@@ -475,7 +341,7 @@ static grt_status affine_visit(pass_context *context, ir_graph *graph)
     grt_arena *scratch = grt_arena_create();
     grt_status status = scratch ? affine_visit_with(context, graph, scratch) : grt_fail_memory(0);
     if (scratch)
-        clear_scratch(context, scratch);
+        rewrite_clear_scratch(context, scratch);
     grt_arena_release(scratch);
     return status;
 }

@@ -108,6 +108,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(mask_rows, 2, KEEPS, "make one row of attention masks whose rows are equal")                        \
     X(affine, 2, DROPS, "put scales and shifts per channel into weights")                                 \
     X(planes, 2, DROPS, "compute one filter for every channel as a filter for each")                      \
+    X(joined_convs, 2, DROPS, "compute sums of convolutions of one input as one convolution")             \
     X(phases, 2, DROPS, "compute transposed convolutions as convolutions")                                \
     X(batch_branches, 2, DROPS, "compute branches of one form as one batch")                              \
     X(quantised_epilogues, 2, DROPS, "let products of 8-bit numbers apply activations and add residuals") \

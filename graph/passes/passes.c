@@ -39,9 +39,9 @@ static const unsigned char schedule[] = {
     PASS_dce, PASS_row_order, PASS_dce, PASS_moves, PASS_dce, PASS_row_places, PASS_dce, PASS_fold,
     PASS_causal_mask, PASS_mask_rows, PASS_dce, PASS_simplify,
     /* fused */
-    PASS_planes, PASS_affine, PASS_simplify, PASS_column_order, PASS_dce, PASS_phases, PASS_batch_branches,
-    PASS_quantised_epilogues, PASS_dce, PASS_epilogue, PASS_dce, PASS_merge_projections, PASS_networks,
-    PASS_dce,
+    PASS_planes, PASS_affine, PASS_joined_convs, PASS_dce, PASS_affine, PASS_joined_convs, PASS_simplify,
+    PASS_column_order, PASS_dce, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues, PASS_dce,
+    PASS_epilogue, PASS_dce, PASS_merge_projections, PASS_networks, PASS_dce,
     /* narrowed, once all that gains has its final form */
     PASS_bfloat16_products, PASS_precision, PASS_dce, PASS_quantised_norms, PASS_dce, PASS_unsigned_windows,
     /* joined, with the constants that they have by now */

@@ -326,6 +326,13 @@ static grt_status each_graph(pass_context *context, ir_graph *graph,
     return GRT_OK;
 }
 
+void rewrite_clear_scratch(pass_context *context, grt_arena *scratch)
+{
+    if (grt_arena_failed(scratch))
+        grt_arena_fail(context->module->arena);
+    grt_arena_reset(scratch);
+}
+
 void rewrite_number_nodes(ir_graph *graph)
 {
     int64_t place = 0;

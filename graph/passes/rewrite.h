@@ -73,6 +73,8 @@ ir_value *rewrite_reshaped(ir_node *before, ir_value *x, int32_t rank, const grt
 ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t n, int32_t axis);
 /* The tensor in `value`, kept by the module from now on. NULL when out of memory. */
 grt_tensor *rewrite_adopt(ir_module *module, grt_value *value);
+/* Empties what a pass looks at in between; the pass fails at its end if that could not be kept. */
+void rewrite_clear_scratch(pass_context *context, grt_arena *scratch);
 /* node->mark is the place of a node in its graph from here on, until nodes are made or moved. */
 void rewrite_number_nodes(ir_graph *graph);
 /* Visit every graph of the module, bodies after the graph that holds them. */

@@ -125,6 +125,32 @@ def timm_resmlp(small, batch):
                            block_layer=functools.partial(mixers.ResBlock, init_values=0.5)), image(batch, 32)
 
 
+def branches(kind, blocks):
+    """Networks whose convolutions are trained as sums of several, with norms of the input beside them."""
+    import timm
+    byob = timm.models.byobnet
+    return byob.ByobNet(byob.ByoModelCfg(blocks=tuple(byob.ByoBlockCfg(type=kind, d=1, **b) for b in blocks), stem_type=kind, stem_chs=16), num_classes=10)
+
+
+@entry("timm_repvgg", "timm")
+def timm_repvgg(small, batch):
+    return branches("rep", [{"c": 16, "s": 2, "gs": 0}, {"c": 16, "s": 1, "gs": 8}, {"c": 24, "s": 2, "gs": 0}]), image(batch, 32)
+
+
+@entry("timm_mobileone", "timm")
+def timm_mobileone(small, batch):
+    pixels = {"kernel_size": 1, "num_conv_branches": 2}
+    return branches("one", [{"c": 16, "s": 2, "gs": 1, "block_kwargs": {"num_conv_branches": 2}}, {"c": 24, "s": 1, "gs": 0, "block_kwargs": pixels},
+                            {"c": 24, "s": 1, "gs": 1}, {"c": 24, "s": 1, "gs": 0, "block_kwargs": pixels}]), image(batch, 32)
+
+
+@entry("timm_fastvit", "timm")
+def timm_fastvit(small, batch):
+    import timm
+    return timm.models.fastvit.FastVit(layers=(1, 1), token_mixers=("repmixer", "repmixer"), embed_dims=(16, 32), mlp_ratios=(2, 2), downsamples=(False, True),
+                                       se_downsamples=(False, False), pos_embs=(None, None), num_classes=10), image(batch, 32)
+
+
 def heads(batch_first, masked):
     """Attention of PyTorch's module, of a sequence with itself, and with a memory that is masked."""
     def make(torch, nn):
@@ -190,7 +216,8 @@ SOUNDS = "wav2vec2 hubert wavlm data2vec_audio wav2vec2_conformer parakeet ast m
 PICTURES = """hf_vit vit_b_16 timm_vit_base_patch16_224 deit_hf timm_deit_small_patch16_224 hf_beit timm_beit_base_patch16_224 hf_swin swin_t
 timm_swin_tiny_patch4_window7_224 swinv2_hf swin_v2_t clip siglip dinov2 dinov3 detr sam_vision segformer mobilevit_hf mobilevitv2 timesformer videomae yolos
 timm_eva02_tiny_patch14_224 timm_cait_xxs24_224 timm_xcit_nano_12_p16_224 timm_davit perceiver hiera levit"""
-CONVOLUTIONS = """convnext_tiny convnext_hf convnextv2_hf efficientnet_hf resnet_hf regnet_hf densenet121 mobilenet_v2 unet"""
+CONVOLUTIONS = """convnext_tiny convnext_hf convnextv2_hf efficientnet_hf resnet_hf regnet_hf densenet121 mobilenet_v2 unet timm_repvgg timm_mobileone
+timm_fastvit"""
 OTHERS = """transformer torch_encoder torch_decoder heads_batch_first heads_batch_first_masked heads_sequence_first heads_sequence_first_masked layers_attention
 lstm gru timm_mixer timm_gmlp timm_resmlp mamba rwkv layers_retention"""
 NAMES = " ".join((OTHERS, TEXT, DECODERS, PAIRS, SOUNDS, PICTURES, CONVOLUTIONS)).split()
