@@ -76,7 +76,10 @@ bool Session::wait_unused() const
 {
     nb::gil_scoped_release released;
     std::unique_lock<std::mutex> lock(mutex_);
-    return unused_.wait_for(lock, std::chrono::milliseconds(50), [this] { return users_.empty(); });
+    /* By the system's clock: to wait by the steady one libstdc++ asks for a symbol of glibc 2.30. If the clock is
+     * set back meanwhile, only a Ctrl-C is seen later. */
+    const auto until = std::chrono::system_clock::now() + std::chrono::milliseconds(50);
+    return unused_.wait_until(lock, until, [this] { return users_.empty(); });
 }
 
 void Session::close()
