@@ -76,8 +76,8 @@ bool Session::wait_unused() const
 {
     nb::gil_scoped_release released;
     std::unique_lock<std::mutex> lock(mutex_);
-    /* By the system's clock: to wait by the steady one libstdc++ asks for a symbol of glibc 2.30. If the clock is
-     * set back meanwhile, only a Ctrl-C is seen later. */
+    /* By the system's clock: to wait by the steady one libstdc++ asks for a symbol of glibc 2.30. If the
+     * clock is set back meanwhile, only a Ctrl-C is seen later. */
     const auto until = std::chrono::system_clock::now() + std::chrono::milliseconds(50);
     return unused_.wait_until(lock, until, [this] { return users_.empty(); });
 }
