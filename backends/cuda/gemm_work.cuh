@@ -15,7 +15,7 @@ enum { GEMM_ROWS = 64 /* of a warpgroup */, WARP_ROWS = 16, PRODUCT_BYTES = 32 /
 /* How results are activated: by bounds; by GELU in registers; by any activation of the list, 16-bit results
  * on their way through shared memory; by bounds, and woven (gemm_weave.h). Split sums are activated as they
  * are joined, whatever it is, unless they are woven. Kernels that need not know of weaving do not: with it
- * their code is a fifth longer, and a ResNet-50 of one image takes 2.5 % more time. */
+ * their code is up to half longer, and ResNet-50 of one image takes 2 to 3 % more time. */
 enum gemm_end { GEMM_BOUNDS, GEMM_GELU, GEMM_CURVED, GEMM_WOVEN };
 
 /* Numbers of a stage's sum. */
