@@ -23,14 +23,37 @@ static inline bool rnn_gates_are_usual(const rnn_layer *layer)
     return true;
 }
 
-/* Sigmoid and tanh: in full for float32, to 1e-7 of 1 where products are narrower. */
+/* Sigmoid and tanh: in full for float32, to 1e-7 of 1 where products are narrower. There each is a power of
+ * two and a reciprocal, whose instructions are what a step waits for. */
+__device__ __forceinline__ float rnn_power(float exponent)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(exponent));
+    return y;
+}
+__device__ __forceinline__ float rnn_reciprocal(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+#define RNN_LOG2_E 1.4426950408889634f
+
 template <bool FULL> __device__ __forceinline__ float rnn_sigmoid(float x)
 {
-    return FULL ? 1 / (1 + expf(-x)) : __fdividef(1, 1 + __expf(-x));
+    return FULL ? 1 / (1 + expf(-x)) : rnn_reciprocal(1 + rnn_power(-RNN_LOG2_E * x));
 }
 template <bool FULL> __device__ __forceinline__ float rnn_tanh(float x)
 {
-    return FULL ? tanhf(x) : 1 - __fdividef(2, 1 + __expf(2 * x));
+    return FULL ? tanhf(x) : 1 - 2 * rnn_reciprocal(1 + rnn_power(2 * RNN_LOG2_E * x));
+}
+/* sigmoid(x) tanh(y) with one reciprocal. Powers of y stop where tanh is 1; those of x may be infinite. */
+template <bool FULL> __device__ __forceinline__ float rnn_gated_tanh(float x, float y)
+{
+    if (FULL)
+        return rnn_sigmoid<FULL>(x) * rnn_tanh<FULL>(y);
+    const float exponent = 2 * RNN_LOG2_E * y, power = rnn_power(exponent > 30 ? 30 : exponent);
+    return (power - 1) * rnn_reciprocal((1 + rnn_power(-RNN_LOG2_E * x)) * (1 + power));
 }
 
 /* What a unit's gates have from the inputs and biases. GRU adds R's bias of the hidden gate within the reset:
@@ -67,8 +90,8 @@ __device__ __forceinline__ void rnn_update(const T (&input)[GATES], const rnn_ga
     for (int g = 0; g < GATES; g++)
         x[g] = cuda_widen(input[g]) + bias.outer[g] + (GATES == 3 && g == 2 ? 0 : sums[g]);
     if constexpr (GATES == 4) {
-        c = rnn_sigmoid<FULL>(x[2]) * c + rnn_sigmoid<FULL>(x[0]) * rnn_tanh<FULL>(x[3]);
-        h = rnn_sigmoid<FULL>(x[1]) * rnn_tanh<FULL>(c);
+        c = rnn_sigmoid<FULL>(x[2]) * c + rnn_gated_tanh<FULL>(x[0], x[3]);
+        h = rnn_gated_tanh<FULL>(x[1], c);
     } else if constexpr (GATES == 3) {
         const float keep = rnn_sigmoid<FULL>(x[0]);
         const float fresh = rnn_tanh<FULL>(x[2] + rnn_sigmoid<FULL>(x[1]) * (sums[2] + bias.inner));

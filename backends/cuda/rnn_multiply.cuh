@@ -41,18 +41,27 @@ template <class T> __device__ __forceinline__ uint4 rnn_words_of(const T *row, i
     return pack.words;
 }
 
-/* Part `part` of direction d of R, in the order of fragments, by all threads of a block. */
+/* The four words from `word` on of R's row of unit `unit` of a part and one gate, as they are multiplied. */
 template <class T, bool STRICT>
-__device__ void rnn_load_part(const rnn_data<T> &data, const rnn_places &at, int32_t chunks, int32_t d,
-                              int32_t part, uint32_t *to)
+__device__ __forceinline__ uint4 rnn_weights_of(const rnn_data<T> &data, const rnn_places &at, int32_t d,
+                                                int32_t part, int32_t gate, int32_t unit, int32_t word)
 {
-    const int64_t n = at.n.hidden;
-    const int32_t quads = chunks * 4; /* of words, in a row */
+    const int64_t n = at.n.hidden, j = (int64_t)part * RNN_UNITS + unit;
+    const T *from = j < n ? data.r + ((d * at.gates + gate) * n + j) * n : nullptr;
+    return rnn_factors_of<T, STRICT>(rnn_words_of<T>(from, n, word));
+}
+
+/* Part `part` of direction d of R, its chunks from `first` on, in the order of fragments, by all threads of a
+ * block. */
+template <class T, bool STRICT>
+__device__ void rnn_load_part(const rnn_data<T> &data, const rnn_places &at, int32_t first, int32_t chunks,
+                              int32_t d, int32_t part, uint32_t *to)
+{
+    const int32_t quads = (chunks - first) * 4; /* of words, in a row */
     for (int32_t i = threadIdx.x; i < at.gates * RNN_UNITS * quads; i += blockDim.x) {
         const int32_t word = i % quads * 4, row = i / quads, unit = row % RNN_UNITS, gate = row / RNN_UNITS;
-        const int64_t j = (int64_t)part * RNN_UNITS + unit;
-        const T *from = j < n ? data.r + ((d * at.gates + gate) * n + j) * n : nullptr;
-        const uint4 v = rnn_factors_of<T, STRICT>(rnn_words_of<T>(from, n, word));
+        const uint4 v =
+            rnn_weights_of<T, STRICT>(data, at, d, part, gate, unit, first * RNN_CHUNK_WORDS + word);
         to[rnn_fragment_at(at.gates, gate, unit, word)] = v.x;
         to[rnn_fragment_at(at.gates, gate, unit, word + 1)] = v.y;
         to[rnn_fragment_at(at.gates, gate, unit, word + 2)] = v.z;
@@ -119,6 +128,26 @@ __device__ __forceinline__ void rnn_take_weights(const uint32_t *weights, int32_
 /* Float32 in full needs the registers for the parts of each number. */
 template <int GATES, int EIGHTS, bool STRICT>
 constexpr int rnn_chunks_held = STRICT || EIGHTS > 2 ? 0 : RNN_CHUNKS_HELD(GATES, EIGHTS);
+
+/* The same from R itself, for a warp that has part `part` alone: sixteen bytes of a row are a lane's share of
+ * both multiplications (rnn_fragment_at). */
+template <class T, int GATES, bool STRICT>
+__device__ __forceinline__ void rnn_read_weights(const rnn_data<T> &data, const rnn_places &at, int32_t d,
+                                                 int32_t part, int32_t chunk, rnn_chunk_weights<GATES> &to)
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int gate = 0; gate < GATES; gate++)
+#pragma unroll
+        for (int eight = 0; eight < 2; eight++) {
+            const uint4 v = rnn_weights_of<T, STRICT>(data, at, d, part, gate, eight * 8 + lane / 4,
+                                                      chunk * RNN_CHUNK_WORDS + lane % 4 * 4);
+            to[gate][0][eight] = v.x;
+            to[gate][0][eight + 2] = v.y;
+            to[gate][1][eight] = v.z;
+            to[gate][1][eight + 2] = v.w;
+        }
+}
 
 /* sum += a chunk of R times that chunk of 8 * EIGHTS hidden states, `pitch` bytes apart. from: where the lane
  * reads, which is part lane % 4 * 16 of the row that column lane / 4 of the product is. A lane's sums of an

@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(RNN_THREADS, 1)
                        (int64_t)part_of * RNN_UNITS + rnn_item_unit(item, ROWS));
         units[e].fetch(job, d, 0);
     }
-    rnn_load_part<T, STRICT>(job.data, job.at, t.chunks, d, part_of, weights);
+    rnn_load_part<T, STRICT>(job.data, job.at, 0, t.chunks, d, part_of, weights);
     rnn_load_initial<T, STRICT>(job.data, job.at, d, (int64_t)slice * ROWS, ROWS, t.pitch, hidden);
     held_weights<GATES, EIGHTS, STRICT> held;
     __syncthreads();

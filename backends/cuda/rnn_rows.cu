@@ -3,7 +3,8 @@
  * batch, and waits for no other (rnn_row_blocks.h).
  *
  * A warp has a part of the hidden units, and all gates of them: what its tensor cores sum is where the gates
- * are computed, in the same lanes. Only hidden states go through shared memory, from one step to the next. */
+ * are computed, in the same lanes. Only hidden states go through shared memory, from one step to the next,
+ * and of R what registers do not hold. */
 #include "backends/cuda/rnn.h"
 #include "backends/cuda/rnn_gates.cuh"
 #include "backends/cuda/rnn_multiply.cuh"
@@ -27,24 +28,37 @@ template <class T, bool STRICT> __device__ __forceinline__ void store_hidden(T *
         *to = cuda_narrow<T, float>(h);
 }
 
-/* What a lane has of one row: two units, the first j and the other eight behind it. */
+/* What is the same for all rows that a lane has. Steps are from one that is computed to the next, in numbers:
+ * of the inputs, and of the output; behind a row's end the output goes forward whichever way the row was
+ * read. */
+struct lane_place {
+    int32_t d, j; /* direction, and the first of the lane's units */
+    bool is_unit[2];
+    int64_t step, step_y, ahead_y;
+};
+
+/* What a lane has of one row: two units, the first j and the other eight behind it. Units behind the last one
+ * have no weights, inputs or biases, and stay zeros. */
 template <class T, int GATES> struct lane_row {
-    int64_t b, length;
-    const T *from; /* the inputs of the step that is fetched next, of unit 0 */
+    int32_t b, length; /* b: the batch's end for a row that there is not, whose length is 0 */
+    const T *from;     /* the inputs of the step that is fetched next, of unit 0 */
+    T *to;             /* unit 0 of this step's output; NULL: nobody wants it */
     float h[2], c[2];
     T input[2][GATES], coming[2][GATES]; /* widened when they are used: till then nobody waits for them */
 
-    __device__ __forceinline__ void start(const rows_job<T> &job, int32_t d, int64_t row, int32_t j,
+    __device__ __forceinline__ void start(const rows_job<T> &job, const lane_place &at, int64_t row,
                                           bool back)
     {
         const bool there = row < job.at.n.batch;
-        b = there ? row : 0;
-        length = there ? job.at.length(job.data.lengths, b) : 0;
-        from = job.data.projected + (length > 0 ? job.at.projected(d, back ? length - 1 : 0, b) : 0);
+        b = (int32_t)(there ? row : job.at.n.batch);
+        length = there ? (int32_t)job.at.length(job.data.lengths, b) : 0;
+        const int32_t first = back && length > 0 ? length - 1 : 0;
+        from = there ? job.data.projected + job.at.projected(at.d, first, b) : nullptr;
+        to = there && job.data.y ? job.data.y + job.at.y(at.d, first, b) : nullptr;
 #pragma unroll
         for (int u = 0; u < 2; u++) {
-            const int64_t state = job.at.state(d, b) + j + 8 * u;
-            const bool is_unit = there && j + 8 * u < job.at.n.hidden;
+            const bool is_unit = there && at.is_unit[u];
+            const int64_t state = is_unit ? job.at.state(at.d, b) + at.j + 8 * u : 0;
             h[u] = is_unit && job.data.h0 ? cuda_widen(job.data.h0[state]) : 0;
             c[u] = is_unit && job.data.c0 ? cuda_widen(job.data.c0[state]) : 0;
 #pragma unroll
@@ -53,18 +67,18 @@ template <class T, int GATES> struct lane_row {
         }
     }
     /* On its way while other things are waited for. */
-    __device__ __forceinline__ void fetch(const rows_job<T> &job, int64_t i, int32_t j, int64_t step,
-                                          T (&to)[2][GATES])
+    __device__ __forceinline__ void fetch(const rows_job<T> &job, const lane_place &at, int32_t i,
+                                          T (&inputs)[2][GATES])
     {
         if (i >= length)
             return;
 #pragma unroll
         for (int u = 0; u < 2; u++)
-            if (j + 8 * u < job.at.n.hidden)
+            if (at.is_unit[u])
 #pragma unroll
                 for (int g = 0; g < GATES; g++)
-                    to[u][g] = from[g * job.at.n.hidden + j + 8 * u];
-        from += step;
+                    inputs[u][g] = from[g * job.at.n.hidden + at.j + 8 * u];
+        from += at.step;
     }
     __device__ __forceinline__ void take_coming()
     {
@@ -74,51 +88,109 @@ template <class T, int GATES> struct lane_row {
             for (int g = 0; g < GATES; g++)
                 input[u][g] = coming[u][g];
     }
+    /* A step that the row has not leaves its states. */
+    template <bool STRICT>
+    __device__ __forceinline__ void update(int u, const rnn_gate_biases<GATES> &bias,
+                                           const float (&sums)[GATES], bool relu, bool goes_on)
+    {
+        float new_h = h[u], new_c = c[u];
+        rnn_update<T, GATES, STRICT>(input[u], bias, sums, relu, new_h, new_c);
+        h[u] = goes_on ? new_h : h[u];
+        c[u] = goes_on ? new_c : c[u];
+    }
+    /* Behind the end of the row: zeros. */
+    __device__ __forceinline__ void write(const rows_job<T> &job, const lane_place &at, int32_t i)
+    {
+        if (!to)
+            return;
+        if (i == length)
+            to = job.data.y + job.at.y(at.d, i, b);
+#pragma unroll
+        for (int u = 0; u < 2; u++)
+            if (at.is_unit[u])
+                to[at.j + 8 * u] = cuda_narrow<T, float>(i < length ? h[u] : 0.0f);
+        to += i < length ? at.step_y : at.ahead_y;
+    }
 };
 
+/* Step i of the first FOURS rows of a lane, of eight rows whose next hidden states lie from `next` on: gates
+ * from sums, states, output, and the inputs of the step behind it. */
+template <int FOURS, bool STRICT, bool EARLY, class T, int GATES, int EIGHTS>
+__device__ __forceinline__ void
+finish_step(const rows_job<T> &job, const lane_place &at, const rnn_gate_biases<GATES> (&bias)[2],
+            const float (&sum)[GATES][EIGHTS][4], int e, int32_t i, char *next, lane_row<T, GATES> (&mine)[2])
+{
+    /* Without a branch: the chains of all units and rows are under way at once. */
+#pragma unroll
+    for (int k = 0; k < FOURS; k++)
+#pragma unroll
+        for (int u = 0; u < 2; u++) {
+            float sums[GATES];
+#pragma unroll
+            for (int g = 0; g < GATES; g++)
+                sums[g] = sum[g][e][2 * u + k];
+            mine[k].template update<STRICT>(u, bias[u], sums, job.relu, i < mine[k].length);
+        }
+#pragma unroll
+    for (int k = 0; k < FOURS; k++) {
+        T *to = (T *)(next + rnn_rows_row(threadIdx.x % 4 * 2 + k) * job.rows.pitch) + at.j;
+        store_hidden<T, STRICT>(to, mine[k].h[0]);
+        store_hidden<T, STRICT>(to + 8, mine[k].h[1]);
+        mine[k].write(job, at, i);
+        if (EARLY)
+            mine[k].take_coming();
+        else
+            mine[k].fetch(job, at, i + 1, mine[k].input);
+    }
+}
+
+/* The same chunks of R are in a lane's registers and in shared memory as rnn_row_blocks_plan says. */
 template <class T, int GATES, int EIGHTS, bool STRICT, int WARPS>
 __global__ void __launch_bounds__(WARPS * 32) recur_rows(const __grid_constant__ rows_job<T> job)
 {
     /* EARLY: registers are left for inputs of two steps, which then come while all of a step is computed. */
     enum {
         ROWS = EIGHTS * 8,
-        HELD = WARPS > RNN_ROWS_WARPS ? 0 : rnn_chunks_held<GATES, EIGHTS, STRICT>,
+        HELD = STRICT || WARPS > RNN_ROWS_WARPS ? 0 : RNN_ROWS_HELD(GATES, EIGHTS),
         EARLY = EIGHTS == 1 && WARPS <= RNN_ROWS_WARPS
     };
     extern __shared__ __align__(128) char memory[];
     const rnn_row_blocks &t = job.rows;
-    const int32_t lane = threadIdx.x % 32, part = threadIdx.x / 32, j = part * RNN_UNITS + lane / 4;
+    const int32_t lane = threadIdx.x % 32, part = threadIdx.x / 32;
     const int32_t d = blockIdx.x % job.at.directions;
     const int64_t first = (int64_t)(blockIdx.x / job.at.directions) * ROWS, n = job.at.n.hidden;
     const bool back = job.reverse || d == 1;
-    const int64_t steps = job.at.n.steps,
-                  ahead = (job.at.batch_first ? 1 : job.at.n.batch) * job.at.directions * GATES * n,
-                  step = back ? -ahead : ahead;
+    const int64_t ahead = job.at.projected(0, 1, 0) - job.at.projected(0, 0, 0),
+                  ahead_y = job.at.y(0, 1, 0) - job.at.y(0, 0, 0);
+    const int32_t j = part * RNN_UNITS + lane / 4;
+    const lane_place at = {d,      j, {j < n, j + 8 < n}, back ? -ahead : ahead, back ? -ahead_y : ahead_y,
+                           ahead_y};
     char *hidden = memory + t.parts * t.part_bytes;
+    rnn_chunk_weights<GATES> held[HELD > 0 ? HELD : 1];
+#pragma unroll
+    for (int k = 0; k < HELD; k++)
+        if (k < t.chunks)
+            rnn_read_weights<T, GATES, STRICT>(job.data, job.at, d, part, k, held[k]);
     for (int32_t p = 0; p < t.parts; p++)
-        rnn_load_part<T, STRICT>(job.data, job.at, t.chunks, d, p, (uint32_t *)(memory + p * t.part_bytes));
+        rnn_load_part<T, STRICT>(job.data, job.at, t.held, t.chunks, d, p,
+                                 (uint32_t *)(memory + p * t.part_bytes));
     for (int k = 0; k < 2; k++) /* the second for the zeros behind its rows' ends */
         rnn_load_initial<T, STRICT>(job.data, job.at, d, first, ROWS, t.pitch, hidden + k * ROWS * t.pitch);
     lane_row<T, GATES> mine[EIGHTS][2];
     rnn_gate_biases<GATES> bias[2];
 #pragma unroll
     for (int u = 0; u < 2; u++)
-        bias[u] = rnn_read_biases<T, GATES>(j + 8 * u < n ? job.data.bias : nullptr, d, n, j + 8 * u);
+        bias[u] = rnn_read_biases<T, GATES>(at.is_unit[u] ? job.data.bias : nullptr, d, n, j + 8 * u);
 #pragma unroll
     for (int e = 0; e < EIGHTS; e++)
 #pragma unroll
         for (int k = 0; k < 2; k++) {
-            mine[e][k].start(job, d, first + e * 8 + rnn_rows_row(lane % 4 * 2 + k), j, back);
-            mine[e][k].fetch(job, 0, j, step, mine[e][k].input);
+            mine[e][k].start(job, at, first + e * 8 + rnn_rows_row(lane % 4 * 2 + k), back);
+            mine[e][k].fetch(job, at, 0, mine[e][k].input);
         }
     __syncthreads();
     const uint32_t *weights = (const uint32_t *)(memory + part * t.part_bytes);
-    rnn_chunk_weights<GATES> held[HELD > 0 ? HELD : 1];
-#pragma unroll
-    for (int k = 0; k < HELD; k++)
-        if (k < t.chunks)
-            rnn_take_weights<GATES>(weights, k, held[k]);
-    for (int64_t i = 0; i < steps; i++) {
+    for (int32_t i = 0; i < job.at.n.steps; i++) {
         const char *now =
             hidden + (i & 1) * ROWS * t.pitch + rnn_rows_row(lane / 4) * t.pitch + lane % 4 * 16;
         char *next = hidden + ((i + 1) & 1) * ROWS * t.pitch;
@@ -128,46 +200,24 @@ __global__ void __launch_bounds__(WARPS * 32) recur_rows(const __grid_constant__
             for (int e = 0; e < EIGHTS; e++)
 #pragma unroll
                 for (int k = 0; k < 2; k++)
-                    mine[e][k].fetch(job, i + 1, j, step, mine[e][k].coming);
+                    mine[e][k].fetch(job, at, i + 1, mine[e][k].coming);
 #pragma unroll
         for (int k = 0; k < HELD; k++)
             if (k < t.chunks)
                 rnn_multiply_chunk<T, GATES, EIGHTS, STRICT>(t.pitch, k, held[k], now, sum);
-        for (int32_t chunk = HELD; chunk < t.chunks; chunk++) {
+        for (int32_t chunk = t.held; chunk < t.chunks; chunk++) {
             rnn_chunk_weights<GATES> a;
-            rnn_take_weights<GATES>(weights, chunk, a);
+            rnn_take_weights<GATES>(weights, chunk - t.held, a);
             rnn_multiply_chunk<T, GATES, EIGHTS, STRICT>(t.pitch, chunk, a, now, sum);
         }
 #pragma unroll
-        for (int e = 0; e < EIGHTS; e++)
-#pragma unroll
-            for (int k = 0; k < 2; k++) {
-                lane_row<T, GATES> &row = mine[e][k];
-                const int32_t at = e * 8 + rnn_rows_row(lane % 4 * 2 + k);
-                const bool goes_on = i < row.length;
-                T *y = first + at < job.at.n.batch && job.data.y
-                           ? job.data.y + job.at.y(d, goes_on && back ? row.length - 1 - i : i, row.b)
-                           : nullptr;
-#pragma unroll
-                for (int u = 0; u < 2; u++) {
-                    if (j + 8 * u >= n)
-                        continue;
-                    float sums[GATES];
-#pragma unroll
-                    for (int g = 0; g < GATES; g++)
-                        sums[g] = sum[g][e][2 * u + k];
-                    if (goes_on)
-                        rnn_update<T, GATES, STRICT>(row.input[u], bias[u], sums, job.relu, row.h[u],
-                                                     row.c[u]);
-                    store_hidden<T, STRICT>((T *)(next + at * t.pitch) + j + 8 * u, row.h[u]);
-                    if (y) /* behind the end of a row: zeros */
-                        y[j + 8 * u] = cuda_narrow<T, float>(goes_on ? row.h[u] : 0.0f);
-                }
-                if (EARLY)
-                    row.take_coming();
-                else
-                    row.fetch(job, i + 1, j, step, row.input);
-            }
+        for (int e = 0; e < EIGHTS; e++) {
+            char *to = next + e * 8 * t.pitch;
+            if (first + e * 8 + 4 < job.at.n.batch)
+                finish_step<2, STRICT, EARLY>(job, at, bias, sum, e, i, to, mine[e]);
+            else /* the second rows of all lanes are not there */
+                finish_step<1, STRICT, EARLY>(job, at, bias, sum, e, i, to, mine[e]);
+        }
         __syncthreads();
     }
 #pragma unroll
@@ -176,13 +226,14 @@ __global__ void __launch_bounds__(WARPS * 32) recur_rows(const __grid_constant__
         for (int k = 0; k < 2; k++)
 #pragma unroll
             for (int u = 0; u < 2; u++) {
-                const int64_t b = first + e * 8 + rnn_rows_row(lane % 4 * 2 + k), at = j + 8 * u;
-                if (b >= job.at.n.batch || at >= n)
+                const lane_row<T, GATES> &row = mine[e][k];
+                if (row.b >= job.at.n.batch || !at.is_unit[u])
                     continue;
+                const int64_t state = job.at.state(d, row.b) + j + 8 * u;
                 if (job.data.last_h)
-                    job.data.last_h[job.at.state(d, b) + at] = cuda_narrow<T, float>(mine[e][k].h[u]);
+                    job.data.last_h[state] = cuda_narrow<T, float>(row.h[u]);
                 if (job.data.last_c)
-                    job.data.last_c[job.at.state(d, b) + at] = cuda_narrow<T, float>(mine[e][k].c[u]);
+                    job.data.last_c[state] = cuda_narrow<T, float>(row.c[u]);
             }
 }
 
@@ -228,6 +279,7 @@ bool rnn_rows_takes(const rnn_layer *layer, const rnn_size *size, grt_dtype dtyp
                     const struct cudaDeviceProp *device, rnn_row_blocks *out_rows)
 {
     return device->major >= 8 && dtype != GRT_DTYPE_DOUBLE && rnn_gates_are_usual(layer) &&
+           size->steps < INT32_MAX &&
            rnn_row_blocks_plan(layer->gates, layer->directions, size->batch, size->hidden,
                                (int32_t)grt_dtype_size(dtype), dtype == GRT_DTYPE_FLOAT && !layer->tf32,
                                device->multiProcessorCount, device->sharedMemPerBlockOptin, out_rows);

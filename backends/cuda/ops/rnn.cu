@@ -92,12 +92,13 @@ grt_status plan_projection(const grt_reshape *r, const rnn_layer *s, rnn_shape *
                        grt_dtype_name(sh->dtype), (long long)m.m, (long long)m.k, (long long)m.n);
 }
 
-/* Blocks that wait for no other are the faster ones while all of R is in their registers. Where they read R
- * from shared memory in each step, blocks that share it are, if all fit on the device at once. */
+/* Blocks that wait for no other are the faster ones while three quarters of R are in their registers. Where
+ * they read more of R from shared memory in each step, blocks that share it are, if all fit on the device at
+ * once. */
 rnn_way way_of(const cuda_device *device, const rnn_layer *s, rnn_shape *sh)
 {
     const bool rows = rnn_rows_takes(s, &sh->size, sh->dtype, &device->prop, &sh->rows);
-    if (rows && sh->rows.chunks <= sh->rows.held)
+    if (rows && sh->rows.chunks * 3 <= sh->rows.held * 4)
         return RNN_BY_ROWS;
     if (rnn_resident_takes(s, &sh->size, sh->dtype, &device->prop, &sh->tiles))
         return RNN_RESIDENT;
