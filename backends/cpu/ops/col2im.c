@@ -2,12 +2,35 @@
 /* Col2Im: columns of windows are added into the images that they came from. */
 #include "backends/cpu/move.h"
 
+#include "backends/cpu/convert.h"
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/threads.h"
 #include "backends/shared/col2im.h"
+#include "src/base/checked.h"
 #include "src/base/element.h"
 
 #include <string.h>
+
+/* 16-bit floats are added as float32, and rounded once: a plane and a row of columns for each thread. */
+static bool is_widened(const grt_tensor *in)
+{
+    return in->dtype == GRT_DTYPE_FLOAT16 || in->dtype == GRT_DTYPE_BFLOAT16;
+}
+
+static int64_t plane_pixels(const grt_tensor *out)
+{
+    return grt_dims_product(out->dims, 2, out->rank);
+}
+
+static grt_status reshape_col2im(grt_reshape *r)
+{
+    if (!is_widened(r->in[0]) || grt_tensor_elements(r->in[0]) == 0) /* whose dims may be mere claims */
+        return GRT_OK;
+    const int64_t each = grt_add_saturated(plane_pixels(r->out[0]), r->in[0]->dims[2]);
+    if (!grt_mul_size((size_t)grt_mul_saturated(each, r->threads), sizeof(float), &r->workspace_bytes))
+        return grt_fail_memory(SIZE_MAX);
+    return GRT_OK;
+}
 
 static grt_status create_col2im(const grt_kernel_node *node, void **out_state)
 {
@@ -76,6 +99,26 @@ static void col2im_add(const grt_col2im *c, grt_tensor *out, const int64_t *stri
         grt_element_put(out, at, grt_element_get(out, at) + value);
 }
 
+static void col2im_plane(const grt_col2im *c, const int64_t *dims, const float *from, float *plane)
+{
+    for (int64_t tap = 0; tap < c->taps && c->places > 0; tap++)
+        col2im_tap(c, tap, dims, from + tap * c->places, plane);
+}
+
+/* The plane that begins at element `at`, from the columns that begin at `from`. */
+static void col2im_widened(const grt_col2im *c, const grt_tensor *in, int64_t from, grt_tensor *out,
+                           int64_t at, int64_t pixels, float *plane)
+{
+    const size_t size = grt_dtype_size(in->dtype);
+    float *row = plane + pixels;
+    memset(plane, 0, (size_t)pixels * sizeof(float));
+    for (int64_t tap = 0; tap < c->taps && c->places > 0; tap++) {
+        cpu_widen(in->dtype, cpu_at_const(in->data, from + tap * c->places, size), 0, c->places, row);
+        col2im_tap(c, tap, out->dims + 2, row, plane);
+    }
+    cpu_narrow(out->dtype, plane, pixels, cpu_at(out->data, at, size), 0, (cpu_convert_options){0});
+}
+
 static grt_status run_col2im(const grt_run *run)
 {
     const grt_tensor *in = run->in[0];
@@ -86,16 +129,23 @@ static grt_status run_col2im(const grt_run *run)
     grt_dims_strides(out->dims, out->rank, strides);
     if (grt_tensor_elements(out))
         memset(out->data, 0, grt_tensor_bytes(out));
-    const int64_t planes = in->dims[0] * out->dims[1], columns = c.taps * c.places;
-    const bool floats = in->dtype == GRT_DTYPE_FLOAT && c.spatial > 0;
+    if (grt_tensor_elements(in) == 0)
+        return GRT_OK;
+    const int64_t planes = in->dims[0] * out->dims[1], columns = c.taps * c.places,
+                  pixels = plane_pixels(out);
+    const bool widened = is_widened(in) && c.spatial > 0,
+               floats = in->dtype == GRT_DTYPE_FLOAT && c.spatial > 0;
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (grt_tensor_elements(in) > CPU_GRAIN)
     for (int64_t plane = 0; plane < planes; plane++) {
         const int64_t at = plane * strides[1], from = plane * columns;
-        for (int64_t tap = 0; floats && tap < c.taps && c.places > 0; tap++)
-            col2im_tap(&c, tap, out->dims + 2, (const float *)in->data + from + tap * c.places,
-                       (float *)out->data + at);
-        for (int64_t i = 0; !floats && i < columns; i++)
-            col2im_add(&c, out, strides, at, i, grt_element_get(in, from + i));
+        if (widened)
+            col2im_widened(&c, in, from, out, at, pixels,
+                           (float *)run->workspace + (pixels + c.places) * cpu_thread());
+        else if (floats)
+            col2im_plane(&c, out->dims + 2, (const float *)in->data + from, (float *)out->data + at);
+        else
+            for (int64_t i = 0; i < columns; i++)
+                col2im_add(&c, out, strides, at, i, grt_element_get(in, from + i));
     }
     return GRT_OK;
 }
@@ -106,6 +156,7 @@ static const grt_kernel_row rows[] = {
      .types = {GRT_SET_NUMBERS, GRT_BIT(INT64), GRT_BIT(INT64)},
      .create = create_col2im,
      .destroy = free,
+     .reshape = reshape_col2im,
      .run = run_col2im},
 };
 CPU_KERNELS(col2im, rows);
