@@ -5,6 +5,7 @@
  * heads). A batch normalisation that has none before it becomes a Mul and an Add. */
 #include "graph/passes/channel_affine.h"
 #include "graph/passes/rewrite.h"
+#include "graph/passes/simplify.h"
 #include "graph/ir/constant.h"
 
 #include <math.h>
@@ -284,12 +285,14 @@ static void fold_followers(pass_context *context, ir_node *node, grt_arena *scra
 
 /* ---- batch normalisation on its own ---- */
 
-static ir_value *channel_constant(const ir_node *node, const double *values, int64_t n, int32_t rank)
+/* Values of the channels, which are dim `channel` of a result of rank `rank`. */
+static ir_value *channel_constant(const ir_node *node, const double *values, int64_t n, int32_t channel,
+                                  int32_t rank)
 {
     int64_t dims[GRT_MAX_RANK];
-    for (int32_t i = 0; i < rank - 1; i++)
-        dims[i] = i ? 1 : n;
-    grt_tensor *t = ir_constant_create(node->graph->module, node->out[0]->type.dtype, rank - 1, dims);
+    for (int32_t i = channel; i < rank; i++)
+        dims[i - channel] = i > channel ? 1 : n;
+    grt_tensor *t = ir_constant_create(node->graph->module, node->out[0]->type.dtype, rank - channel, dims);
     if (!t)
         return NULL;
     for (int64_t i = 0; i < n; i++)
@@ -297,32 +300,62 @@ static ir_value *channel_constant(const ir_node *node, const double *values, int
     return ir_constant(node->graph, NULL, t);
 }
 
-static grt_status split_batchnorm(pass_context *context, ir_node *node, grt_arena *scratch)
+/* The Transpose that brings the channels of a normalisation alone, whose result is only transposed again: it
+ * may as well come behind, where both may cancel. NULL: there is none. */
+static ir_node *transpose_for(const ir_node *node, int64_t *out_perm)
+{
+    const ir_value *x = ir_in(node, 0), *y = node->out[0];
+    ir_node *transpose = rewrite_producer(x, "Transpose");
+    if (!transpose || x->n_uses != 1 || !simplify_permutation(transpose, x->type.rank, out_perm))
+        return NULL;
+    for (const ir_use *use = y->uses; use; use = use->next)
+        if (!rewrite_is(use->node, "Transpose"))
+            return NULL;
+    return transpose;
+}
+
+/* x * scale + shift, by new nodes in front of `node`. */
+static ir_value *scaled_and_shifted(ir_node *node, ir_value *x, const channel_affine *a, int32_t channel)
+{
+    const char *name = node->desc.name;
+    ir_value *scale = channel_constant(node, a->scale, a->n, channel, x->type.rank);
+    ir_value *shift = channel_constant(node, a->shift, a->n, channel, x->type.rank);
+    if (!scale || !shift)
+        return NULL; /* over the budget */
+    ir_node *mul = ir_node_create(node->graph, node, "", "Mul", name, 2, (ir_value *[]){x, scale}, 1);
+    if (!mul || op_infer_node(mul) != GRT_OK)
+        return NULL;
+    ir_node *add =
+        ir_node_create(node->graph, node, "", "Add", name, 2, (ir_value *[]){mul->out[0], shift}, 1);
+    return add && op_infer_node(add) == GRT_OK ? add->out[0] : NULL;
+}
+
+/* What cannot be made leaves the normalisation as it is. */
+static void split_batchnorm(pass_context *context, ir_node *node, grt_arena *scratch)
 {
     ir_value *x = ir_in(node, 0);
     const ir_value *parameter = ir_in(node, 1);
     channel_affine a = {0};
+    int64_t perm[GRT_MAX_RANK];
     rewrite_clear_scratch(context, scratch);
     if (!x || x->type.rank < 2 || !grt_dtype_in(x->type.dtype, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)) ||
         !parameter || !parameter->type.data || x->type.dtype != node->out[0]->type.dtype ||
         !channel_affine_read_norm(node, &a, scratch, grt_tensor_elements(parameter->type.data)))
-        return GRT_OK;
-    ir_value *scale = channel_constant(node, a.scale, a.n, x->type.rank);
-    ir_value *shift = channel_constant(node, a.shift, a.n, x->type.rank);
-    if (!scale || !shift)
-        return GRT_OK; /* over the budget: it stays as it is */
-    ir_node *mul =
-        ir_node_create(node->graph, node, "", "Mul", node->desc.name, 2, (ir_value *[]){x, scale}, 1);
-    ir_node *add = mul ? ir_node_create(node->graph, node, "", "Add", node->desc.name, 2,
-                                        (ir_value *[]){mul->out[0], shift}, 1)
-                       : NULL;
-    if (!add)
-        return grt_fail_memory(0);
-    GRT_TRY(op_infer_node(mul));
-    GRT_TRY(op_infer_node(add));
-    rewrite_take_over_node(node, add->out[0]);
+        return;
+    ir_node *transpose = transpose_for(node, perm);
+    ir_value *y = transpose ? scaled_and_shifted(node, ir_in(transpose, 0), &a, (int32_t)perm[1])
+                            : scaled_and_shifted(node, x, &a, 1);
+    if (y && transpose) {
+        ir_node *behind = ir_node_create(node->graph, node, "", "Transpose", node->desc.name, 1, &y, 1);
+        if (behind)
+            ir_attr_set_ints(behind, "perm", perm, (size_t)x->type.rank);
+        y = behind && op_infer_node(behind) == GRT_OK ? behind->out[0] : NULL;
+    }
+    if (!y || !rewrite_take_over_node(node, y))
+        return;
+    if (transpose)
+        simplify_drop_if_dead(transpose);
     context->changed++;
-    return GRT_OK;
 }
 
 static grt_status affine_visit_with(pass_context *context, ir_graph *graph, grt_arena *scratch)
@@ -332,7 +365,7 @@ static grt_status affine_visit_with(pass_context *context, ir_graph *graph, grt_
         fold_followers(context, node, scratch);
     IR_FOR_EACH_NODE (node, graph)
         if (rewrite_is(node, "BatchNormalization"))
-            GRT_TRY(split_batchnorm(context, node, scratch));
+            split_batchnorm(context, node, scratch);
     return GRT_OK;
 }
 

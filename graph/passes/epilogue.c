@@ -361,6 +361,15 @@ static void absorb_inputs(fusion *f)
     }
 }
 
+/* Transposes that came in front of a product since it took the one behind them: both are gone. */
+static void undo_transposes(fusion *f)
+{
+    static const char *const attrs[] = {"transA", "transB"};
+    for (int32_t i = 0; i < 2; i++)
+        if (grt_attr_int(&f->node->desc, attrs[i], 0) && absorb_transpose(f, i, attrs[i]))
+            f->context->changed++;
+}
+
 /* ---- what comes after ---- */
 
 static bool follow_scale(fusion *f, ir_node *user)
@@ -570,6 +579,8 @@ static grt_status epilogue_visit(pass_context *context, ir_graph *graph)
         next = node->next;
         fusion f = {context, node, is_conv(node)};
         const bool again = goes_on(node);
+        if (epilogue_is_ours(node) && !f.is_conv)
+            undo_transposes(&f);
         if (!again && !(is_head(node) && epilogue_begin(&f)))
             continue;
         if (!again && !f.is_conv)

@@ -234,8 +234,31 @@ START_TEST(batch_norm_alone)
 }
 END_TEST
 
+/* Rows that were transposed to be normalised, and are transposed back: the first Transpose comes behind. One
+ * that others read, or whose result others read, stays. */
+START_TEST(batch_norm_of_transposed_rows)
+{
+#define NORM                                                                                            \
+    "in x f32 2,5,4\nconst s f32 4 1 2 -0.5 3\nconst b f32 4 0.1 0.2 0.3 0\nconst m f32 4 0.5 -1 0 2\n" \
+    "const v f32 4 1 0.25 4 0.5\nt = Transpose x perm=0,2,1\nn = BatchNormalization t s b m v\n"
+    ir_text_check(NORM "y = Transpose n perm=0,2,1\nout y\n", "affine", "Mul Add Transpose Transpose");
+    ir_text_check(NORM "y = Transpose n perm=2,0,1\nz = Transpose n perm=0,2,1\nout y\nout z\n", "affine",
+                  "Mul Add Transpose Transpose Transpose");
+    ir_text_check(NORM "y = Transpose n perm=0,2,1\nz = Relu t\nout y\nout z\n", "affine",
+                  "Transpose Mul Add Transpose Relu");
+    ir_text_check(NORM "y = Relu n\nout y\n", "affine", "Transpose Mul Add Relu");
+    ir_text_check(NORM "out n\n", "affine", "Transpose Mul Add");
+#undef NORM
+    ir_text_check(
+        "in x f32 4,2,3,5\nconst s f32 4 1 2 -0.5 3\nconst b f32 4 1\nconst m f32 4 2\n"
+        "const v f32 4 1 0.25 4 0.5\nt = Transpose x perm=2,0,3,1\nn = BatchNormalization t s b m v\n"
+        "y = Transpose n perm=1,3,0,2\nout y\n",
+        "affine", "Mul Add Transpose Transpose");
+}
+END_TEST
+
 UNIT_SUITE(test_pass_affine, NULL, NULL, batch_norm_after_conv, batch_norm_after_conv_with_bias,
            batch_norm_after_deconvolution, heads_after_a_product, mul_and_add_after_conv,
            sub_and_div_by_scalars, gemm_of_both_kinds, a_constant_over_space_stays, a_second_use_stops_it,
            weights_that_others_use_are_not_touched, layer_scale_after_a_product, batch_norm_after_a_product,
-           products_that_stay, batch_norm_alone)
+           products_that_stay, batch_norm_alone, batch_norm_of_transposed_rows)

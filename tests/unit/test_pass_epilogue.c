@@ -456,6 +456,35 @@ START_TEST(a_bias_for_each_of_the_batch_keeps_its_dims)
 }
 END_TEST
 
+/* Other passes may bring a Transpose in front of a product that has taken one: with an activation or without,
+ * both go. */
+START_TEST(transposes_that_come_later_cancel)
+{
+    const char *const behind[] = {"out y\n", "z = Relu y\nout z\n"};
+    for (int k = 0; k < 2; k++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "in x f32 2,3,5\nin other f32 2,5,3\nconst w f32 3,4\nt = Transpose x perm=0,2,1\n"
+                 "y = MatMul t w\n%s",
+                 behind[k]);
+        ir_module *m = ir_text(text);
+        ir_text_pass(m, "epilogue");
+        ir_node *product = ir_text_node(m, "MatMul", 0);
+        ck_assert_int_eq(grt_attr_int(&product->desc, "transA", 0), 1);
+        ir_value *other = m->main->inputs[1];
+        ir_node *transpose = ir_node_create(product->graph, product, "", "Transpose", "late", 1, &other, 1);
+        ir_attr_set_ints(transpose, "perm", (int64_t[]){0, 2, 1}, 3);
+        ck_assert_int_eq(op_infer_node(transpose), GRT_OK);
+        ir_node_set_input(product, 0, transpose->out[0]);
+        ck_assert_int_gt(ir_text_pass(m, "epilogue"), 0);
+        ck_assert_str_eq(ir_text_ops(m), "graphrt::MatMul");
+        ck_assert_int_eq(grt_attr_int(&ir_text_node(m, "MatMul", 0)->desc, "transA", 0), 0);
+        ck_assert_ptr_eq(ir_in(ir_text_node(m, "MatMul", 0), 0), other);
+        ir_module_release(m);
+    }
+}
+END_TEST
+
 UNIT_SUITE(test_pass_epilogue, NULL, NULL, results_have_the_names_of_what_they_are, conv_relu,
            conv_residual_relu, the_later_conv_takes_the_add, conv_added_to_itself, clip_and_friends,
            matmul_one_bias_for_each_matrix, matmul_bias_residual_gelu, scale_before_and_after,
@@ -465,4 +494,4 @@ UNIT_SUITE(test_pass_epilogue, NULL, NULL, results_have_the_names_of_what_they_a
            vectors_stay, a_gate_is_for_pointwise_groups, an_output_inside_stops_it, activation_behind_moves,
            a_second_run_takes_residuals, products_by_weights_of_few_bits_take_a_bias,
            products_by_weights_of_few_bits_take_a_residual, rows_get_the_dims_of_a_residual,
-           a_bias_for_each_of_the_batch_keeps_its_dims)
+           a_bias_for_each_of_the_batch_keeps_its_dims, transposes_that_come_later_cancel)
