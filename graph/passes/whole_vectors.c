@@ -5,8 +5,8 @@
  *
  * Nodes are visited in order. What has channels of zeros or of other finite numbers behind its own is
  * remembered as the `whole` twin of the value that it stands for. Convolutions multiply these by zeros;
- * element-wise functions that are finite for them, and pools, work on them; for whatever else uses the value
- * they are cut off. */
+ * element-wise functions that are finite for them, pools and norms of channels work on them; for whatever
+ * else uses the value they are cut off. */
 #include "graph/ops/window.h"
 #include "graph/passes/zeros.h"
 #include "src/base/grow.h"
@@ -143,6 +143,19 @@ static bool whole_is_pool(const ir_node *node)
            node->n_out == 1;
 }
 
+/* A channel is normalised by itself; one of equal numbers is as large as its shift, which is zero. */
+static bool whole_is_instance_norm(const ir_node *node)
+{
+    return grt_op_is(&node->desc, "graphrt", "InstanceNormalization") && grt_channels_last(&node->desc) &&
+           node->n_in <= MOST_INPUTS && node->n_out == 1;
+}
+
+/* What has a channel of its result for each of its input, whatever lies in other channels. */
+static bool whole_lies_between(const ir_node *node)
+{
+    return whole_is_finite(node) || whole_is_pool(node) || whole_is_instance_norm(node);
+}
+
 static bool whole_meets(const whole_vectors *s, const ir_node *node)
 {
     for (int32_t i = 0; i < node->n_in; i++)
@@ -162,9 +175,8 @@ static bool whole_is_wanted(const whole_vectors *s, const ir_value *value, int32
         if (whole_read_conv(user, &c) && c.vector && use->index == 0 && c.taps > 1 &&
             (!c.depthwise || c.w->rank == VOLUME))
             return true;
-        const bool is_finite = whole_is_finite(user);
-        if ((is_finite && whole_meets(s, user)) ||
-            ((is_finite || whole_is_pool(user)) && whole_is_wanted(s, user->out[0], steps - 1)))
+        if ((whole_is_finite(user) && whole_meets(s, user)) ||
+            (whole_lies_between(user) && whole_is_wanted(s, user->out[0], steps - 1)))
             return true;
     }
     return false;
@@ -298,7 +310,7 @@ static grt_status whole_vectors_visit(pass_context *context, ir_graph *graph)
             continue;
         if (whole_read_conv(node, &c))
             status = whole_visit_conv(&s, node, &c);
-        else if (whole_is_finite(node) || whole_is_pool(node))
+        else if (whole_lies_between(node))
             status = whole_visit_between(&s, node);
     }
     if (status == GRT_OK)

@@ -128,6 +128,46 @@ START_TEST(a_region_computes_the_same)
 }
 END_TEST
 
+/* Between the convolutions of a network of volumes channels are normalised by themselves: those of zeros stay
+ * zeros. With a scale that is computed they are cut off. */
+static ir_module *normalised(bool constant)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "in x f32 2,20,20,40\nconst w f32 42,40,3,3\n%s scale f32 42\nconst shift f32 42\n"
+             "const v f32 40,42,3,3\na = graphrt::Conv x w layout=NHWC\n"
+             "n = graphrt::InstanceNormalization a scale shift layout=NHWC\nl = LeakyRelu n\n"
+             "y = graphrt::Conv l v layout=NHWC\nout y\n",
+             constant ? "const" : "in");
+    ir_module *m = ir_text(text);
+    mark_tf32(m);
+    return m;
+}
+
+START_TEST(norms_of_channels_are_filled_too)
+{
+    ir_module *m = normalised(true), *filled = normalised(true), *computed = normalised(false);
+    ck_assert_int_eq(fill(filled, true), 4);
+    ck_assert_str_eq(ir_text_ops(filled),
+                     "graphrt::Conv graphrt::InstanceNormalization LeakyRelu graphrt::Conv");
+    ir_node *norm = ir_text_node(filled, "InstanceNormalization", 0);
+    for (int i = 1; i < 3; i++) {
+        const grt_tensor *constant = ir_in(norm, i)->type.data;
+        ck_assert_int_eq(constant->dims[0], 44);
+        ck_assert_float_eq(((const float *)constant->data)[43], 0);
+    }
+    ck_assert_int_eq(ir_infer(filled), GRT_OK);
+    ck_assert_int_eq(ir_verify(filled), GRT_OK);
+    ir_text_compare(m, filled);
+    fill(computed, true);
+    ck_assert_str_eq(ir_text_ops(computed), "graphrt::Conv Slice graphrt::InstanceNormalization LeakyRelu "
+                                            "Pad graphrt::Conv");
+    ir_module_release(m);
+    ir_module_release(filled);
+    ir_module_release(computed);
+}
+END_TEST
+
 /* A copy of the input pays where windows are long. */
 START_TEST(inputs_are_padded)
 {
@@ -148,6 +188,7 @@ Suite *suite_test_pass_whole_vectors(void)
     tcase_add_loop_test(tests, others_stay, 0, 6);
     tcase_add_test(tests, what_lies_between_is_filled_too);
     tcase_add_test(tests, a_region_computes_the_same);
+    tcase_add_test(tests, norms_of_channels_are_filled_too);
     tcase_add_test(tests, inputs_are_padded);
     suite_add_tcase(suite, tests);
     return suite;
