@@ -10,6 +10,10 @@ check "cases" unpack
 check "1500 mutants" timeout 240 tests/mutate/mutate --count 1500 "$data/node"
 # With the passes of devices that are like a GPU, which make ops of their own.
 check "500 mutants for a device" timeout 240 tests/mutate/mutate --target mirror --count 500 "$data/node"
+# Of several nodes that passes make one step of.
+patterns=$srcdir/tests/data/patterns
+check "1500 mutants of patterns" timeout 240 tests/mutate/mutate --count 1500 "$patterns"
+check "500 mutants of patterns for a device" timeout 240 tests/mutate/mutate --target mirror --count 500 "$patterns"
 # What ends a process says why: a mutant that cannot be saved is one.
 says_why()
 {
