@@ -92,6 +92,15 @@ static grt_status keep_metadata(importer *imp)
     return grt_arena_failed(imp->arena) ? grt_fail_memory(0) : GRT_OK;
 }
 
+/* A text for a line of a report; a description of several lines is only among the metadata. */
+static const char *text_of_line(const char *text)
+{
+    for (const char *c = text_or_empty(text); *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return "";
+    return text_or_empty(text);
+}
+
 static grt_status import_describe(importer *imp)
 {
     ir_module *module = imp->module;
@@ -100,8 +109,8 @@ static grt_status import_describe(importer *imp)
     for (size_t i = 0; i < imp->opsets.n; i++)
         if (!*domain_of(imp->opsets.list[i]->domain))
             module->opset = imp->opsets.list[i]->version;
-    const char *name = text_or_empty(imp->model->producer_name),
-               *version = text_or_empty(imp->model->producer_version);
+    const char *name = text_of_line(imp->model->producer_name),
+               *version = text_of_line(imp->model->producer_version);
     module->producer = grt_arena_printf(imp->arena, "%s%s%s", name, *name && *version ? " " : "", version);
     return module->producer ? keep_metadata(imp) : grt_fail_memory(0);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { X = 0, W = 1, BIAS = 2 };
+enum { JOINED = 1 }; /* mark of weights that were made here, which one convolution reads */
 
 /* ---- what a branch is ---- */
 
@@ -106,6 +107,15 @@ static bool branch_read_affine(ir_value *value, const ir_value *x, grt_arena *sc
     return before != NULL;
 }
 
+/* What it costs to look at so many elements; false: the budget does not allow it. */
+static bool branch_pays(ir_module *module, double elements)
+{
+    if (!budget_allows(&module->budget, 0, elements))
+        return false;
+    budget_work(&module->budget, elements);
+    return true;
+}
+
 bool conv_branch_owns_weights(const conv_branch *b)
 {
     return ir_in(b->node, W)->n_uses == 1;
@@ -114,7 +124,8 @@ bool conv_branch_owns_weights(const conv_branch *b)
 bool conv_branch_read_scaled(ir_value *value, const conv_branch *conv, grt_arena *scratch, conv_branch *out)
 {
     const int64_t n = conv->filters;
-    if (conv->groups * conv->depth != n || !rewrite_same_shape(&value->type, &conv->x->type))
+    if (conv->groups * conv->depth != n || !rewrite_same_shape(&value->type, &conv->x->type) ||
+        !branch_pays(value->graph->module, (double)n))
         return false;
     *out = (conv_branch){.x = conv->x, .spatial = conv->spatial, .filters = n, .groups = n, .depth = 1};
     for (int32_t i = 0; i < conv->spatial; i++)
@@ -144,6 +155,11 @@ static int64_t branch_taps(const conv_branch *b)
     return taps;
 }
 
+static double branch_elements(const conv_branch *b)
+{
+    return (double)b->filters * (double)b->depth * (double)branch_taps(b);
+}
+
 static double branch_weight(const conv_branch *b, int64_t i)
 {
     return b->node ? grt_tensor_double(b->w, i) : b->scaled.scale[i];
@@ -160,14 +176,11 @@ static int64_t channel_offset(const conv_branch *host, const conv_branch *guest,
  * groups that were made one. */
 static bool reads_no_more(const conv_branch *host, const conv_branch *guest)
 {
-    compile_budget *budget = &host->node->graph->module->budget;
     const int64_t taps = branch_taps(guest);
-    const double work = (double)guest->filters * (double)guest->depth * (double)taps;
     if (guest->groups % host->groups == 0)
         return true;
-    if (!budget_allows(budget, 0, work))
+    if (!branch_pays(host->node->graph->module, branch_elements(guest)))
         return false;
-    budget_work(budget, work);
     for (int64_t f = 0; f < guest->filters; f++) {
         const int64_t first = channel_offset(host, guest, f);
         for (int64_t d = 0; d < guest->depth; d++)
@@ -194,17 +207,16 @@ bool conv_branch_fits(const conv_branch *host, const conv_branch *guest)
 
 /* ---- both as one ---- */
 
-/* For each tap of the host the guest's, or -1. */
-static int64_t *guest_taps(const conv_branch *host, const conv_branch *guest, int64_t n, grt_arena *scratch)
+/* For each of the guest's n taps the host's. */
+static int64_t *host_taps(const conv_branch *host, const conv_branch *guest, int64_t n, grt_arena *scratch)
 {
     int64_t *of = GRT_ARENA_ARRAY(scratch, int64_t, n);
     for (int64_t t = 0; of && t < n; t++) {
         int64_t rest = t, stride = 1;
-        for (int32_t i = host->spatial - 1; i >= 0 && of[t] >= 0; i--) {
-            const int64_t k = rest % host->kernel[i] - tap_offset(host, guest, i);
-            rest /= host->kernel[i];
-            of[t] = k < 0 || k >= guest->kernel[i] ? -1 : of[t] + k * stride;
-            stride *= guest->kernel[i];
+        for (int32_t i = host->spatial - 1; i >= 0; i--) {
+            of[t] += (rest % guest->kernel[i] + tap_offset(host, guest, i)) * stride;
+            rest /= guest->kernel[i];
+            stride *= host->kernel[i];
         }
     }
     return of;
@@ -215,27 +227,61 @@ static bool store_finite(const grt_tensor *t, int64_t i, double value)
     return channel_affine_store(t, i, value) && isfinite(grt_tensor_double(t, i));
 }
 
+/* Adds the guest's weights to `t`, which has the host's; with `is_trial`, t stays, and the result is whether
+ * all sums would be finite. Nothing else of t is looked at, so that many guests of one host cost what they
+ * are made of. */
+static bool add_guest(const grt_tensor *t, const conv_branch *host, const conv_branch *guest,
+                      double guest_sign, const int64_t *tap, bool is_trial)
+{
+    const int64_t taps = branch_taps(host), of_guest = branch_taps(guest);
+    uint64_t bits;
+    const grt_tensor one = {.dtype = t->dtype, .data = &bits};
+    bool finite = true;
+    for (int64_t f = 0, i = 0; finite && f < guest->filters; f++) {
+        const int64_t first = channel_offset(host, guest, f);
+        for (int64_t d = 0; d < guest->depth; d++)
+            for (int64_t k = 0; k < of_guest; k++, i++) {
+                if (first + d < 0 || first + d >= host->depth)
+                    continue; /* a zero: see reads_no_more */
+                const int64_t at = (f * host->depth + first + d) * taps + tap[k];
+                const double sum = grt_tensor_double(t, at) + guest_sign * branch_weight(guest, i);
+                finite &= is_trial ? store_finite(&one, 0, sum) : channel_affine_store(t, at, sum);
+            }
+    }
+    return finite;
+}
+
+/* The host's weights with its sign, in memory of their own: as they are if an earlier join has made them. */
+static const grt_tensor *host_weights(const conv_branch *host, double sign)
+{
+    ir_module *module = host->node->graph->module;
+    const int64_t n = grt_tensor_elements(host->w);
+    if (sign > 0 && ir_in(host->node, W)->mark == JOINED)
+        return host->w;
+    const grt_tensor *t = branch_pays(module, 3.0 * (double)n) /* read, multiply, look at */
+                              ? ir_constant_create(module, host->w->dtype, host->w->rank, host->w->dims)
+                              : NULL;
+    bool finite = t != NULL;
+    for (int64_t i = 0; finite && i < n; i++)
+        finite = store_finite(t, i, sign * grt_tensor_double(host->w, i));
+    return finite ? t : NULL;
+}
+
+/* NULL: as conv_branch_join says, and the host's weights are as they were. */
 static ir_value *joined_weights(const conv_branch *host, const conv_branch *guest, double host_sign,
                                 double guest_sign, grt_arena *scratch)
 {
-    const int64_t taps = branch_taps(host), of_guest = branch_taps(guest);
-    const int64_t *tap = guest_taps(host, guest, taps, scratch);
-    const grt_tensor *t =
-        tap ? ir_constant_create(host->node->graph->module, host->w->dtype, host->w->rank, host->w->dims)
-            : NULL;
-    bool finite = t != NULL;
-    for (int64_t f = 0, at = 0; finite && f < host->filters; f++) {
-        const int64_t first = channel_offset(host, guest, f);
-        for (int64_t c = 0; c < host->depth; c++)
-            for (int64_t k = 0; k < taps; k++, at++) {
-                const int64_t d = c - first;
-                double sum = host_sign * branch_weight(host, at);
-                if (d >= 0 && d < guest->depth && tap[k] >= 0)
-                    sum += guest_sign * branch_weight(guest, (f * guest->depth + d) * of_guest + tap[k]);
-                finite &= store_finite(t, at, sum);
-            }
+    const int64_t *tap = host_taps(host, guest, branch_taps(guest), scratch);
+    const bool pays = tap && branch_pays(host->node->graph->module, 2 * branch_elements(guest));
+    const grt_tensor *t = pays ? host_weights(host, host_sign) : NULL;
+    if (!t || !add_guest(t, host, guest, guest_sign, tap, true))
+        return NULL;
+    ir_value *made = t == host->w ? ir_in(host->node, W) : ir_constant(host->node->graph, NULL, t);
+    if (made) {
+        add_guest(t, host, guest, guest_sign, tap, false);
+        made->mark = JOINED;
     }
-    return finite ? ir_constant(host->node->graph, NULL, t) : NULL;
+    return made;
 }
 
 static double branch_shift(const conv_branch *b, int64_t f)
@@ -258,11 +304,14 @@ bool conv_branch_join(const conv_branch *host, const conv_branch *guest, double 
 {
     ir_node *node = host->node;
     const bool shifts = host->bias || guest->bias || (!guest->node && !guest->is_plain);
-    ir_value *weights = joined_weights(host, guest, host_sign, guest_sign, scratch);
-    ir_value *bias = weights && shifts ? joined_bias(host, guest, host_sign, guest_sign) : NULL;
-    if (!weights || (shifts && !bias))
+    ir_value *bias = shifts ? joined_bias(host, guest, host_sign, guest_sign) : NULL;
+    ir_value *weights = bias || !shifts /* last, as they may change where they are */
+                            ? joined_weights(host, guest, host_sign, guest_sign, scratch)
+                            : NULL;
+    if (!weights)
         return false;
-    ir_node_set_input(node, W, weights);
+    if (weights != ir_in(node, W))
+        ir_node_set_input(node, W, weights);
     if (bias && node->n_in > BIAS)
         ir_node_set_input(node, BIAS, bias);
     else if (bias)

@@ -29,7 +29,9 @@ bool conv_branch_owns_weights(const conv_branch *b);
 /* True if a convolution of the form of the host, which is one, computes the guest too. */
 bool conv_branch_fits(const conv_branch *host, const conv_branch *guest);
 /* The host's convolution becomes that of host_sign * host + guest_sign * guest. False, with nothing changed,
- * if the weights would not be finite, the budget does not allow them, or out of memory. */
+ * if the weights would not be finite, the budget does not allow them, or out of memory. Weights that it has
+ * made are marked, and changed in place by the next join: marks of constants are its own until the pass ends,
+ * and are 0 before it. */
 bool conv_branch_join(const conv_branch *host, const conv_branch *guest, double host_sign, double guest_sign,
                       grt_arena *scratch);
 

@@ -143,6 +143,7 @@ static grt_status joined_convs_visit_with(pass_context *context, ir_graph *graph
 static grt_status joined_convs_visit(pass_context *context, ir_graph *graph)
 {
     grt_arena *scratch = grt_arena_create();
+    ir_clear_marks(graph);
     grt_status status = scratch ? joined_convs_visit_with(context, graph, scratch) : grt_fail_memory(0);
     if (scratch)
         rewrite_clear_scratch(context, scratch);

@@ -94,12 +94,16 @@ static int wire_type(ProtobufCType type)
     }
 }
 
-/* What a model says of itself: text of any kind, with line ends. */
+/* What a model says of itself: text of any kind, with line ends. CatBoost's version is what it was built of.
+ */
 static bool is_description(const ProtobufCMessageDescriptor *message, const ProtobufCFieldDescriptor *field)
 {
+    static const char *const of_model[] = {"producer_name", "producer_version", "domain", "metadata_props"};
     const bool model = message == &onnx__model_proto__descriptor;
-    return (model && !strcmp(field->name, "metadata_props")) ||
-           ((model || message == &onnx__graph_proto__descriptor) && !strcmp(field->name, "doc_string"));
+    for (size_t i = 0; model && i < sizeof of_model / sizeof *of_model; i++)
+        if (!strcmp(field->name, of_model[i]))
+            return true;
+    return (model || message == &onnx__graph_proto__descriptor) && !strcmp(field->name, "doc_string");
 }
 
 /* Fields that nothing here reads: documentation of parts, training, device hints. */

@@ -43,6 +43,9 @@ done
 for name in zip_map_strings dict_vectorizer cast_map_sparse category; do
     cp -f "$data/contrib/$name/model.onnx" "$out/import/$name.onnx"
 done
+for model in "$here"/../data/patterns/*/model.onnx; do
+    cp -f "$model" "$out/import/$(basename "$(dirname "$model")").onnx"
+done
 if [ -n "$all" ]; then
     for model in "$data"/*/*/model.onnx; do
         [ "$(stat -Lc %s "$model")" -gt 32768 ] || cp -f "$model" "$out/import/$(basename "$(dirname "$model")").onnx"

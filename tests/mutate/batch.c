@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* BATCH: cases of a child, and so how far a leak is from what made it. MOST_MEMORY: of a child's addresses.
- */
-enum { BATCH = 250 };
+/* BATCH: cases of a child, and so how far a leak is from what made it. MOST_SAID: bytes that are shown of
+ * what a child wrote to stderr. MOST_MEMORY: of a child's addresses. */
+enum { BATCH = 250, MOST_SAID = 6000 };
 #define MOST_MEMORY ((rlim_t)3 << 30)
 
 /* Shared with the child: read after it has ended, normally or not. */
@@ -52,11 +52,14 @@ static void limit_memory(void)
 }
 #endif
 
+/* Whoever asks for a file wants what a case was that ended its process: without the file there is no case. */
 static void save(const char *path, const void *bytes, size_t size)
 {
     FILE *file = fopen(path, "wb");
-    if (!file || fwrite(bytes, 1, size, file) != size || fclose(file))
-        perror(path);
+    if (file && fwrite(bytes, 1, size, file) == size && !fclose(file))
+        return;
+    perror(path);
+    exit(2);
 }
 
 static const char *end_text(trial_end end)
@@ -137,7 +140,22 @@ static bool report(const batch *b, int status, uint64_t first, progress *at)
     return false;
 }
 
-static uint64_t try_all(const batch *b, progress *at)
+/* The beginning of what a child wrote to stderr, such as a sanitizer's report, behind the line that names the
+ * case: a caller that keeps the last lines of stdout alone has both. The file is empty then. */
+static void show_said(FILE *said)
+{
+    static char text[MOST_SAID + 1];
+    rewind(said);
+    const size_t n = fread(text, 1, MOST_SAID, said);
+    text[n] = 0;
+    if (n)
+        printf("%s%s%s", text, text[n - 1] == '\n' ? "" : "\n", n == MOST_SAID ? "...\n" : "");
+    rewind(said);
+    if (ftruncate(fileno(said), 0))
+        perror("ftruncate");
+}
+
+static uint64_t try_all(const batch *b, FILE *said, progress *at)
 {
     uint64_t deaths = 0;
     while (at->next < b->count) {
@@ -150,6 +168,7 @@ static uint64_t try_all(const batch *b, progress *at)
             exit(2);
         }
         if (child == 0) {
+            dup2(fileno(said), STDERR_FILENO);
             try_some(b, at);
             exit(0);
         }
@@ -157,6 +176,7 @@ static uint64_t try_all(const batch *b, progress *at)
         while (waitpid(child, &status, 0) < 0 && errno == EINTR)
             ;
         deaths += !report(b, status, first, at);
+        show_said(said);
     }
     return deaths;
 }
@@ -164,16 +184,18 @@ static uint64_t try_all(const batch *b, progress *at)
 int batch_run(const batch *b)
 {
     progress *at = mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) {
+    FILE *said = at != MAP_FAILED ? tmpfile() : NULL;
+    if (!said) {
         perror(b->program);
         return 2;
     }
-    const uint64_t deaths = try_all(b, at), wrong = at->ends[TRIAL_WRONG] + deaths;
+    const uint64_t deaths = try_all(b, said, at), wrong = at->ends[TRIAL_WRONG] + deaths;
     printf("%llu refused, %llu failed in a run, %llu ran; %llu without a change\n",
            (unsigned long long)at->ends[TRIAL_REFUSED], (unsigned long long)at->ends[TRIAL_FAILED],
            (unsigned long long)at->ends[TRIAL_RAN], (unsigned long long)at->nothing);
     printf("%llu passed, %llu failed, 0 skipped\n", (unsigned long long)(b->count - wrong),
            (unsigned long long)wrong);
+    fclose(said);
     munmap(at, sizeof *at);
     return wrong || !b->count;
 }

@@ -325,6 +325,7 @@ check "devices --dump" says '"kind": "null"' ./graphc devices --dump --device nu
 check "devices --dump FILE, which can be a target" sh -c "./graphc devices --dump '$scratch/devices/dumped.json' --device null &&
     ./graphc optimize '$model' --target dumped -o '$scratch/dumped.grt'"
 check "every pointwise function" ./graphrun check "$srcdir/tests/data/cases/pointwise"
+check "patterns of several nodes that become one step" ./graphrun check "$srcdir/tests/data/patterns"
 check "lists that loops carry" ./graphrun check "$srcdir/tests/data/cases/lists"
 check "a plan for another kind of device, whose steps this one lacks" sh -c "./graphc optimize '$srcdir/tests/data/cases/levels/model.onnx' \
     --target null -o '$scratch/other.grt' >/dev/null && ! ./graphrun '$scratch/other.grt' 2>'$scratch/said' && grep -q 'made for null: one for cpu may run' '$scratch/said'"

@@ -36,6 +36,15 @@ static void add_ints(onnx_model *m, const char *name, int64_t n, const int64_t *
                      onnx_raw(m, name, GRT_DTYPE_INT64, dims, values, (size_t)n * sizeof *values));
 }
 
+static void add_list(onnx_model *m, Onnx__NodeProto *node, const char *name, size_t n, int64_t value)
+{
+    Onnx__AttributeProto *attr = onnx_attr(m, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+    attr->ints = grt_arena_alloc(m->arena, n * sizeof *attr->ints);
+    attr->n_ints = n;
+    for (size_t i = 0; i < n; i++)
+        attr->ints[i] = value;
+}
+
 static void add_floats(onnx_model *m, const char *name, const char *dims, size_t n, float value)
 {
     float *values = malloc(n * sizeof *values);
@@ -98,6 +107,32 @@ static void scale_again(onnx_model *m)
         add_node(m, "Mul", name_of('y', i), name_of('s', i), name_of('y', i + 1));
     }
     onnx_output(m, m->graph, "y200");
+}
+
+/* Convolutions' input, scaled again and again, beside one of large weights: each is a part of these weights.
+ * What is subtracted from turns the sign of all of them. */
+static void join_scaled(onnx_model *m, const char *sum, bool before)
+{
+    enum { N = 4000, CHANNELS = 512 };
+    add_floats(m, "w", "512,512,3,3", (size_t)CHANNELS * CHANNELS * 9, 1);
+    onnx_input(m, m->graph, "x", GRT_DTYPE_FLOAT, "1,512,8,8");
+    add_list(m, add_node(m, "Conv", "x", "w", "y0"), "pads", 4, 1);
+    for (int i = 0; i < N; i++) {
+        add_floats(m, name_of('s', i), "512,1,1", CHANNELS, (float)i);
+        add_node(m, "Mul", "x", name_of('s', i), name_of('t', i));
+        add_node(m, sum, name_of(before ? 't' : 'y', i), name_of(before ? 'y' : 't', i), name_of('y', i + 1));
+    }
+    onnx_output(m, m->graph, "y4000");
+}
+
+static void join_added(onnx_model *m)
+{
+    join_scaled(m, "Add", false);
+}
+
+static void join_subtracted(onnx_model *m)
+{
+    join_scaled(m, "Sub", true);
 }
 
 /* A bias of one number for a million columns. */
@@ -165,15 +200,6 @@ static void convolve_constants(onnx_model *m)
     onnx_output(m, m->graph, "y");
 }
 
-static void add_list(onnx_model *m, Onnx__NodeProto *node, const char *name, size_t n, int64_t value)
-{
-    Onnx__AttributeProto *attr = onnx_attr(m, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
-    attr->ints = grt_arena_alloc(m->arena, n * sizeof *attr->ints);
-    attr->n_ints = n;
-    for (size_t i = 0; i < n; i++)
-        attr->ints[i] = value;
-}
-
 static void pool_constants(onnx_model *m)
 {
     add_floats(m, "x", "1,1,400,400", 160000, 1);
@@ -208,6 +234,8 @@ static const struct {
     {"constants that are dims", fill_dims, false},
     {"one weight scaled often", scale_one_weight, false},
     {"a weight scaled again and again", scale_again, false},
+    {"one input scaled often, added to a convolution", join_added, false},
+    {"a convolution subtracted from it", join_subtracted, false},
     {"a bias that is widened", widen_bias, false},
     {"narrow columns", pad_columns, false},
     {"a sparse tensor", add_sparse, true},

@@ -80,16 +80,35 @@ START_TEST(nothing_said_is_empty_text)
 }
 END_TEST
 
+/* CatBoost's version is a report of several lines, which is none for a line. */
+START_TEST(versions_of_many_lines)
+{
+    onnx_model m = described();
+    m.proto->producer_version = (char *)note;
+    m.proto->domain = (char *)note;
+    grt_model *model = onnx_open_plan(&m, runtime, NULL);
+    grt_metadata about = {.struct_size = sizeof about};
+    grt_model_info info = {.struct_size = sizeof info};
+    ck_assert_int_eq(grt_model_metadata(model, &about), GRT_OK);
+    ck_assert_str_eq(about.producer_version, note);
+    ck_assert_str_eq(about.domain, note);
+    ck_assert_int_eq(grt_model_get_info(model, &info), GRT_OK);
+    ck_assert_str_eq(info.producer, "maker");
+    grt_model_release(model);
+    onnx_release(&m);
+}
+END_TEST
+
 /* Names still have to be printable. */
 START_TEST(only_descriptions_are_free_text)
 {
     onnx_model m = described();
-    m.proto->producer_name = "a\nb";
+    m.graph->name = "a\nb";
     grt_model *model;
     const grt_string bytes = onnx_bytes(&m);
     ck_assert_int_eq(grt_model_open_memory(runtime, bytes.data, bytes.size, &model),
                      GRT_STATUS_INVALID_MODEL);
-    ck_assert_ptr_nonnull(strstr(grt_last_error(), "producer_name"));
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "GraphProto.name"));
     onnx_release(&m);
 }
 END_TEST
@@ -101,6 +120,7 @@ Suite *suite_test_metadata(void)
     tcase_add_checked_fixture(tests, runtime_open, runtime_close);
     tcase_add_test(tests, models_and_plans_keep_metadata);
     tcase_add_test(tests, nothing_said_is_empty_text);
+    tcase_add_test(tests, versions_of_many_lines);
     tcase_add_test(tests, only_descriptions_are_free_text);
     suite_add_tcase(suite, tests);
     return suite;

@@ -4,6 +4,7 @@
 #include "tests/unit/suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Kernels of 3 x 3 and 1 x 1, and the input by channel. */
@@ -168,6 +169,25 @@ START_TEST(other_shapes)
 }
 END_TEST
 
+/* Each costs what it is made of, not what the weights have that it becomes a part of: these would take more
+ * than a compile's budget. */
+START_TEST(many_inputs_by_channel)
+{
+    enum { N = 120, LINE = 40 };
+    char *text = malloc((N + 8) * LINE), *at = text;
+    ck_assert_ptr_nonnull(text);
+    at += sprintf(at, "in x f32 1,384,2,2\nconst w f32 384,384,3,3\nconst s f32 384,1,1\n"
+                      "y0 = Conv x w pads=1,1,1,1\n");
+    for (int i = 0; i < N; i++)
+        at += sprintf(at, "m%d = Mul x s\ny%d = Add y%d m%d\n", i, i + 1, i, i);
+    sprintf(at, "out y%d\n", N);
+    ir_module *module = ir_text(text);
+    ck_assert_int_eq(ir_text_pass(module, "joined_convs"), N);
+    ir_module_release(module);
+    free(text);
+}
+END_TEST
+
 /* Sums that float16 has no number for. */
 START_TEST(weights_stay_finite)
 {
@@ -205,4 +225,5 @@ END_TEST
 
 UNIT_SUITE(test_pass_joined_convs, NULL, NULL, kernels_within_each_other, strides_and_dilations,
            windows_that_are_not_in_the_middle, inputs_by_channel, groups, what_else_is_added_stays,
-           results_that_others_read, other_shapes, weights_stay_finite, blocks_as_they_are_trained)
+           results_that_others_read, other_shapes, many_inputs_by_channel, weights_stay_finite,
+           blocks_as_they_are_trained)
