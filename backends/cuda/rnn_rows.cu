@@ -29,8 +29,8 @@ template <class T, bool STRICT> __device__ __forceinline__ void store_hidden(T *
 
 /* What a lane has of one row: two units, the first j and the other eight behind it. */
 template <class T, int GATES> struct lane_row {
-    int64_t b, length;
-    const T *from; /* the inputs of the step that is fetched next, of unit 0 */
+    int64_t y, length; /* y: of time 0 and unit 0; -1: nothing is stored */
+    const T *from;     /* the inputs of the step that is fetched next, of unit 0 */
     float h[2], c[2];
     T input[2][GATES], coming[2][GATES]; /* widened when they are used: till then nobody waits for them */
 
@@ -38,9 +38,12 @@ template <class T, int GATES> struct lane_row {
                                           bool back)
     {
         const bool there = row < job.at.n.batch;
-        b = there ? row : 0;
+        const int64_t b = there ? row : 0;
         length = there ? job.at.length(job.data.lengths, b) : 0;
-        from = job.data.projected + (length > 0 ? job.at.projected(d, back ? length - 1 : 0, b) : 0);
+        int64_t x;
+        job.at.start(d, (uint32_t)b, &x, &y);
+        y = there && job.data.y ? y : -1;
+        from = job.data.projected + x + (back && length > 0 ? (length - 1) * job.at.projected_step() : 0);
 #pragma unroll
         for (int u = 0; u < 2; u++) {
             const int64_t state = job.at.state(d, b) + j + 8 * u;
@@ -91,8 +94,7 @@ __global__ void __launch_bounds__(WARPS * 32) recur_rows(const __grid_constant__
     const int32_t d = blockIdx.x % job.at.directions;
     const int64_t first = (int64_t)(blockIdx.x / job.at.directions) * ROWS, n = job.at.n.hidden;
     const bool back = job.reverse || d == 1;
-    const int64_t steps = job.at.n.steps,
-                  ahead = (job.at.batch_first ? 1 : job.at.n.batch) * job.at.directions * GATES * n,
+    const int64_t steps = job.at.n.steps, ahead = job.at.projected_step(), y_step = job.at.y_step(),
                   step = back ? -ahead : ahead;
     char *hidden = memory + t.parts * t.part_bytes;
     for (int32_t p = 0; p < t.parts; p++)
@@ -145,9 +147,8 @@ __global__ void __launch_bounds__(WARPS * 32) recur_rows(const __grid_constant__
                 lane_row<T, GATES> &row = mine[e][k];
                 const int32_t at = e * 8 + rnn_rows_row(lane % 4 * 2 + k);
                 const bool goes_on = i < row.length;
-                T *y = first + at < job.at.n.batch && job.data.y
-                           ? job.data.y + job.at.y(d, goes_on && back ? row.length - 1 - i : i, row.b)
-                           : nullptr;
+                T *y = row.y >= 0 ? job.data.y + row.y + (goes_on && back ? row.length - 1 - i : i) * y_step
+                                  : nullptr;
 #pragma unroll
                 for (int u = 0; u < 2; u++) {
                     if (j + 8 * u >= n)

@@ -99,6 +99,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(attention, 2, DROPS, "find attention that is written out")                                          \
     X(mixed_heads, 2, DROPS, "mix heads of scores with each other where they lie")                        \
     X(turned_products, 2, KEEPS, "exchange factors of products that are transposed back")                 \
+    X(step_rows, 2, KEEPS, "let recurrent layers read and write rows where they lie")                     \
     X(left_products, 2, KEEPS, "let constant matrices that mix tokens multiply from the left")            \
     X(moves, 2, KEEPS, "join what moves elements into one transpose")                                     \
     X(row_moves, 2, KEEPS, "drop moves of rows that cancel around products")                              \
