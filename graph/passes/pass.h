@@ -80,6 +80,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(simplify, 1, KEEPS, "remove no-ops, join reshapes and transposes")                                  \
     X(slice_updates, 2, KEEPS, "write slices of tensors as such, not by an index for each element")       \
     X(joined_slices, 2, KEEPS, "make one move of slices of a value that are joined again")                \
+    X(single_parts, 2, KEEPS, "slice what was transposed instead of taking it apart")                     \
     X(symbolic_sizes, 1, KEEPS, "ask the model's inputs for sizes that they have")                        \
     X(dce, 1, KEEPS, "remove nodes whose results nobody uses")                                            \
     X(stacks, 2, DROPS, "fold stacked values by themselves, without the stack")                           \

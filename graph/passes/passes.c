@@ -25,7 +25,7 @@ static const char *const names[] = {PASSES(X)};
 static const unsigned char schedule[] = {
     /* as imported */
     PASS_half_models, PASS_cse, PASS_fold, PASS_fold_if, PASS_slice_updates, PASS_simplify,
-    PASS_joined_slices, PASS_symbolic_sizes, PASS_dce, PASS_stacks, PASS_dce,
+    PASS_joined_slices, PASS_single_parts, PASS_symbolic_sizes, PASS_dce, PASS_stacks, PASS_dce,
     /* read, while weights are still 8-bit numbers */
     PASS_quantised, PASS_dce,
     /* what expansions left */
