@@ -95,6 +95,7 @@ graph_SOURCES += graph/passes/quantised_turns.c
 graph_SOURCES += graph/passes/quantised_epilogues.c
 graph_SOURCES += graph/passes/quantised_norms.c
 graph_SOURCES += graph/passes/single_parts.c
+graph_SOURCES += graph/passes/joined_products.c
 graph_SOURCES += graph/passes/step_rows.c
 graph_SOURCES += graph/passes/turned_products.c
 graph_SOURCES += graph/passes/unsigned_windows.c

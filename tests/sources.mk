@@ -109,6 +109,7 @@ unit_SOURCES += tests/unit/test_pass_row_moves.c
 unit_SOURCES += tests/unit/test_pass_left_products.c
 unit_SOURCES += tests/unit/test_pass_mixed_heads.c
 unit_SOURCES += tests/unit/test_pass_single_parts.c
+unit_SOURCES += tests/unit/test_pass_joined_products.c
 unit_SOURCES += tests/unit/test_pass_step_rows.c
 unit_SOURCES += tests/unit/test_pass_turned_products.c
 unit_SOURCES += tests/unit/test_pass_row_order.c

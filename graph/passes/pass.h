@@ -86,6 +86,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(stacks, 2, DROPS, "fold stacked values by themselves, without the stack")                           \
     X(quantised, 2, DROPS, "make integer steps of products and convolutions of 8-bit numbers")            \
     X(legalise, 0, KEEPS, "replace ops that the target has no kernel for by simpler ones")                \
+    X(joined_products, 2, KEEPS, "make one product of those that are joined")                             \
     X(softmax, 2, DROPS, "find Softmax that is written out")                                              \
     X(recognise, 2, DROPS, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
     X(pixel_filters, 2, DROPS, "find convolutions by filters for each pixel that are written out")        \
