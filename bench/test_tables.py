@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what bench/device_turns.py, product_accuracy.py and cpu_speed.py make of what was measured; run by tests/scripts/bench.sh."""
+"""Tests of what bench/device_turns.py, product_accuracy.py, cpu_speed.py and moved_bytes.py make of what was measured; run by tests/scripts/bench.sh."""
 import argparse
 import importlib.util
 import sys
@@ -15,6 +15,7 @@ import common  # noqa: E402
 import cpu_speed  # noqa: E402
 import device_turns  # noqa: E402
 import gpu_ours  # noqa: E402
+import moved_bytes  # noqa: E402
 import product_accuracy  # noqa: E402
 from gpu_stations import Station  # noqa: E402
 
@@ -150,6 +151,28 @@ class TestAccuracy(unittest.TestCase):
         self.assertAlmostEqual(found[0, 3, 1, 2], (window * b[3]).sum())
         node, (a, b) = product_accuracy.product("3x4x5", normal, random)
         self.assertEqual(product_accuracy.exact(node, a, b).shape, (3, 5))
+
+
+class TestMoves(unittest.TestCase):
+    def plan(self, *edges, ops):
+        lines = [f'  {name} [label="{op}" tooltip="n"];' for name, op in ops.items()]
+        return moved_bytes.Plan("\n".join(lines + [f'  {a} -> {b} [label="{label}" tooltip="v"];' for a, b, label in edges]))
+
+    def test_moved_and_chains(self):
+        plan = self.plan(("input0", "step0", "float32[2x8x16]"), ("step0", "step1", "float32[8x2x16]"), ("step1", "step2", "float32[16x16]"),
+                         ("step2", "step3", "float32[16x16]"), ("step3", "step4", "float32[16x16]"),
+                         ops={"step0": "Transpose", "step1": "Reshape", "step2": "Add", "step3": "Pointwise f", "step4": "MatMul"})
+        total, kinds, ops = plan.shares()
+        self.assertEqual(dict(kinds), {"moves": 2048, "chains": 4096})
+        self.assertEqual(total, 2048 + 4096 + 1024)
+        self.assertEqual(set(ops), {"Transpose", "Add", "Pointwise"})
+
+    def test_moved_parts(self):
+        """Cutting reads what it writes; parts along the first dim are views."""
+        plan = self.plan(("input0", "step0", "float16[4xn]"), ("step0", "step2", "float16[2xn]"), ("input1", "step1", "float32[4x8]"),
+                         ("step1", "step2", "float32[4x2]"), ops={"step0": "Split", "step1": "Slice", "step2": "MatMul"})
+        self.assertEqual(plan.steps, ["step1", "step2"])
+        self.assertEqual(plan.bytes("step1"), 64)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ typedef struct cpu_rnn_layer {
 } cpu_rnn_layer;
 
 typedef struct cpu_rnn_shape {
-    int64_t steps, batch, input, hidden;
+    grt_rnn_places at;
+    int64_t input, hidden;
     grt_gemm project, recur, recur_hidden;           /* recur_hidden: GRU's hidden gate */
     size_t projected, gates, linear, rh, h, c, bias; /* offsets within a direction's part */
     size_t recurrent, hidden_gate;                   /* packed weights that are not constant */

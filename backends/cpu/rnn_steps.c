@@ -47,29 +47,23 @@ static float *rnn_output(const grt_run *r, int32_t i)
     return i < r->n_out && r->out[i] ? r->out[i]->data : NULL;
 }
 
-/* Where row b of this direction is in a [directions, batch, hidden] tensor, or the batch-first form of it. */
+/* Where row b of this direction is in states, and at time t in Y. */
 static int64_t state_at(const direction *d, int64_t b)
 {
-    const int64_t row =
-        d->state->layer.batch_first ? b * d->state->layer.directions + d->index : d->index * d->s->batch + b;
-    return row * d->s->hidden;
+    return grt_rnn_state_at(&d->s->at, d->index, b) * d->s->hidden;
 }
 
 static int64_t y_at(const direction *d, int64_t t, int64_t b)
 {
-    const cpu_rnn_shape *s = d->s;
-    const int32_t n = d->state->layer.directions;
-    const int64_t row =
-        d->state->layer.batch_first ? (b * s->steps + t) * n + d->index : (t * n + d->index) * s->batch + b;
-    return row * s->hidden;
+    return grt_rnn_y_at(&d->s->at, d->index, t, b) * d->s->hidden;
 }
 
 static int64_t length_of(const direction *d, int64_t b)
 {
     if (d->run->n_in <= LENGTHS || !d->run->in[LENGTHS])
-        return d->s->steps;
+        return d->s->at.steps;
     const int64_t n = ((const int32_t *)d->run->in[LENGTHS]->data)[b];
-    return n < 0 ? 0 : n > d->s->steps ? d->s->steps : n;
+    return n < 0 ? 0 : n > d->s->at.steps ? d->s->at.steps : n;
 }
 
 /* Bias added to the projected inputs: W's plus R's, except R's of GRU's hidden gate, which is inside the
@@ -92,7 +86,7 @@ static void gather_bias(const direction *d)
 static void start_state(const direction *d, int32_t input, float *to)
 {
     const float *from = rnn_floats(d->run, input);
-    for (int64_t b = 0; b < d->s->batch; b++)
+    for (int64_t b = 0; b < d->s->at.batch; b++)
         if (from)
             memcpy(to + b * d->s->hidden, from + state_at(d, b), (size_t)d->s->hidden * sizeof *to);
         else
@@ -117,9 +111,9 @@ static void project_bytes(const direction *d)
     const cpu_rnn_shape *s = d->s;
     const int64_t stacked = d->state->layer.gates * s->hidden;
     int64_t longest = 0;
-    for (int64_t b = 0; b < s->batch; b++)
+    for (int64_t b = 0; b < s->at.batch; b++)
         longest = length_of(d, b) > longest ? length_of(d, b) : longest;
-    const int64_t rows = longest * s->batch, rest = (s->steps - longest) * s->batch;
+    const int64_t rows = longest * s->at.batch, rest = (s->at.steps - longest) * s->at.batch;
     const cpu_rnn_bytes b = rnn_bytes_of(d, W, W_SCALE);
     if (rows) /* of all steps, as scratch is for so many */
         cpu_rnn_bytes_run(&b, rows + rest, rows, d->run->in[X]->data, d->bias, d->projected, d->scratch,
@@ -166,7 +160,7 @@ static void rnn_recur(const direction *d, const member *m, bool backwards)
     }
     cpu_rnn_bytes b = rnn_bytes_of(d, R, R_SCALE);
     b.backwards = backwards;
-    cpu_rnn_bytes_run_columns(&b, d->s->batch, d->h, (cpu_rnn_columns){m->gates.first, m->gates.end},
+    cpu_rnn_bytes_run_columns(&b, d->s->at.batch, d->h, (cpu_rnn_columns){m->gates.first, m->gates.end},
                               d->gates, d->scratch, m->index);
 }
 
@@ -194,7 +188,7 @@ static void reset_gru(const direction *d, const member *m, bool backwards)
 {
     const cpu_rnn_shape *s = d->s;
     const int64_t h = s->hidden, n = m->hidden.end - m->hidden.first;
-    for (int64_t b = 0; b < s->batch; b++)
+    for (int64_t b = 0; b < s->at.batch; b++)
         cpu_gru_reset(&d->cell, m->hidden.first, n, d->gates + b * 3 * h, d->h + b * h, d->rh + b * h);
     if (d->state->layer.linear_before_reset)
         return;
@@ -226,10 +220,9 @@ static void start_gates(const direction *d, const member *m, int64_t i)
 {
     const cpu_rnn_shape *s = d->s;
     const int64_t stacked = d->state->layer.gates * s->hidden;
-    for (int64_t b = 0; b < s->batch; b++) {
+    for (int64_t b = 0; b < s->at.batch; b++) {
         const int64_t length = length_of(d, b), t = d->reverse && i < length ? length - 1 - i : i;
-        const int64_t row = d->state->layer.batch_first ? b * s->steps + t : t * s->batch + b;
-        const float *from = d->projected + row * stacked;
+        const float *from = d->projected + grt_rnn_x_at(&s->at, t, b) * stacked;
         copy_span(d->gates + b * stacked, from, m->gates);
         if (d->state->layer.kind == GRT_RNN_GRU)
             copy_span(d->gates + b * stacked + 2 * s->hidden, from + 2 * s->hidden, m->hidden);
@@ -250,7 +243,7 @@ static void run_step(const direction *d, const member *m, int64_t i)
     wait_for_others(m);
     if (d->state->layer.kind == GRT_RNN_GRU)
         reset_gru(d, m, backwards);
-    for (int64_t b = 0; b < s->batch; b++) {
+    for (int64_t b = 0; b < s->at.batch; b++) {
         const int64_t length = length_of(d, b), t = d->reverse && i < length ? length - 1 - i : i;
         if (i < length)
             run_cell(d, m, b);
@@ -286,7 +279,7 @@ static void run_steps(const direction *directions, int32_t n, int32_t index, int
                                       index % members, members),
                          rnn_share_of(d->s->hidden, GRT_GEMM_PANEL, index % members, members),
                          index % members, members > 1};
-        for (int64_t step = 0; step < d->s->steps && (used || m.waits); step++)
+        for (int64_t step = 0; step < d->s->at.steps && (used || m.waits); step++)
             run_step(d, &m, step);
     }
 }
@@ -343,7 +336,7 @@ static void end_direction(const direction *d)
 {
     const cpu_rnn_shape *s = d->s;
     float *last_h = rnn_output(d->run, 1), *last_c = rnn_output(d->run, 2);
-    for (int64_t b = 0; b < s->batch; b++) {
+    for (int64_t b = 0; b < s->at.batch; b++) {
         if (last_h)
             memcpy(last_h + state_at(d, b), d->h + b * s->hidden, (size_t)s->hidden * sizeof *last_h);
         if (last_c)
@@ -356,7 +349,7 @@ grt_status cpu_rnn_run(const grt_run *r)
     const cpu_rnn_layer *state = r->state;
     const cpu_rnn_shape *s = r->shape;
     direction directions[2];
-    if (s->batch == 0 || s->hidden == 0)
+    if (s->at.batch == 0 || s->hidden == 0)
         return GRT_OK;
     for (int32_t i = 0; i < state->layer.directions; i++)
         directions[i] = start_direction(r, i);

@@ -193,7 +193,7 @@ static void *load_wanted(void *unused)
 static bool expects_blas(const grt_op_desc *op)
 {
     return grt_op_is(op, "graphrt", "MatMul") || grt_op_is(op, "", "MatMul") || grt_op_is(op, "", "Gemm") ||
-           grt_op_is(op, "", "LSTM") || grt_op_is(op, "", "GRU") || grt_op_is(op, "", "RNN");
+           !strcmp(op->op, "LSTM") || !strcmp(op->op, "GRU") || !strcmp(op->op, "RNN");
 }
 
 static bool expects_dnn(const grt_op_desc *op)

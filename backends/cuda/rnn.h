@@ -12,12 +12,12 @@ struct rnn_layer : grt_rnn_layer {
     bool tf32;
 };
 
-struct rnn_size {
-    int64_t steps, batch, input, hidden;
+struct rnn_size : grt_rnn_places {
+    int64_t input, hidden;
 };
 
-/* Pointers of a run; NULL where there is none. `projected`: X W^T, [steps, batch, directions, gates, hidden],
- * or the first two the other way round as in X. */
+/* Pointers of a run; NULL where there is none. `projected`: X W^T, [directions, gates, hidden] for each row
+ * of X, where that lies. */
 template <class T> struct rnn_data {
     const T *projected, *r, *bias, *h0, *c0, *peepholes;
     const int32_t *lengths;

@@ -43,20 +43,34 @@ template <class F> __device__ F rnn_activated(grt_rnn_act act, float clip, F x)
 struct rnn_places {
     rnn_size n;
     int32_t directions, gates;
-    bool batch_first;
 
     __device__ __forceinline__ int64_t state(int64_t d, int64_t b) const
     {
-        return (batch_first ? b * directions + d : d * n.batch + b) * n.hidden;
+        return grt_rnn_state_at(&n, d, b) * n.hidden;
     }
     __device__ __forceinline__ int64_t y(int64_t d, int64_t t, int64_t b) const
     {
-        return (batch_first ? (b * n.steps + t) * directions + d : (t * directions + d) * n.batch + b) *
-               n.hidden;
+        return grt_rnn_y_at(&n, d, t, b) * n.hidden;
     }
     __device__ __forceinline__ int64_t projected(int64_t d, int64_t t, int64_t b) const
     {
-        return ((batch_first ? b * n.steps + t : t * n.batch + b) * directions + d) * gates * n.hidden;
+        return (grt_rnn_x_at(&n, t, b) * directions + d) * gates * n.hidden;
+    }
+    /* The same of time 0, for batches of less than 2^32 rows. */
+    __device__ __forceinline__ void start(int64_t d, uint32_t b, int64_t *out_projected, int64_t *out_y) const
+    {
+        const uint32_t outer = b / (uint32_t)n.inner, inside = b - outer * (uint32_t)n.inner;
+        *out_projected = ((outer * n.x_outer + inside) * directions + d) * gates * n.hidden;
+        *out_y = (outer * n.y_outer + inside * n.y_row + d * n.y_direction) * n.hidden;
+    }
+    /* From one time to the next. */
+    __device__ __forceinline__ int64_t y_step() const
+    {
+        return n.y_step * n.hidden;
+    }
+    __device__ __forceinline__ int64_t projected_step() const
+    {
+        return n.x_step * directions * gates * n.hidden;
     }
     /* Steps that row b has. */
     __device__ __forceinline__ int64_t length(const int32_t *lengths, int64_t b) const
@@ -68,7 +82,7 @@ struct rnn_places {
 
 static inline rnn_places rnn_places_of(const rnn_layer *layer, const rnn_size *size)
 {
-    return {*size, layer->directions, layer->gates, layer->batch_first};
+    return {*size, layer->directions, layer->gates};
 }
 
 #endif

@@ -72,20 +72,22 @@ __device__ __forceinline__ void multiply_chunks(const rnn_tiles &t,
 /* One unit of one row: its place, its state, and the step's inputs. */
 template <class T, int GATES> struct unit {
     bool there;
-    int64_t b, j, length;
+    int64_t length;
+    int64_t from, y; /* of time 0: the place of the first gate's input, and the one in Y */
     float h, c;
     rnn_gate_biases<GATES> bias;
     T input[GATES]; /* widened when they are used: till then nobody waits for them */
 
-    __device__ __forceinline__ void start(const resident_job<T> &job, int32_t d, int64_t b_, int64_t j_)
+    __device__ __forceinline__ void start(const resident_job<T> &job, int32_t d, int64_t b, int64_t j)
     {
         const int64_t n = job.at.n.hidden;
-        b = b_;
-        j = j_;
         there = b < job.at.n.batch && j < n;
         length = there ? job.at.length(job.data.lengths, b) : 0;
         h = there && job.data.h0 ? cuda_widen(job.data.h0[job.at.state(d, b) + j]) : 0;
         c = there && job.data.c0 ? cuda_widen(job.data.c0[job.at.state(d, b) + j]) : 0;
+        job.at.start(d, (uint32_t)b, &from, &y);
+        from += j;
+        y += j;
         bias = rnn_read_biases<T, GATES>(there ? job.data.bias : nullptr, d, n, j);
 #pragma unroll
         for (int g = 0; g < GATES; g++)
@@ -100,10 +102,10 @@ template <class T, int GATES> struct unit {
     {
         if (i >= length)
             return;
-        const T *from = job.data.projected + job.at.projected(d, time(job, d, i), b) + j;
+        const T *gates = job.data.projected + from + time(job, d, i) * job.at.projected_step();
 #pragma unroll
         for (int g = 0; g < GATES; g++)
-            input[g] = from[g * job.at.n.hidden];
+            input[g] = gates[g * job.at.n.hidden];
     }
 };
 
@@ -164,7 +166,7 @@ __global__ void __launch_bounds__(RNN_THREADS, 1)
                                    ((int64_t)part_of * RNN_UNITS + at) * (int32_t)sizeof(T) / 4,
                                word, (uint32_t)i + 1);
             if (u.there && job.data.y) /* behind the end of a row: zeros */
-                job.data.y[job.at.y(d, i < u.length ? u.time(job, d, i) : i, u.b) + u.j] =
+                job.data.y[u.y + (i < u.length ? u.time(job, d, i) : i) * job.at.y_step()] =
                     cuda_narrow<T, float>(i < u.length ? u.h : 0.0f);
             u.fetch(job, d, i + 1);
         }
@@ -172,10 +174,13 @@ __global__ void __launch_bounds__(RNN_THREADS, 1)
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
         const unit<T, GATES> &u = units[e];
+        const int32_t item = threadIdx.x + e * RNN_THREADS;
+        const int64_t at = job.at.state(d, (int64_t)slice * ROWS + rnn_item_row(item, ROWS)) +
+                           (int64_t)part_of * RNN_UNITS + rnn_item_unit(item, ROWS);
         if (u.there && job.data.last_h)
-            job.data.last_h[job.at.state(d, u.b) + u.j] = cuda_narrow<T, float>(u.h);
+            job.data.last_h[at] = cuda_narrow<T, float>(u.h);
         if (u.there && job.data.last_c)
-            job.data.last_c[job.at.state(d, u.b) + u.j] = cuda_narrow<T, float>(u.c);
+            job.data.last_c[at] = cuda_narrow<T, float>(u.c);
     }
 }
 

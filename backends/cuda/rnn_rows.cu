@@ -53,8 +53,10 @@ template <class T, int GATES> struct lane_row {
         b = (int32_t)(there ? row : job.at.n.batch);
         length = there ? (int32_t)job.at.length(job.data.lengths, b) : 0;
         const int32_t first = back && length > 0 ? length - 1 : 0;
-        from = there ? job.data.projected + job.at.projected(at.d, first, b) : nullptr;
-        to = there && job.data.y ? job.data.y + job.at.y(at.d, first, b) : nullptr;
+        int64_t x, y;
+        job.at.start(at.d, (uint32_t)(there ? row : 0), &x, &y);
+        from = job.data.projected + x + first * job.at.projected_step();
+        to = there && job.data.y ? job.data.y + y + first * at.ahead_y : nullptr;
 #pragma unroll
         for (int u = 0; u < 2; u++) {
             const bool is_unit = there && at.is_unit[u];
@@ -103,8 +105,8 @@ template <class T, int GATES> struct lane_row {
     {
         if (!to)
             return;
-        if (i == length)
-            to = job.data.y + job.at.y(at.d, i, b);
+        if (i == length && i > 0 && at.step_y != at.ahead_y) /* a step in front of the first */
+            to += (i + 1) * at.ahead_y;
 #pragma unroll
         for (int u = 0; u < 2; u++)
             if (at.is_unit[u])
@@ -160,8 +162,7 @@ __global__ void __launch_bounds__(WARPS * 32) recur_rows(const __grid_constant__
     const int32_t d = blockIdx.x % job.at.directions;
     const int64_t first = (int64_t)(blockIdx.x / job.at.directions) * ROWS, n = job.at.n.hidden;
     const bool back = job.reverse || d == 1;
-    const int64_t ahead = job.at.projected(0, 1, 0) - job.at.projected(0, 0, 0),
-                  ahead_y = job.at.y(0, 1, 0) - job.at.y(0, 0, 0);
+    const int64_t ahead = job.at.projected_step(), ahead_y = job.at.y_step();
     const int32_t j = part * RNN_UNITS + lane / 4;
     const lane_place at = {d,      j, {j < n, j + 8 < n}, back ? -ahead : ahead, back ? -ahead_y : ahead_y,
                            ahead_y};

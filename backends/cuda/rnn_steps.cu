@@ -64,13 +64,14 @@ template <class T> __global__ void end(const __grid_constant__ step_job<T> s)
         s.data.last_c[to] = cuda_narrow<T, F>(s.c[item]);
 }
 
-/* What gate g of a unit has from the inputs and its biases; `inner`: R's bias, too. */
+/* What gate g of unit j has from the inputs, whose first gate is at `from`, and its biases; `inner`: R's
+ * bias, too. */
 template <class T>
-__device__ typename cuda_wide<T>::type outer(const step_job<T> &s, int64_t d, int64_t t, int64_t b, int64_t g,
+__device__ typename cuda_wide<T>::type outer(const step_job<T> &s, const T *from, int64_t d, int64_t g,
                                              int64_t j, bool inner)
 {
     const int64_t n = s.at.n.hidden, stacked = s.layer.gates * n;
-    typename cuda_wide<T>::type v = cuda_widen(s.data.projected[s.at.projected(d, t, b) + g * n + j]);
+    typename cuda_wide<T>::type v = cuda_widen(from[g * n]);
     if (s.data.bias) {
         const T *bias = s.data.bias + d * 2 * stacked + g * n + j;
         v += cuda_widen(bias[0]);
@@ -93,8 +94,9 @@ template <class T> __global__ void reset_hidden(const __grid_constant__ step_job
         return;
     }
     const int64_t t = s.layer.reverse || d == 1 ? length - 1 - i : i;
+    const T *from = s.data.projected + s.at.projected(d, t, b) + j;
     const F sum = cuda_widen(s.sums[item / n * s.gates * n + n + j]);
-    const F r = rnn_activated<F>(s.layer.act[d][0], s.layer.clip, sum + outer(s, d, t, b, 1, j, true));
+    const F r = rnn_activated<F>(s.layer.act[d][0], s.layer.clip, sum + outer(s, from, d, 1, j, true));
     s.reset[item] = cuda_narrow<T, F>(r * cuda_widen(s.h[item]));
 }
 
@@ -111,29 +113,30 @@ template <class T> __global__ void update(const __grid_constant__ step_job<T> s,
         return;
     }
     const int64_t t = s.layer.reverse || d == 1 ? length - 1 - i : i;
+    const T *from = s.data.projected + s.at.projected(d, t, b) + j;
     const grt_rnn_act *act = s.layer.act[d];
     const float clip = s.layer.clip;
     const T *sums = s.sums + item / n * s.gates * n + j;
     F h = cuda_widen(s.h[item]);
     if (s.layer.kind == GRT_RNN_PLAIN) {
-        h = rnn_activated<F>(act[0], clip, cuda_widen(sums[0]) + outer(s, d, t, b, 0, j, true));
+        h = rnn_activated<F>(act[0], clip, cuda_widen(sums[0]) + outer(s, from, d, 0, j, true));
     } else if (s.layer.kind == GRT_RNN_GRU) {
-        const F keep = rnn_activated<F>(act[0], clip, cuda_widen(sums[0]) + outer(s, d, t, b, 0, j, true));
+        const F keep = rnn_activated<F>(act[0], clip, cuda_widen(sums[0]) + outer(s, from, d, 0, j, true));
         F fresh;
         if (s.layer.linear_before_reset) {
-            const F r = rnn_activated<F>(act[0], clip, cuda_widen(sums[n]) + outer(s, d, t, b, 1, j, true));
+            const F r = rnn_activated<F>(act[0], clip, cuda_widen(sums[n]) + outer(s, from, d, 1, j, true));
             F linear = cuda_widen(sums[2 * n]);
             if (s.data.bias)
                 linear += cuda_widen(s.data.bias[d * 6 * n + 5 * n + j]);
-            fresh = outer(s, d, t, b, 2, j, false) + r * linear;
+            fresh = outer(s, from, d, 2, j, false) + r * linear;
         } else {
-            fresh = outer(s, d, t, b, 2, j, true) + cuda_widen(s.fresh[item]);
+            fresh = outer(s, from, d, 2, j, true) + cuda_widen(s.fresh[item]);
         }
         h = (1 - keep) * rnn_activated<F>(act[1], clip, fresh) + keep * h;
     } else {
         F c = s.c[item], sum[4];
         for (int g = 0; g < 4; g++)
-            sum[g] = cuda_widen(sums[g * n]) + outer(s, d, t, b, g, j, true);
+            sum[g] = cuda_widen(sums[g * n]) + outer(s, from, d, g, j, true);
         const T *p = s.data.peepholes ? s.data.peepholes + d * 3 * n + j : nullptr;
         const F in = rnn_activated<F>(act[0], clip, sum[0] + (p ? cuda_widen(p[0]) * c : (F)0));
         const F forget = s.layer.coupled

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/shared/rnn.h"
 
+#include "src/base/checked.h"
+
 #include <string.h>
 
 /* With the defaults of the ONNX ops. alpha and beta lists are consumed by those that have such a parameter.
@@ -72,9 +74,34 @@ bool grt_rnn_layer_read(const grt_op_desc *desc, grt_rnn_layer *out_layer, grt_t
                                                                 : 1,
                                  .directions = !strcmp(direction, "bidirectional") ? 2 : 1,
                                  .reverse = !strcmp(direction, "reverse"),
-                                 .batch_first = grt_attr_int(desc, "layout", 0) != 0,
+                                 .layout = !strcmp(desc->domain, "graphrt")       ? GRT_RNN_STEPS_INSIDE
+                                           : grt_attr_int(desc, "layout", 0) != 0 ? GRT_RNN_BATCH_FIRST
+                                                                                  : GRT_RNN_STEPS_FIRST,
                                  .linear_before_reset = grt_attr_int(desc, "linear_before_reset", 0) != 0,
                                  .coupled = grt_attr_int(desc, "input_forget", 0) != 0,
                                  .clip = grt_attr_float(desc, "clip", 0.0f)};
     return read_activations(desc, out_layer, why);
+}
+
+grt_rnn_places grt_rnn_places_of(const grt_rnn_layer *layer, const int64_t *dims)
+{
+    const int64_t n = layer->directions;
+    grt_rnn_places p = {.steps = dims[1], .y_row = n, .y_direction = 1, .state_row = 1};
+    if (layer->layout == GRT_RNN_STEPS_FIRST) {
+        p = (grt_rnn_places){.steps = dims[0], .y_row = 1, .y_direction = dims[1], .state_row = 1};
+        p.batch = p.inner = dims[1];
+    } else if (layer->layout == GRT_RNN_BATCH_FIRST) {
+        p.batch = dims[0];
+        p.inner = 1;
+        p.state_row = n;
+    } else {
+        p.batch = grt_mul_saturated(dims[0], dims[2]);
+        p.inner = dims[2];
+    }
+    p.x_step = p.inner;
+    p.x_outer = grt_mul_saturated(p.x_step, p.steps);
+    p.y_step = grt_mul_saturated(p.x_step, n);
+    p.y_outer = grt_mul_saturated(p.y_step, p.steps);
+    p.state_direction = layer->layout == GRT_RNN_BATCH_FIRST ? 1 : p.batch;
+    return p;
 }

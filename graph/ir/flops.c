@@ -104,7 +104,7 @@ double flops_recurrence(const ir_node *node)
     const ir_value *x = ir_in(node, 0), *w = ir_in(node, 1), *r = ir_in(node, 2);
     if (!flops_known(x, 3) || !flops_known(w, 3) || !flops_known(r, 3)) /* w: [D, G*H, I], r: [D, G*H, H] */
         return 0;
-    return 2 * flops_product(x, 0, 2) * (flops_product(w, 0, 3) + flops_product(r, 0, 3));
+    return 2 * flops_product(x, 0, x->type.rank - 1) * (flops_product(w, 0, 3) + flops_product(r, 0, 3));
 }
 
 /* Products of queries with keys and of weights with values: rows of either size, the queries' and the

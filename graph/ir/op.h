@@ -111,6 +111,7 @@ typedef enum op_flags {
         1 << 21, /* reads inputs from 1 on again and again: for each position, for each step of time */
     OP_TAKES_EPILOGUE = 1 << 22, /* a product that has a form with an epilogue in graphrt */
     OP_FINITE = 1 << 23,         /* of a few finite numbers, element by element, it makes finite ones */
+    OP_STEPS = 1 << 24, /* a layer of recurrent steps, whose form in graphrt has rows around the steps */
 } op_flags;
 
 /* What becomes of a float32 node where the caller asked for 16-bit floats (pass `precision`). Every op with a

@@ -26,68 +26,107 @@ static grt_status rnn_check_dim(const infer *inf, int32_t input, int32_t axis, i
     return GRT_OK;
 }
 
-static grt_status rnn_check_inputs(const infer *inf, grt_dim directions, grt_dim batch, grt_dim hidden,
-                                   grt_dim input, bool batch_first)
+typedef struct rnn_dims {
+    grt_dim steps, batch, input, directions, hidden;
+} rnn_dims;
+
+static grt_status rnn_check_inputs(const infer *inf, const rnn_dims *s, bool batch_first)
 {
     const int64_t gates = gates_of(inf->desc);
-    grt_dim stacked = grt_dim_mulc(inf->dims, hidden, gates);
-    GRT_TRY(rnn_check_dim(inf, 1, 0, 3, directions));
+    const grt_dim stacked = grt_dim_mulc(inf->dims, s->hidden, gates);
+    GRT_TRY(rnn_check_dim(inf, 1, 0, 3, s->directions));
     GRT_TRY(rnn_check_dim(inf, 1, 1, 3, stacked));
-    GRT_TRY(rnn_check_dim(inf, 1, 2, 3, input));
-    GRT_TRY(rnn_check_dim(inf, 2, 0, 3, directions));
+    GRT_TRY(rnn_check_dim(inf, 1, 2, 3, s->input));
+    GRT_TRY(rnn_check_dim(inf, 2, 0, 3, s->directions));
     GRT_TRY(rnn_check_dim(inf, 2, 1, 3, stacked));
-    GRT_TRY(rnn_check_dim(inf, 2, 2, 3, hidden));
-    GRT_TRY(rnn_check_dim(inf, 3, 0, 2, directions));
+    GRT_TRY(rnn_check_dim(inf, 2, 2, 3, s->hidden));
+    GRT_TRY(rnn_check_dim(inf, 3, 0, 2, s->directions));
     GRT_TRY(rnn_check_dim(inf, 3, 1, 2, grt_dim_mulc(inf->dims, stacked, 2)));
-    GRT_TRY(rnn_check_dim(inf, 4, 0, 1, batch));
+    GRT_TRY(rnn_check_dim(inf, 4, 0, 1, s->batch));
     for (int32_t i = 5; i <= 6; i++) {
-        GRT_TRY(rnn_check_dim(inf, i, batch_first ? 1 : 0, 3, directions));
-        GRT_TRY(rnn_check_dim(inf, i, batch_first ? 0 : 1, 3, batch));
-        GRT_TRY(rnn_check_dim(inf, i, 2, 3, hidden));
+        GRT_TRY(rnn_check_dim(inf, i, batch_first ? 1 : 0, 3, s->directions));
+        GRT_TRY(rnn_check_dim(inf, i, batch_first ? 0 : 1, 3, s->batch));
+        GRT_TRY(rnn_check_dim(inf, i, 2, 3, s->hidden));
     }
-    GRT_TRY(rnn_check_dim(inf, 7, 0, 2, directions));
-    return rnn_check_dim(inf, 7, 1, 2, grt_dim_mulc(inf->dims, hidden, 3));
+    GRT_TRY(rnn_check_dim(inf, 7, 0, 2, s->directions));
+    return rnn_check_dim(inf, 7, 1, 2, grt_dim_mulc(inf->dims, s->hidden, 3));
 }
 
-static grt_status infer_rnn(infer *inf)
+/* What attributes and weights say. */
+static grt_status rnn_read_layer(const infer *inf, rnn_dims *s)
 {
-    const ir_type *x = inf->in[0], *r = inf->in[2];
+    const ir_type *r = inf->in[2];
     const char *direction = grt_attr_string(inf->desc, "direction", "forward");
-    const bool both = !strcmp(direction, "bidirectional"),
-               batch_first = grt_attr_int(inf->desc, "layout", 0) != 0;
+    const bool both = !strcmp(direction, "bidirectional");
     if (!both && strcmp(direction, "forward") && strcmp(direction, "reverse"))
         return infer_fail(inf, "attribute direction is '%s'; it must be forward, reverse or bidirectional",
                           direction);
     GRT_TRY(infer_same_dtype(inf, 0, 1));
     GRT_TRY(infer_same_dtype(inf, 0, 2));
-    if (x->rank >= 0 && x->rank != 3)
-        return infer_fail(inf, "X has rank %d; expected 3", x->rank);
     if (r->rank >= 0 && r->rank != 3)
         return infer_fail(inf, "R has rank %d; expected 3", r->rank);
     const int64_t size = grt_attr_int(inf->desc, "hidden_size", 0);
-    grt_dim hidden = r->rank == 3 ? r->dims[2]
-                     : size > 0   ? grt_dim_const(inf->dims, size)
-                                  : grt_dim_fresh(inf->dims);
-    grt_dim directions = grt_dim_const(inf->dims, both ? 2 : 1);
+    s->hidden = r->rank == 3 ? r->dims[2]
+                : size > 0   ? grt_dim_const(inf->dims, size)
+                             : grt_dim_fresh(inf->dims);
+    s->directions = grt_dim_const(inf->dims, both ? 2 : 1);
     int64_t found;
-    if (size > 0 && infer_const(inf, hidden, &found) && found != size)
+    if (size > 0 && infer_const(inf, s->hidden, &found) && found != size)
         return infer_fail(inf, "attribute hidden_size is %lld, but R has %lld columns", (long long)size,
                           (long long)found);
-    grt_dim steps = x->rank == 3 ? x->dims[batch_first ? 1 : 0] : grt_dim_fresh(inf->dims);
-    grt_dim batch = x->rank == 3 ? x->dims[batch_first ? 0 : 1] : grt_dim_fresh(inf->dims);
-    grt_dim input = x->rank == 3 ? x->dims[2] : grt_dim_fresh(inf->dims);
-    GRT_TRY(rnn_check_inputs(inf, directions, batch, hidden, input, batch_first));
+    return GRT_OK;
+}
+
+static grt_status infer_rnn(infer *inf)
+{
+    const ir_type *x = inf->in[0];
+    const bool batch_first = grt_attr_int(inf->desc, "layout", 0) != 0;
+    rnn_dims s;
+    GRT_TRY(rnn_read_layer(inf, &s));
+    if (x->rank >= 0 && x->rank != 3)
+        return infer_fail(inf, "X has rank %d; expected 3", x->rank);
+    s.steps = x->rank == 3 ? x->dims[batch_first ? 1 : 0] : grt_dim_fresh(inf->dims);
+    s.batch = x->rank == 3 ? x->dims[batch_first ? 0 : 1] : grt_dim_fresh(inf->dims);
+    s.input = x->rank == 3 ? x->dims[2] : grt_dim_fresh(inf->dims);
+    GRT_TRY(rnn_check_inputs(inf, &s, batch_first));
     grt_dim *y = infer_dims(inf, 4), *last = infer_dims(inf, 3);
     if (!y || !last)
         return GRT_OK;
-    y[0] = batch_first ? batch : steps;
-    y[1] = batch_first ? steps : directions;
-    y[2] = batch_first ? directions : batch;
-    y[3] = hidden;
-    last[0] = batch_first ? batch : directions;
-    last[1] = batch_first ? directions : batch;
-    last[2] = hidden;
+    y[0] = batch_first ? s.batch : s.steps;
+    y[1] = batch_first ? s.steps : s.directions;
+    y[2] = batch_first ? s.directions : s.batch;
+    y[3] = s.hidden;
+    last[0] = batch_first ? s.batch : s.directions;
+    last[1] = batch_first ? s.directions : s.batch;
+    last[2] = s.hidden;
     infer_set(inf, 0, x->dtype, 4, y);
+    infer_set(inf, 1, x->dtype, 3, last);
+    infer_set(inf, 2, x->dtype, 3, last);
+    return GRT_OK;
+}
+
+/* graphrt's forms: X [outer, steps, inner, input], Y [outer, steps, inner, directions, hidden]; all else as
+ * for a batch of outer * inner rows. */
+static grt_status infer_rnn_inside(infer *inf)
+{
+    const ir_type *x = inf->in[0];
+    rnn_dims s;
+    GRT_TRY(rnn_read_layer(inf, &s));
+    if (x->rank != 4)
+        return infer_fail(inf, "X has rank %d; expected 4", x->rank);
+    s.batch = grt_dim_mul(inf->dims, x->dims[0], x->dims[2]);
+    s.input = x->dims[3];
+    GRT_TRY(rnn_check_inputs(inf, &s, false));
+    grt_dim *y = infer_dims(inf, 5), *last = infer_dims(inf, 3);
+    if (!y || !last)
+        return GRT_OK;
+    memcpy(y, x->dims, 3 * sizeof *y);
+    y[3] = s.directions;
+    y[4] = s.hidden;
+    last[0] = s.directions;
+    last[1] = s.batch;
+    last[2] = s.hidden;
+    infer_set(inf, 0, x->dtype, 5, y);
     infer_set(inf, 1, x->dtype, 3, last);
     infer_set(inf, 2, x->dtype, 3, last);
     return GRT_OK;
@@ -218,27 +257,50 @@ static grt_status expand_dynamic_lstm(ir_node *node, bool *out_done)
 #define RNN_ATTRS                                                                              \
     {"activation_alpha", GRT_ATTR_FLOATS, false}, {"activation_beta", GRT_ATTR_FLOATS, false}, \
         {"activations", GRT_ATTR_STRINGS, false}, {"clip", GRT_ATTR_FLOAT, false},             \
-        {"direction", GRT_ATTR_STRING, false}, {"hidden_size", GRT_ATTR_INT, false},           \
+        {"direction", GRT_ATTR_STRING, false},                                                 \
     {                                                                                          \
-        "layout", GRT_ATTR_INT, false                                                          \
+        "hidden_size", GRT_ATTR_INT, false                                                     \
+    }
+#define RNN_LAYOUT                    \
+    {                                 \
+        "layout", GRT_ATTR_INT, false \
+    }
+#define GRU_RESET                                  \
+    {                                              \
+        "linear_before_reset", GRT_ATTR_INT, false \
+    }
+#define LSTM_GATES                          \
+    {                                       \
+        "input_forget", GRT_ATTR_INT, false \
     }
 
-static const op_attr rnn_attrs[] = {RNN_ATTRS, {NULL, 0, false}};
-static const op_attr gru_attrs[] = {
-    RNN_ATTRS, {"linear_before_reset", GRT_ATTR_INT, false}, {NULL, 0, false}};
-static const op_attr lstm_attrs[] = {RNN_ATTRS, {"input_forget", GRT_ATTR_INT, false}, {NULL, 0, false}};
+static const op_attr rnn_attrs[] = {RNN_ATTRS, RNN_LAYOUT, {0}};
+static const op_attr gru_attrs[] = {RNN_ATTRS, RNN_LAYOUT, GRU_RESET, {0}};
+static const op_attr lstm_attrs[] = {RNN_ATTRS, RNN_LAYOUT, LSTM_GATES, {0}};
+static const op_attr rnn_inside_attrs[] = {RNN_ATTRS, {0}};
+static const op_attr gru_inside_attrs[] = {RNN_ATTRS, GRU_RESET, {0}};
+static const op_attr lstm_inside_attrs[] = {RNN_ATTRS, LSTM_GATES, {0}};
 
-#define ROW(op, inputs, outputs, list)                                                            \
+#define ROW(op, inputs, outputs, list)                                                                       \
+    {                                                                                                        \
+        .domain = "", .name = op, .since = 22, .min_in = 3, .max_in = inputs, .min_out = 0,                  \
+        .max_out = outputs, .attrs = list, .precision = OP_NARROW, .flags = OP_TF32 | OP_FILTERS | OP_STEPS, \
+        .flops = flops_recurrence, .infer = infer_rnn, .upgrade = upgrade_rnn                                \
+    }
+#define INSIDE(op, inputs, outputs, list)                                                         \
     {                                                                                             \
-        .domain = "", .name = op, .since = 22, .min_in = 3, .max_in = inputs, .min_out = 0,       \
+        .domain = "graphrt", .name = op, .since = 1, .min_in = 3, .max_in = inputs, .min_out = 0, \
         .max_out = outputs, .attrs = list, .precision = OP_NARROW, .flags = OP_TF32 | OP_FILTERS, \
-        .flops = flops_recurrence, .infer = infer_rnn, .upgrade = upgrade_rnn                     \
+        .flops = flops_recurrence, .infer = infer_rnn_inside                                      \
     }
 
 static const op_row rows[] = {
     ROW("LSTM", 8, 3, lstm_attrs),
     ROW("GRU", 6, 2, gru_attrs),
     ROW("RNN", 6, 2, rnn_attrs),
+    INSIDE("LSTM", 8, 3, lstm_inside_attrs),
+    INSIDE("GRU", 6, 2, gru_inside_attrs),
+    INSIDE("RNN", 6, 2, rnn_inside_attrs),
     {.domain = MS,
      .name = "DynamicQuantizeLSTM",
      .since = 1,

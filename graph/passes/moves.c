@@ -109,19 +109,6 @@ static void moves_replace(pass_context *context, ir_node *node, const index_map 
     }
 }
 
-/* What views and transposes alone made the value of. */
-static ir_value *find_uncut(ir_value *value)
-{
-    for (int32_t i = 0; i < MOST_MOVES; i++) {
-        const ir_node *node = value->producer;
-        if (!node || node->graph != value->graph || !ir_in(node, 0) ||
-            !(is_view(node) || rewrite_is(node, "Transpose")))
-            break;
-        value = ir_in(node, 0);
-    }
-    return value;
-}
-
 /* Replaces what the map says by one move, if there are more now. */
 static bool moves_join(pass_context *context, ir_node *node, const index_map *map)
 {
@@ -142,7 +129,7 @@ static void moves_look(pass_context *context, ir_node *node)
     if (!index_map_of(value, &map, NULL) || map.source == value || moves_join(context, node, &map))
         return;
     if (!cuts_what_was_moved(value, map.source)) {
-        if (index_map_onto(value, find_uncut(value), &map))
+        if (index_map_onto(value, permutation_source(value), &map))
             moves_join(context, node, &map);
     } else if (take_columns(node, &map) && permutation_of(dims, &map, &p)) {
         moves_replace(context, node, &map, &p);

@@ -80,11 +80,13 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(simplify, 1, KEEPS, "remove no-ops, join reshapes and transposes")                                  \
     X(slice_updates, 2, KEEPS, "write slices of tensors as such, not by an index for each element")       \
     X(joined_slices, 2, KEEPS, "make one move of slices of a value that are joined again")                \
+    X(single_parts, 2, KEEPS, "slice what was transposed instead of taking it apart")                     \
     X(symbolic_sizes, 1, KEEPS, "ask the model's inputs for sizes that they have")                        \
     X(dce, 1, KEEPS, "remove nodes whose results nobody uses")                                            \
     X(stacks, 2, DROPS, "fold stacked values by themselves, without the stack")                           \
     X(quantised, 2, DROPS, "make integer steps of products and convolutions of 8-bit numbers")            \
     X(legalise, 0, KEEPS, "replace ops that the target has no kernel for by simpler ones")                \
+    X(joined_products, 2, KEEPS, "make one product of those that are joined")                             \
     X(softmax, 2, DROPS, "find Softmax that is written out")                                              \
     X(recognise, 2, DROPS, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
     X(pixel_filters, 2, DROPS, "find convolutions by filters for each pixel that are written out")        \
@@ -99,6 +101,7 @@ grt_precision pass_precision_of(const pass_context *context, const ir_node *node
     X(attention, 2, DROPS, "find attention that is written out")                                          \
     X(mixed_heads, 2, DROPS, "mix heads of scores with each other where they lie")                        \
     X(turned_products, 2, KEEPS, "exchange factors of products that are transposed back")                 \
+    X(step_rows, 2, KEEPS, "let recurrent layers read and write rows where they lie")                     \
     X(left_products, 2, KEEPS, "let constant matrices that mix tokens multiply from the left")            \
     X(moves, 2, KEEPS, "join what moves elements into one transpose")                                     \
     X(row_moves, 2, KEEPS, "drop moves of rows that cancel around products")                              \

@@ -25,19 +25,20 @@ static const char *const names[] = {PASSES(X)};
 static const unsigned char schedule[] = {
     /* as imported */
     PASS_half_models, PASS_cse, PASS_fold, PASS_fold_if, PASS_slice_updates, PASS_simplify,
-    PASS_joined_slices, PASS_symbolic_sizes, PASS_dce, PASS_stacks, PASS_dce,
+    PASS_joined_slices, PASS_single_parts, PASS_symbolic_sizes, PASS_dce, PASS_stacks, PASS_dce,
     /* read, while weights are still 8-bit numbers */
     PASS_quantised, PASS_dce,
     /* what expansions left */
     PASS_legalise, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* found; each pattern wants the nodes that the one before covered to be gone */
-    PASS_softmax, PASS_dce, PASS_recognise, PASS_dce, PASS_recognise, PASS_pixel_filters, PASS_spectra,
-    PASS_interleaved_rotary, PASS_dce, PASS_rotary, PASS_dce, PASS_partial_rotary, PASS_dce,
-    PASS_rotary_tokens, PASS_dce, PASS_whole_groups, PASS_tokens, PASS_simplify, PASS_dce, PASS_column_order,
-    PASS_dce, PASS_rotary, PASS_simplify, PASS_dce, PASS_attention, PASS_dce, PASS_mixed_heads, PASS_dce,
-    PASS_turned_products, PASS_dce, PASS_left_products, PASS_dce, PASS_moves, PASS_dce, PASS_row_moves,
-    PASS_dce, PASS_row_order, PASS_dce, PASS_moves, PASS_dce, PASS_row_places, PASS_dce, PASS_fold,
-    PASS_causal_mask, PASS_mask_rows, PASS_dce, PASS_simplify,
+    PASS_joined_products, PASS_dce, PASS_softmax, PASS_dce, PASS_recognise, PASS_dce, PASS_recognise,
+    PASS_pixel_filters, PASS_spectra, PASS_interleaved_rotary, PASS_dce, PASS_rotary, PASS_dce,
+    PASS_partial_rotary, PASS_dce, PASS_rotary_tokens, PASS_dce, PASS_whole_groups, PASS_tokens,
+    PASS_simplify, PASS_dce, PASS_column_order, PASS_dce, PASS_rotary, PASS_simplify, PASS_dce,
+    PASS_attention, PASS_dce, PASS_mixed_heads, PASS_dce, PASS_turned_products, PASS_dce, PASS_left_products,
+    PASS_dce, PASS_step_rows, PASS_dce, PASS_moves, PASS_dce, PASS_row_moves, PASS_dce, PASS_row_order,
+    PASS_dce, PASS_moves, PASS_dce, PASS_row_places, PASS_dce, PASS_fold, PASS_causal_mask, PASS_mask_rows,
+    PASS_dce, PASS_simplify,
     /* fused */
     PASS_planes, PASS_affine, PASS_joined_convs, PASS_dce, PASS_affine, PASS_joined_convs, PASS_simplify,
     PASS_column_order, PASS_dce, PASS_phases, PASS_batch_branches, PASS_quantised_epilogues, PASS_dce,

@@ -5,6 +5,24 @@
 
 #include <string.h>
 
+enum { MOST_NODES = 24 }; /* of a chain that is followed, so that a pass stays linear */
+
+bool permutation_moves(const ir_node *node)
+{
+    return rewrite_has(node, OP_VIEW) || rewrite_is(node, "Transpose");
+}
+
+ir_value *permutation_source(ir_value *value)
+{
+    for (int32_t i = 0; i < MOST_NODES; i++) {
+        const ir_node *node = value->producer;
+        if (!node || node->graph != value->graph || !ir_in(node, 0) || !permutation_moves(node))
+            break;
+        value = ir_in(node, 0);
+    }
+    return value;
+}
+
 /* The part that comes next, from the innermost on: one of size 1, or that of stride `stride`; -1 if there is
  * none. */
 static int32_t next_part(const grt_dims *dims, const index_part *parts, int32_t n, const bool *taken,

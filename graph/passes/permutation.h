@@ -17,6 +17,10 @@ bool permutation_of(grt_dims *dims, const index_map *map, permutation *out);
 /* The same of n parts in their order, none of which are joined; a part of size 1 may have any stride. */
 bool permutation_of_parts(grt_dims *dims, const index_part *parts, int32_t n, const ir_value *source,
                           permutation *out);
+/* True if the node is a view or a Transpose. */
+bool permutation_moves(const ir_node *node);
+/* What such nodes alone made the value of: itself, if none did. */
+ir_value *permutation_source(ir_value *value);
 /* The source, permuted, by new nodes in front of `before`, as the dims of `rank`. NULL: these cannot be made.
  */
 ir_value *permutation_apply(ir_node *before, ir_value *source, const permutation *p, int32_t rank,

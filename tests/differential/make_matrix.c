@@ -119,22 +119,12 @@ static void add_recurrent_states(node *n, int64_t d, int64_t gates, int64_t batc
         add_input(n, n->out, 3, states);
 }
 
-void make_recurrent(node *n)
+/* W, R, what follows them, outputs and attributes of n->op. */
+static void add_layer(node *n, const char *direction, int64_t batch, int64_t steps, int64_t size,
+                      int64_t hidden, bool batch_first)
 {
     static const char *const precisions[] = {NULL, NULL, "tf32", "fp16"};
-    /* Some layers are wide and some batches long enough to be divided among blocks of a GPU, some have more
-     * rows than a GPU has blocks for eight of. */
-    const bool many = draw(0, 7) == 0;
-    int64_t steps = draw(1, many ? 3 : 6), batch = many         ? draw(500, 1300)
-                                                   : draw(0, 3) ? draw(1, 5)
-                                                                : draw(6, 40);
-    int64_t size = draw(1, 20), hidden = many || draw(0, 3) ? draw(1, 40) : draw(41, 300);
-    n->op = draw_op();
-    n->out = GRT_DTYPE_FLOAT;
-    const char *direction = PICK("forward", "reverse", "bidirectional");
-    int64_t gates = n->op[0] == 'L' ? 4 : n->op[0] == 'G' ? 3 : 1, d = direction[0] == 'b' ? 2 : 1;
-    const bool batch_first = draw(0, 3) == 0;
-    add_input(n, n->out, 3, batch_first ? (int64_t[]){batch, steps, size} : (int64_t[]){steps, batch, size});
+    const int64_t gates = n->op[0] == 'L' ? 4 : n->op[0] == 'G' ? 3 : 1, d = direction[0] == 'b' ? 2 : 1;
     shrink(add_input(n, n->out, 3, (int64_t[]){d, gates * hidden, size}));
     shrink(add_input(n, n->out, 3, (int64_t[]){d, gates * hidden, hidden}));
     n->precision = precisions[draw(0, 3)];
@@ -149,4 +139,35 @@ void make_recurrent(node *n)
         set_int(n, "input_forget", draw(0, 3) == 0);
     if (n->op[0] == 'G')
         set_int(n, "linear_before_reset", draw(0, 1));
+}
+
+/* Sequences of a batch, or the rows or columns of a batch of images. Inputs are wide enough for the layer to
+ * read them where they lie. */
+void make_recurrent_around(node *n)
+{
+    const bool many = draw(0, 7) == 0;
+    const int64_t outer = many ? draw(20, 40) : draw(1, 4), inner = many ? draw(20, 30) : draw(1, 5),
+                  steps = draw(1, many ? 3 : 6), hidden = draw(1, 20), size = draw(1, 60);
+    n->op = draw_op();
+    n->out = GRT_DTYPE_FLOAT;
+    n->around = true;
+    add_input(n, n->out, 4, (int64_t[]){outer, steps, inner, size});
+    add_layer(n, PICK("forward", "reverse", "bidirectional"), outer * inner, steps, size, hidden, false);
+}
+
+void make_recurrent(node *n)
+{
+    /* Some layers are wide and some batches long enough to be divided among blocks of a GPU, some have more
+     * rows than a GPU has blocks for eight of. */
+    const bool many = draw(0, 7) == 0;
+    int64_t steps = draw(1, many ? 3 : 6), batch = many         ? draw(500, 1300)
+                                                   : draw(0, 3) ? draw(1, 5)
+                                                                : draw(6, 40);
+    int64_t size = draw(1, 20), hidden = many || draw(0, 3) ? draw(1, 40) : draw(41, 300);
+    n->op = draw_op();
+    n->out = GRT_DTYPE_FLOAT;
+    const char *direction = PICK("forward", "reverse", "bidirectional");
+    const bool batch_first = draw(0, 3) == 0;
+    add_input(n, n->out, 3, batch_first ? (int64_t[]){batch, steps, size} : (int64_t[]){steps, batch, size});
+    add_layer(n, direction, batch, steps, size, hidden, batch_first);
 }

@@ -215,6 +215,18 @@ static void follow(bytes *graph, const char *op, const char *const *in, int n_in
     message(graph, 1, &proto);
 }
 
+/* c0: x0 [outer, steps, inner, width] as [steps, outer * inner, width]. */
+static void move_rows(bytes *graph, const node *n)
+{
+    const int64_t *dims = n->in[0].dims;
+    const attribute perm = {.name = "perm", .ints = {1, 0, 2, 3}, .n = 4};
+    int64_t to[] = {dims[1], dims[0] * dims[2], dims[3]};
+    const char *from[] = {"x0"}, *moved[] = {"m0", "d0"};
+    follow(graph, "Transpose", from, 1, false, "m0", &perm);
+    follow(graph, "Reshape", moved, 2, false, "c0", NULL);
+    initializer(graph, "d0", &(grt_tensor){.dtype = GRT_DTYPE_INT64, .rank = 1, .dims = {3}, .data = to});
+}
+
 static void join(bytes *graph, const node *n, const char *result)
 {
     const attribute axis = {.name = "axis", .ints = {n->joined_axis}, .n = -1};
@@ -224,13 +236,18 @@ static void join(bytes *graph, const node *n, const char *result)
     follow(graph, "Concat", in, 2, true, NULL, &axis);
 }
 
+static bool is_made(const node *n, int i)
+{
+    return n->computed[i] || is_coded(n, i) || (i == 0 && n->around);
+}
+
 static void add_node(bytes *graph, const node *n)
 {
     bytes proto = {0};
     char name[16];
     const bool last = !n->then && !n->joined;
     for (int i = 0; i < n->n_in - n->joined; i++) {
-        snprintf(name, sizeof name, "%c%d", n->computed[i] || is_coded(n, i) ? 'c' : 'x', i);
+        snprintf(name, sizeof name, "%c%d", is_made(n, i) ? 'c' : 'x', i);
         text(&proto, 1, n->omitted[i] ? "" : name);
     }
     for (int i = 0; i <= n->n_more; i++) {
@@ -269,6 +286,8 @@ void *model_bytes(const node *n, size_t *out_size)
     for (int i = 0; i < n->n_in; i++)
         if (is_coded(n, i))
             dequantised(&graph, &n->coded[i], n->in[i].dtype, i);
+        else if (i == 0 && n->around)
+            move_rows(&graph, n);
         else if (n->computed[i])
             reverse_rows(&graph, n, i);
     add_node(&graph, n);

@@ -36,6 +36,7 @@ typedef struct node {
     bool omitted[MAX_INPUTS];
     bool computed[MAX_INPUTS]; /* its rows, the last one first: a value that a step makes and the node may
                                   overwrite */
+    bool around;               /* input 0 has rows on both sides of its steps: they are moved behind these */
     grt_dtype out;
     const char *precision; /* that it is compiled with; NULL: none */
     int n_more, which;     /* outputs beside the one that is the model's; its place among them */

@@ -21,7 +21,7 @@ if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; t
 else
     tests test_speed.py rows table turns
     tests test_run.py schedule run prediction
-    tests test_tables.py builds clock side_by_side
+    tests test_tables.py builds clock side_by_side moved
     if python3 -c 'import numpy, onnx' 2>/dev/null; then
         tests test_tables.py accuracy
     else

@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 5, BATCH = 3, INPUT = 6, HIDDEN = 9, MOST = 4 * HIDDEN };
+enum { STEPS = 5, BATCH = 4, INNER = 2, INPUT = 6, HIDDEN = 9, MOST = 4 * HIDDEN };
+
+/* Steps first, the batch first, or graphrt's steps between rows of the batch. */
+enum { FIRST_STEPS, FIRST_BATCH, INSIDE, N_LAYOUTS };
 
 typedef struct layer {
     const char *op, *direction;
-    int gates;
-    bool batch_first, lengths, initial, peepholes, linear, clipped, constant;
+    int gates, layout;
+    bool lengths, initial, peepholes, linear, clipped, constant;
 } layer;
 
 typedef struct weights {
@@ -30,13 +33,21 @@ static double clip(const layer *l, double v)
     return l->clipped ? fmax(-0.4, fmin(0.4, v)) : v;
 }
 
-static const int32_t lengths[BATCH] = {5, 0, 3};
+static const int32_t lengths[BATCH] = {5, 0, 3, 2};
+
+/* Where row b of X at time t is. */
+static int x_at(const layer *l, int t, int b)
+{
+    return l->layout == FIRST_STEPS   ? t * BATCH + b
+           : l->layout == FIRST_BATCH ? b * STEPS + t
+                                      : (b / INNER * STEPS + t) * INNER + b % INNER;
+}
 
 /* The gate's sum without its recurrent part. */
 static double from_input(const layer *l, const weights *w, int d, int t, int b, int gate, int i)
 {
     const int row = gate * HIDDEN + i, n = l->gates * HIDDEN;
-    const float *x = w->x + (l->batch_first ? b * STEPS + t : t * BATCH + b) * INPUT;
+    const float *x = w->x + x_at(l, t, b) * INPUT;
     double sum = (double)w->b[d * 2 * n + row];
     for (int k = 0; k < INPUT; k++)
         sum += (double)x[k] * (double)w->w[(d * n + row) * INPUT + k];
@@ -84,20 +95,25 @@ static void check_value(const grt_tensor *t, int64_t at, double wanted, const ch
 {
     const double found = (double)((const float *)t->data)[at];
     ck_assert_msg(fabs(found - wanted) < 2e-6, "%s %s%s%s%s%s%s%s%s: %s[%lld]: %g, expected %g", tested->op,
-                  tested->direction, tested->batch_first ? " layout" : "", tested->lengths ? " lengths" : "",
-                  tested->initial ? " initial" : "", tested->clipped ? " clip" : "",
-                  tested->constant ? " constant" : "", tested->peepholes ? " peepholes" : "",
-                  tested->linear ? " linear" : "", what, (long long)at, found, wanted);
+                  tested->direction,
+                  tested->layout == FIRST_BATCH ? " layout"
+                  : tested->layout == INSIDE    ? " inside"
+                                                : "",
+                  tested->lengths ? " lengths" : "", tested->initial ? " initial" : "",
+                  tested->clipped ? " clip" : "", tested->constant ? " constant" : "",
+                  tested->peepholes ? " peepholes" : "", tested->linear ? " linear" : "", what, (long long)at,
+                  found, wanted);
 }
 
 static int64_t y_at(const layer *l, int directions, int d, int t, int b)
 {
-    return (l->batch_first ? (b * STEPS + t) * directions + d : (t * directions + d) * BATCH + b) * HIDDEN;
+    return (l->layout == FIRST_STEPS ? (t * directions + d) * BATCH + b : x_at(l, t, b) * directions + d) *
+           HIDDEN;
 }
 
 static int64_t state_at(const layer *l, int directions, int d, int b)
 {
-    return (l->batch_first ? b * directions + d : d * BATCH + b) * HIDDEN;
+    return (l->layout == FIRST_BATCH ? b * directions + d : d * BATCH + b) * HIDDEN;
 }
 
 static void check_outputs(const layer *l, const weights *w, int directions, const op_runner *r)
@@ -138,23 +154,26 @@ static void check_layer(const layer *l)
     fill_floats(w.h, 2 * BATCH * HIDDEN, 5);
     fill_floats(w.c, 2 * BATCH * HIDDEN, 6);
     fill_floats(w.p, 6 * HIDDEN, 7);
-    const int64_t x[] = {l->batch_first ? BATCH : STEPS, l->batch_first ? STEPS : BATCH, INPUT};
+    const int64_t x[] = {l->layout == FIRST_BATCH ? BATCH : STEPS, l->layout == FIRST_BATCH ? STEPS : BATCH,
+                         INPUT},
+                  inside[] = {BATCH / INNER, STEPS, INNER, INPUT};
     const int64_t ws[] = {directions, n, INPUT}, rs[] = {directions, n, HIDDEN}, bs[] = {directions, 2 * n},
                   batch[] = {BATCH};
-    const int64_t states[] = {l->batch_first ? BATCH : directions, l->batch_first ? directions : BATCH,
-                              HIDDEN};
+    const int64_t states[] = {l->layout == FIRST_BATCH ? BATCH : directions,
+                              l->layout == FIRST_BATCH ? directions : BATCH, HIDDEN};
     const int64_t peepholes[] = {directions, 3 * HIDDEN};
     op_runner r;
-    op_begin(&r, "", l->op);
+    op_begin(&r, l->layout == INSIDE ? "graphrt" : "", l->op);
     r.constants = l->constant ? 6 : 0;
     op_string(&r, "direction", l->direction);
     op_int(&r, "hidden_size", HIDDEN);
-    op_int(&r, "layout", l->batch_first);
+    if (l->layout == FIRST_BATCH)
+        op_int(&r, "layout", 1);
     if (l->linear)
         op_int(&r, "linear_before_reset", 1);
     if (l->clipped)
         op_float(&r, "clip", 0.4f);
-    op_add(&r, GRT_DTYPE_FLOAT, 3, x, w.x);
+    op_add(&r, GRT_DTYPE_FLOAT, l->layout == INSIDE ? 4 : 3, l->layout == INSIDE ? inside : x, w.x);
     op_add(&r, GRT_DTYPE_FLOAT, 3, ws, w.w);
     op_add(&r, GRT_DTYPE_FLOAT, 3, rs, w.r);
     op_add(&r, GRT_DTYPE_FLOAT, 2, bs, w.b);
@@ -186,17 +205,17 @@ START_TEST(layers_follow_their_equations)
     static const char *const directions[] = {"forward", "reverse", "bidirectional"};
     for (size_t o = 0; o < 3; o++)
         for (size_t d = 0; d < 3; d++)
-            for (unsigned bits = 0; bits < 64; bits++) {
+            for (unsigned bits = 0; bits < 32 * N_LAYOUTS; bits++) {
                 const layer l = {.op = ops[o].op,
                                  .direction = directions[d],
                                  .gates = ops[o].gates,
-                                 .batch_first = bits & 1,
-                                 .lengths = bits & 2,
-                                 .initial = bits & 4,
-                                 .clipped = bits & 8,
-                                 .constant = bits & 16,
-                                 .peepholes = ops[o].gates == 4 && (bits & 32),
-                                 .linear = ops[o].gates == 3 && (bits & 32)};
+                                 .layout = (int)bits / 32,
+                                 .lengths = bits & 1,
+                                 .initial = bits & 2,
+                                 .clipped = bits & 4,
+                                 .constant = bits & 8,
+                                 .peepholes = ops[o].gates == 4 && (bits & 16),
+                                 .linear = ops[o].gates == 3 && (bits & 16)};
                 check_layer(&l);
             }
 }

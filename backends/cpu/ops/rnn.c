@@ -4,6 +4,7 @@
 #include "backends/cpu/rnn_bytes.h"
 #include "backends/cpu/rnn_layer.h"
 #include "backends/cpu/workspace.h"
+#include "src/base/checked.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -115,8 +116,9 @@ static grt_status check_bytes(const grt_reshape *r)
 static int32_t team_of(const cpu_rnn_layer *state, const cpu_rnn_shape *s, int32_t threads)
 {
     /* In floating point: sizes that fit no memory are looked at before they are refused. */
-    const double step = (double)s->batch * (double)state->layer.gates * (double)s->hidden * (double)s->hidden;
-    if (threads < state->layer.directions || step * (double)s->steps < SHARED_RUN_OPS)
+    const double step =
+        (double)s->at.batch * (double)state->layer.gates * (double)s->hidden * (double)s->hidden;
+    if (threads < state->layer.directions || step * (double)s->at.steps < SHARED_RUN_OPS)
         return 1;
     if (step < (state->bytes ? SHARED_BYTES_OPS : SHARED_STEP_OPS) ||
         (state->bytes && !state->recurrent_bytes[0]))
@@ -150,16 +152,16 @@ static grt_status rnn_reshape(grt_reshape *r)
     cpu_rnn_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    s->steps = x->dims[state->layer.batch_first ? 1 : 0];
-    s->batch = x->dims[state->layer.batch_first ? 0 : 1];
-    s->input = x->dims[2];
+    s->at = grt_rnn_places_of(&state->layer, x->dims);
+    s->input = x->dims[x->rank - 1];
     s->hidden = r->in[R]->dims[state->bytes ? 1 : 2];
-    const int64_t h = s->hidden, stacked = state->layer.gates * h, rows = s->steps * s->batch;
+    const int64_t h = s->hidden, stacked = state->layer.gates * h,
+                  rows = grt_mul_saturated(s->at.steps, s->at.batch);
     s->project = rnn_product(rows, stacked, s->input, state->input[0] != NULL);
-    s->recur = rnn_product(s->batch, state->layer.kind == GRT_RNN_GRU ? 2 * h : stacked, h, true);
+    s->recur = rnn_product(s->at.batch, state->layer.kind == GRT_RNN_GRU ? 2 * h : stacked, h, true);
     s->recur.ldc = stacked;
     s->recur.beta = 1.0f; /* on top of the step's projected input */
-    s->recur_hidden = rnn_product(s->batch, h, h, true);
+    s->recur_hidden = rnn_product(s->at.batch, h, h, true);
     s->recur_hidden.ldc = state->layer.linear_before_reset ? h : stacked;
     s->recur_hidden.beta = state->layer.linear_before_reset ? 0.0f : 1.0f;
     s->team = team_of(state, s, r->threads);
@@ -173,12 +175,12 @@ static grt_status rnn_reshape(grt_reshape *r)
         part.overflow = !rnn_scratch_of(&s->project, r->threads, &scratch);
     scratch = scratch > projection ? scratch : projection;
     part.overflow |= scratch > INT64_MAX || !add_packed(state, s, &part);
-    s->projected = cpu_layout_add(&part, rows * stacked, sizeof(float));
-    s->gates = cpu_layout_add(&part, s->batch * stacked, sizeof(float));
-    s->linear = cpu_layout_add(&part, s->batch * h, sizeof(float));
-    s->rh = cpu_layout_add(&part, s->batch * h, sizeof(float));
-    s->h = cpu_layout_add(&part, s->batch * h, sizeof(float));
-    s->c = cpu_layout_add(&part, s->batch * h, sizeof(float));
+    s->projected = cpu_layout_add(&part, grt_mul_saturated(rows, stacked), sizeof(float));
+    s->gates = cpu_layout_add(&part, grt_mul_saturated(s->at.batch, stacked), sizeof(float));
+    s->linear = cpu_layout_add(&part, grt_mul_saturated(s->at.batch, h), sizeof(float));
+    s->rh = cpu_layout_add(&part, grt_mul_saturated(s->at.batch, h), sizeof(float));
+    s->h = cpu_layout_add(&part, grt_mul_saturated(s->at.batch, h), sizeof(float));
+    s->c = cpu_layout_add(&part, grt_mul_saturated(s->at.batch, h), sizeof(float));
     s->bias = cpu_layout_add(&part, stacked, sizeof(float));
     s->scratch = cpu_layout_add(&part, part.overflow ? 0 : (int64_t)scratch, 1);
     s->part = part.bytes;
@@ -192,17 +194,20 @@ static grt_status rnn_reshape(grt_reshape *r)
 }
 
 #define F GRT_BIT(FLOAT)
-#define ROW(name)                                                                                    \
+#define ROW(of, name)                                                                                \
     {                                                                                                \
-        .domain = "", .op = name, .types = {F, F, F, F | GRT_BIT(INT32)}, .supports = rnn_supports,  \
+        .domain = of, .op = name, .types = {F, F, F, F | GRT_BIT(INT32)}, .supports = rnn_supports,  \
         .create = rnn_create, .destroy = rnn_destroy, .reshape = rnn_reshape, .release_shape = free, \
         .run = cpu_rnn_run                                                                           \
     }
 
 static const grt_kernel_row rows[] = {
-    ROW("LSTM"),
-    ROW("GRU"),
-    ROW("RNN"),
+    ROW("", "LSTM"),
+    ROW("", "GRU"),
+    ROW("", "RNN"),
+    ROW("graphrt", "LSTM"),
+    ROW("graphrt", "GRU"),
+    ROW("graphrt", "RNN"),
     {.domain = "com.microsoft",
      .op = "DynamicQuantizeLSTM",
      .supports = bytes_supports,

@@ -147,16 +147,14 @@ grt_status cuda_rnn_reshape(grt_reshape *r)
 {
     const rnn_layer *s = (const rnn_layer *)r->state;
     const grt_tensor *x = r->in[X], *w = r->in[W], *rec = r->in[R];
-    if (x->rank != 3 || w->rank != 3 || rec->rank != 3 || w->dims[0] != s->directions ||
-        rec->dims[0] != s->directions || w->dims[2] != x->dims[2] ||
+    const int32_t rank = s->layout == GRT_RNN_STEPS_INSIDE ? 4 : 3;
+    if (x->rank != rank || w->rank != 3 || rec->rank != 3 || w->dims[0] != s->directions ||
+        rec->dims[0] != s->directions || w->dims[2] != x->dims[rank - 1] ||
         rec->dims[1] != s->gates * rec->dims[2] || w->dims[1] != rec->dims[1])
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "X, W and R do not fit together");
     rnn_shape *sh;
     GRT_TRY(cuda_state(&sh));
-    sh->size.steps = x->dims[s->batch_first ? 1 : 0];
-    sh->size.batch = x->dims[s->batch_first ? 0 : 1];
-    sh->size.input = x->dims[2];
-    sh->size.hidden = rec->dims[2];
+    sh->size = {grt_rnn_places_of(s, x->dims), x->dims[rank - 1], rec->dims[2]};
     sh->dtype = x->dtype;
     const grt_status status = cuda_rnn_plan(r, sh);
     if (status != GRT_OK) {
@@ -219,15 +217,16 @@ grt_status cuda_rnn_run(const grt_run *r)
     return GRT_OK;
 }
 
-#define LAYER(name)                                                                                 \
+#define LAYER(of, name)                                                                             \
     {                                                                                               \
-        .domain = "", .op = name,                                                                   \
+        .domain = of, .op = name,                                                                   \
         .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)}, \
         .supports = cuda_rnn_supports, .create = cuda_rnn_create, .destroy = free,                  \
         .reshape = cuda_rnn_reshape, .release_shape = release_shape, .run = cuda_rnn_run            \
     }
 
-const grt_kernel_row rows[] = {LAYER("LSTM"), LAYER("GRU"), LAYER("RNN")};
+const grt_kernel_row rows[] = {LAYER("", "LSTM"),        LAYER("", "GRU"),        LAYER("", "RNN"),
+                               LAYER("graphrt", "LSTM"), LAYER("graphrt", "GRU"), LAYER("graphrt", "RNN")};
 
 } // namespace
 CUDA_KERNELS(rnn, rows);
