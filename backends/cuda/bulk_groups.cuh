@@ -15,7 +15,7 @@
 namespace
 {
 
-enum { GROUP_ROWS = 64, MOVERS = 3, LANE_COLUMNS = 8, LANES_COLUMNS = 32 };
+enum { GROUP_ROWS = 64, MOVERS = 3, LANE_COLUMNS = 8, LANES_COLUMNS = 32, MOST_SHARED = 227 << 10 };
 
 /* DOWN_GROUPS x ACROSS_GROUPS warpgroups of a tile, each with 64 rows and N columns, whose results have
  * Y_BYTES each. OUT_BUFFERS: of a group's results. */
@@ -80,10 +80,11 @@ template <class F> struct group_tile {
     }
 };
 
-/* Of dynamic shared memory, which is as large as group_room_bytes says. */
+/* Of dynamic shared memory, which is as large as group_room_bytes says. Counted from its begin, as the
+ * compiler does not know that a pointer made of a number is one to shared memory. */
 template <class R> __device__ __forceinline__ R &group_room_in(char *raw)
 {
-    return *(R *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) / PANEL_ALIGNMENT * PANEL_ALIGNMENT);
+    return *(R *)(raw + (-shared_address(raw) & (PANEL_ALIGNMENT - 1)));
 }
 template <class R> constexpr size_t group_room_bytes()
 {
@@ -334,8 +335,8 @@ template <> struct large_tile<2> {
     using type = groups<1, 2, 2, 96, 2, 4, 1>;
 };
 template <int BYTES> using large_groups = typename large_tile<BYTES>::type;
-/* Of 16-bit results: 192 x 192, where tiles fill all multiprocessors. */
-using wide_groups = groups<1, 3, 1, 192, 2, 3, 1>;
+/* 192 x 192, where tiles fill all multiprocessors. */
+template <int BYTES> using wide_groups = groups<1, 3, 1, 192, BYTES, 3, 1>;
 
 template <class F> int64_t tiles_of_groups(int64_t rows, int64_t columns)
 {
@@ -345,7 +346,7 @@ template <class F> int64_t tiles_of_groups(int64_t rows, int64_t columns)
 /* Clocks that a tile's end takes besides its sums: little where two teams take turns. */
 template <class F> double end_of_groups(bool has_activation)
 {
-    const double alone = F::GROUP_COLUMNS > 128 ? 20.0 : 16.0, /* of one team */
+    const double alone = F::GROUP_COLUMNS > 128 ? F::SIZE == 1 ? 40.0 : 20.0 : 16.0, /* of one team */
         hidden = F::SIZE == 1            ? 6.0
                  : F::GROUP_COLUMNS > 64 ? 22.0
                                          : 12.0;
@@ -355,7 +356,7 @@ template <class F> double end_of_groups(bool has_activation)
 /* What 16-bit results take once, where nothing hides the first tile's begin and the last one's end. */
 template <class F> constexpr double once_of_groups()
 {
-    return F::SIZE == 1 || F::TEAMS > 1 ? 0 : F::GROUP_COLUMNS > 128 ? 10500 : 2000;
+    return F::TEAMS > 1 ? 0 : F::GROUP_COLUMNS > 128 ? F::SIZE == 1 ? 1000 : 10500 : F::SIZE == 1 ? 0 : 2000;
 }
 
 /* Clocks that the busiest multiprocessor takes, roughly, as measured on an H100. A stage is summed, or

@@ -216,9 +216,9 @@ template <class Y, bool GELU> grt_status launch_best(const cuda_float8_bulk *b, 
     const double of_square = float8_bulk_cost<square>(b), of_narrow = float8_bulk_cost<narrow>(b),
                  of_large = float8_bulk_cost<large>(b);
     if constexpr (BYTES == 2) {
-        const double of_wide = float8_bulk_cost<wide_groups>(b);
+        const double of_wide = float8_bulk_cost<wide_groups<BYTES>>(b);
         if (of_wide < of_large && of_wide < of_square && of_wide < of_narrow)
-            return launch_bulk<wide_groups, Y, GELU>(b, stream);
+            return launch_bulk<wide_groups<BYTES>, Y, GELU>(b, stream);
     }
     if (of_large < of_square && of_large < of_narrow)
         return launch_bulk<large, Y, GELU>(b, stream);
