@@ -356,7 +356,7 @@ template <class F> double end_of_groups(bool has_activation)
 /* What 16-bit results take once, where nothing hides the first tile's begin and the last one's end. */
 template <class F> constexpr double once_of_groups()
 {
-    return F::TEAMS > 1 ? 0 : F::GROUP_COLUMNS > 128 ? F::SIZE == 1 ? 1000 : 10500 : F::SIZE == 1 ? 0 : 2000;
+    return F::SIZE == 1 || F::TEAMS > 1 ? 0 : F::GROUP_COLUMNS > 128 ? 10500 : 2000;
 }
 
 /* Clocks that the busiest multiprocessor takes, roughly, as measured on an H100. A stage is summed, or
