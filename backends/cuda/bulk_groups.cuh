@@ -305,12 +305,37 @@ __device__ __forceinline__ void for_tiles_of_group(const group_work &work, int g
 
 /* ---- results ---- */
 
+__device__ __forceinline__ void copy_register(int32_t from, int32_t &to)
+{
+    asm volatile("mov.b32 %0, %1;" : "=r"(to) : "r"(from));
+}
+__device__ __forceinline__ void copy_register(float from, float &to)
+{
+    asm volatile("mov.b32 %0, %1;" : "=f"(to) : "f"(from));
+}
+
 /* Where a lane's eight results lie in a group's buffer: row k (of two) of the q-th 32 columns. */
 template <class F> __device__ __forceinline__ char *result_place(char *out, int q, int k)
 {
     const int lane = threadIdx.x % 32, column = (q * LANES_COLUMNS + (lane & 3) * LANE_COLUMNS) * F::SIZE,
               row = threadIdx.x % 128 / 32 * 16 + lane / 4 + 8 * k, at = row * F::LINE + column % F::LINE;
     return out + column / F::LINE * F::PANEL + (at ^ (at >> 7 & F::SWIZZLE) << 4);
+}
+
+/* The q-th of QUARTERS of a lane's sums, 32 columns. Ends are loops over them: where kernels of a model take
+ * turns, each begins with none of its code in a multiprocessor's cache, and to fetch four times as much takes
+ * longer than to copy. By the assembler: the compiler would choose from all quarters for each number, or
+ * write into registers that products sum in, and then let no product begin before the one in front of it has
+ * ended. */
+template <int QUARTERS, class T>
+__device__ __forceinline__ void copy_quarter(const T (&sum)[QUARTERS * 4][4], int q, T (&to)[4][4])
+{
+#pragma unroll
+    for (int from = 0; from < QUARTERS; from++)
+        if (q == from)
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                copy_register(sum[from * 4 + i / 4][i % 4], to[i / 4][i % 4]);
 }
 
 /* By a whole group: its results may leave. */

@@ -160,19 +160,7 @@ __device__ __forceinline__ void store_eight(const cuda_qgemm &g, const cuda_qhea
     *(uint2 *)to = word;
 }
 
-/* By the assembler: the compiler would choose from all quarters for each number, or write into registers that
- * products sum in, and then let none begin before the one in front of it has ended. */
-__device__ __forceinline__ void copy_quarter(const int32_t (*sum)[4], int32_t (&to)[4][4])
-{
-#pragma unroll
-    for (int t = 0; t < 4; t++)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            asm volatile("mov.b32 %0, %1;" : "=r"(to[t][i]) : "r"(sum[t][i]));
-}
-
-/* The sums of a group become results. A loop: where kernels of a model take turns, each begins with none of
- * its code in a multiprocessor's cache, and to fetch four times as much takes longer than all of this. */
+/* The sums of a group become results. */
 template <class F, class Y, bool GELU, int END>
 __device__ __forceinline__ void finish_group(const cuda_qgemm &g, const cuda_qhead &h,
                                              const qgemm_room<F> &room, const qgemm_columns<F> &columns,
@@ -186,10 +174,7 @@ __device__ __forceinline__ void finish_group(const cuda_qgemm &g, const cuda_qhe
         int32_t now[4][4];
         float x[4][4];
         columns.read(q * quarter::FILTERS, &each);
-#pragma unroll
-        for (int from = 0; from < QUARTERS; from++)
-            if (q == from)
-                copy_quarter(sum + from * 4, now);
+        copy_quarter<QUARTERS>(sum, q, now);
 #pragma unroll
         for (int t = 0; t < 4; t++)
 #pragma unroll
