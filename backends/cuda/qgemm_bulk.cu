@@ -14,12 +14,12 @@ namespace
 /* Bytes may have what floats have not: rows behind a rounding, and a table. */
 template <class F> using qgemm_columns = shared_columns<F::GROUP_COLUMNS, F::SIZE == 1>;
 /* The tables of a form that has room for them. */
-template <class F> constexpr bool has_tables()
+template <class F> constexpr bool qgemm_has_tables()
 {
     return F::SIZE == 1 &&
            group_room_bytes<group_room<F, qgemm_columns<F>>>() + sizeof(lane_tables) <= MOST_SHARED;
 }
-template <class F, bool TABLES = has_tables<F>()> struct qgemm_room : group_room<F, qgemm_columns<F>> {
+template <class F, bool TABLES = qgemm_has_tables<F>()> struct qgemm_room : group_room<F, qgemm_columns<F>> {
     static __device__ __forceinline__ void fill(const cuda_qgemm &)
     {
     }
@@ -355,7 +355,7 @@ grt_status prepare_groups(const cuda_qgemm *g, const void *x, const void *w, con
 /* INFINITY: the form cannot look up. */
 template <class F> double qgemm_bulk_cost_of(const cuda_qgemm *g)
 {
-    return g->table && !has_tables<F>() ? INFINITY : qgemm_bulk_cost<F>(g);
+    return g->table && !qgemm_has_tables<F>() ? INFINITY : qgemm_bulk_cost<F>(g);
 }
 
 template <class Y, bool GELU>
