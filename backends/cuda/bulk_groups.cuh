@@ -15,7 +15,7 @@
 namespace
 {
 
-enum { GROUP_ROWS = 64, MOVERS = 3, LANE_COLUMNS = 8, LANES_COLUMNS = 32 };
+enum { GROUP_ROWS = 64, MOVERS = 3, LANE_COLUMNS = 8, LANES_COLUMNS = 32, MOST_SHARED = 227 << 10 };
 
 /* DOWN_GROUPS x ACROSS_GROUPS warpgroups of a tile, each with 64 rows and N columns, whose results have
  * Y_BYTES each. OUT_BUFFERS: of a group's results. */
@@ -80,10 +80,11 @@ template <class F> struct group_tile {
     }
 };
 
-/* Of dynamic shared memory, which is as large as group_room_bytes says. */
+/* Of dynamic shared memory, which is as large as group_room_bytes says. Counted from its begin, as the
+ * compiler does not know that a pointer made of a number is one to shared memory. */
 template <class R> __device__ __forceinline__ R &group_room_in(char *raw)
 {
-    return *(R *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) / PANEL_ALIGNMENT * PANEL_ALIGNMENT);
+    return *(R *)(raw + (-shared_address(raw) & (PANEL_ALIGNMENT - 1)));
 }
 template <class R> constexpr size_t group_room_bytes()
 {
@@ -304,12 +305,37 @@ __device__ __forceinline__ void for_tiles_of_group(const group_work &work, int g
 
 /* ---- results ---- */
 
+__device__ __forceinline__ void copy_register(int32_t from, int32_t &to)
+{
+    asm volatile("mov.b32 %0, %1;" : "=r"(to) : "r"(from));
+}
+__device__ __forceinline__ void copy_register(float from, float &to)
+{
+    asm volatile("mov.b32 %0, %1;" : "=f"(to) : "f"(from));
+}
+
 /* Where a lane's eight results lie in a group's buffer: row k (of two) of the q-th 32 columns. */
 template <class F> __device__ __forceinline__ char *result_place(char *out, int q, int k)
 {
     const int lane = threadIdx.x % 32, column = (q * LANES_COLUMNS + (lane & 3) * LANE_COLUMNS) * F::SIZE,
               row = threadIdx.x % 128 / 32 * 16 + lane / 4 + 8 * k, at = row * F::LINE + column % F::LINE;
     return out + column / F::LINE * F::PANEL + (at ^ (at >> 7 & F::SWIZZLE) << 4);
+}
+
+/* The q-th of QUARTERS of a lane's sums, 32 columns. Ends are loops over them: where kernels of a model take
+ * turns, each begins with none of its code in a multiprocessor's cache, and to fetch four times as much takes
+ * longer than to copy. By the assembler: the compiler would choose from all quarters for each number, or
+ * write into registers that products sum in, and then let no product begin before the one in front of it has
+ * ended. */
+template <int QUARTERS, class T>
+__device__ __forceinline__ void copy_quarter(const T (&sum)[QUARTERS * 4][4], int q, T (&to)[4][4])
+{
+#pragma unroll
+    for (int from = 0; from < QUARTERS; from++)
+        if (q == from)
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                copy_register(sum[from * 4 + i / 4][i % 4], to[i / 4][i % 4]);
 }
 
 /* By a whole group: its results may leave. */
@@ -334,8 +360,8 @@ template <> struct large_tile<2> {
     using type = groups<1, 2, 2, 96, 2, 4, 1>;
 };
 template <int BYTES> using large_groups = typename large_tile<BYTES>::type;
-/* Of 16-bit results: 192 x 192, where tiles fill all multiprocessors. */
-using wide_groups = groups<1, 3, 1, 192, 2, 3, 1>;
+/* 192 x 192, where tiles fill all multiprocessors. */
+template <int BYTES> using wide_groups = groups<1, 3, 1, 192, BYTES, 3, 1>;
 
 template <class F> int64_t tiles_of_groups(int64_t rows, int64_t columns)
 {
@@ -345,7 +371,7 @@ template <class F> int64_t tiles_of_groups(int64_t rows, int64_t columns)
 /* Clocks that a tile's end takes besides its sums: little where two teams take turns. */
 template <class F> double end_of_groups(bool has_activation)
 {
-    const double alone = F::GROUP_COLUMNS > 128 ? 20.0 : 16.0, /* of one team */
+    const double alone = F::GROUP_COLUMNS > 128 ? F::SIZE == 1 ? 40.0 : 20.0 : 16.0, /* of one team */
         hidden = F::SIZE == 1            ? 6.0
                  : F::GROUP_COLUMNS > 64 ? 22.0
                                          : 12.0;

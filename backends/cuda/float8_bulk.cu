@@ -83,11 +83,13 @@ __device__ __forceinline__ void finish_group(const cuda_float8_finish &f,
                                              const float8_columns<F::GROUP_COLUMNS> &columns,
                                              float (&sum)[F::GROUP_COLUMNS / 8][4], float unit, char *out)
 {
+    enum { QUARTERS = F::GROUP_COLUMNS / LANES_COLUMNS };
     const int eight = (threadIdx.x & 3) * LANE_COLUMNS;
-#pragma unroll
-    for (int q = 0; q < F::GROUP_COLUMNS / LANES_COLUMNS; q++) {
+#pragma unroll 1
+    for (int q = 0; q < QUARTERS; q++) {
         const int first = q * LANES_COLUMNS + eight;
-        float factor[LANE_COLUMNS], shift[LANE_COLUMNS];
+        float factor[LANE_COLUMNS], shift[LANE_COLUMNS], now[4][4];
+        copy_quarter<QUARTERS>(sum, q, now);
 #pragma unroll
         for (int k = 0; k < LANE_COLUMNS; k += 4) {
             *(float4 *)(factor + k) = *(const float4 *)(columns.scale + first + k);
@@ -98,7 +100,7 @@ __device__ __forceinline__ void finish_group(const cuda_float8_finish &f,
             float x[LANE_COLUMNS];
 #pragma unroll
             for (int i = 0; i < LANE_COLUMNS; i++) {
-                x[i] = fmaf(sum[q * 4 + i / 2][2 * k + i % 2], factor[i], shift[i]);
+                x[i] = fmaf(now[i / 2][2 * k + i % 2], factor[i], shift[i]);
                 if constexpr (GELU)
                     x[i] = cuda_qgelu(x[i]);
                 else if (f.act.kind == GRT_ACT_RELU)
@@ -216,9 +218,9 @@ template <class Y, bool GELU> grt_status launch_best(const cuda_float8_bulk *b, 
     const double of_square = float8_bulk_cost<square>(b), of_narrow = float8_bulk_cost<narrow>(b),
                  of_large = float8_bulk_cost<large>(b);
     if constexpr (BYTES == 2) {
-        const double of_wide = float8_bulk_cost<wide_groups>(b);
+        const double of_wide = float8_bulk_cost<wide_groups<BYTES>>(b);
         if (of_wide < of_large && of_wide < of_square && of_wide < of_narrow)
-            return launch_bulk<wide_groups, Y, GELU>(b, stream);
+            return launch_bulk<wide_groups<BYTES>, Y, GELU>(b, stream);
     }
     if (of_large < of_square && of_large < of_narrow)
         return launch_bulk<large, Y, GELU>(b, stream);

@@ -3,6 +3,7 @@
 #include "backends/cuda/qgemm_bulk.h"
 
 #include "backends/cuda/bulk_groups.cuh"
+#include "backends/cuda/lane_tables.cuh"
 #include "backends/cuda/qgemm_maps.h"
 #include "backends/cuda/qgemm_panels.cuh"
 #include "backends/cuda/warpgroup_bytes.cuh"
@@ -12,8 +13,34 @@ namespace
 
 /* Bytes may have what floats have not: rows behind a rounding, and a table. */
 template <class F> using qgemm_columns = shared_columns<F::GROUP_COLUMNS, F::SIZE == 1>;
-template <class F> struct qgemm_room : group_room<F, qgemm_columns<F>> {
-    alignas(4) uint8_t table[256];
+/* The tables of a form that has room for them. */
+template <class F> constexpr bool qgemm_has_tables()
+{
+    return F::SIZE == 1 &&
+           group_room_bytes<group_room<F, qgemm_columns<F>>>() + sizeof(lane_tables) <= MOST_SHARED;
+}
+template <class F, bool TABLES = qgemm_has_tables<F>()> struct qgemm_room : group_room<F, qgemm_columns<F>> {
+    static __device__ __forceinline__ void fill(const cuda_qgemm &)
+    {
+    }
+    static __device__ __forceinline__ uint2 looked_up(uint2 word)
+    {
+        return word;
+    }
+};
+template <class F> struct qgemm_room<F, true> : group_room<F, qgemm_columns<F>> {
+    lane_tables tables;
+
+    __device__ __forceinline__ void fill(const cuda_qgemm &g)
+    {
+        if (g.table)
+            tables.fill(g.table, g.table_flip, threadIdx.x, F::THREADS);
+    }
+    __device__ __forceinline__ uint2 looked_up(uint2 word) const
+    {
+        const int lane = threadIdx.x % lane_tables::LANES;
+        return make_uint2(tables.four(word.x, lane), tables.four(word.y, lane));
+    }
 };
 
 struct qgemm_work : group_work {
@@ -104,16 +131,10 @@ template <> struct qgemm_operand<true> {
  * the type: conversions that saturate do the rest. */
 enum qgemm_end { END_LIMITED, END_WITHIN, END_WITHIN_RESIDUAL, END_WITHIN_SUM, END_WITHIN_ROW };
 
-__device__ __forceinline__ uint32_t looked_up(const uint8_t *table, uint32_t word)
-{
-    return cuda_qword(table[word & 0xFF], table[word >> 8 & 0xFF], table[word >> 16 & 0xFF],
-                      table[word >> 24]);
-}
-
 /* A lane's eight results of a row, which lie where their residuals do. */
-template <class Y, int END>
+template <class F, class Y, int END>
 __device__ __forceinline__ void store_eight(const cuda_qgemm &g, const cuda_qhead &h, float (&x)[4][4], int k,
-                                            const uint8_t *table, char *to)
+                                            const qgemm_room<F> &room, char *to)
 {
     uint4 residual = make_uint4(0, 0, 0, 0);
     if constexpr (sizeof(Y) > 1) {
@@ -135,28 +156,31 @@ __device__ __forceinline__ void store_eight(const cuda_qgemm &g, const cuda_qhea
         word = saturate_bytes < quarter, END == END_WITHIN_RESIDUAL || END == END_WITHIN_SUM,
         END == END_WITHIN_SUM || END == END_WITHIN_ROW > (g, h, x, k, residual);
     if (g.table)
-        word = make_uint2(looked_up(table, word.x), looked_up(table, word.y));
+        word = room.looked_up(word);
     *(uint2 *)to = word;
 }
 
 /* The sums of a group become results. */
 template <class F, class Y, bool GELU, int END>
-__device__ __forceinline__ void
-finish_group(const cuda_qgemm &g, const cuda_qhead &h, const qgemm_columns<F> &columns,
-             int32_t (&sum)[F::GROUP_COLUMNS / 8][4], const uint8_t *table, char *out)
+__device__ __forceinline__ void finish_group(const cuda_qgemm &g, const cuda_qhead &h,
+                                             const qgemm_room<F> &room, const qgemm_columns<F> &columns,
+                                             int32_t (&sum)[F::GROUP_COLUMNS / 8][4], char *out)
 {
+    enum { QUARTERS = F::GROUP_COLUMNS / quarter::FILTERS };
     const float half = 0.5f / h.y_unit;
-#pragma unroll
-    for (int q = 0; q < F::GROUP_COLUMNS / quarter::FILTERS; q++) {
+#pragma unroll 1
+    for (int q = 0; q < QUARTERS; q++) {
         lane_columns each;
+        int32_t now[4][4];
         float x[4][4];
         columns.read(q * quarter::FILTERS, &each);
+        copy_quarter<QUARTERS>(sum, q, now);
 #pragma unroll
         for (int t = 0; t < 4; t++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int j = t * 2 + (i & 1);
-                const int32_t s = sum[q * 4 + t][i] - each.offset[j];
+                const int32_t s = now[t][i] - each.offset[j];
                 if constexpr (GELU)
                     x[t][i] = cuda_qgelu_quick(fmaf((float)s, each.scale[j], each.bias[j]), half);
                 else
@@ -166,7 +190,7 @@ finish_group(const cuda_qgemm &g, const cuda_qhead &h, const qgemm_columns<F> &c
             }
 #pragma unroll
         for (int k = 0; k < 2; k++)
-            store_eight<Y, END>(g, h, x, k, table, result_place<F>(out, q, k));
+            store_eight<F, Y, END>(g, h, x, k, room, result_place<F>(out, q, k));
     }
 }
 
@@ -180,20 +204,20 @@ template <class Y, bool GELU> __device__ __forceinline__ int end_of(const cuda_q
 }
 
 template <class F, class Y, bool GELU>
-__device__ __forceinline__ void
-finish_as(int end, const cuda_qgemm &g, const cuda_qhead &h, const qgemm_columns<F> &columns,
-          int32_t (&sum)[F::GROUP_COLUMNS / 8][4], const uint8_t *table, char *out)
+__device__ __forceinline__ void finish_as(int end, const cuda_qgemm &g, const cuda_qhead &h,
+                                          const qgemm_room<F> &room, const qgemm_columns<F> &columns,
+                                          int32_t (&sum)[F::GROUP_COLUMNS / 8][4], char *out)
 {
     if (sizeof(Y) == 1 && end == END_WITHIN)
-        finish_group<F, Y, GELU, END_WITHIN>(g, h, columns, sum, table, out);
+        finish_group<F, Y, GELU, END_WITHIN>(g, h, room, columns, sum, out);
     else if (sizeof(Y) == 1 && !GELU && end == END_WITHIN_RESIDUAL)
-        finish_group<F, Y, GELU, END_WITHIN_RESIDUAL>(g, h, columns, sum, table, out);
+        finish_group<F, Y, GELU, END_WITHIN_RESIDUAL>(g, h, room, columns, sum, out);
     else if (sizeof(Y) == 1 && !GELU && end == END_WITHIN_SUM)
-        finish_group<F, Y, GELU, END_WITHIN_SUM>(g, h, columns, sum, table, out);
+        finish_group<F, Y, GELU, END_WITHIN_SUM>(g, h, room, columns, sum, out);
     else if (sizeof(Y) == 1 && !GELU && end == END_WITHIN_ROW)
-        finish_group<F, Y, GELU, END_WITHIN_ROW>(g, h, columns, sum, table, out);
+        finish_group<F, Y, GELU, END_WITHIN_ROW>(g, h, room, columns, sum, out);
     else
-        finish_group<F, Y, GELU, END_LIMITED>(g, h, columns, sum, table, out);
+        finish_group<F, Y, GELU, END_LIMITED>(g, h, room, columns, sum, out);
 }
 
 template <class F, class Y, bool SIGNED, bool GELU>
@@ -215,8 +239,7 @@ __device__ __forceinline__ void sum_and_finish(const cuda_qgemm &g, const cuda_q
         else
             sum_group<F, product, whole_lines>(work.stages, place, room, order, sum);
         barrier_wait(&room.ready[group][out.at], out.phase);
-        finish_as<F, Y, GELU>(end, g, h, room.columns[group][out.at], sum, room.table,
-                              room.out[group][out.at]);
+        finish_as<F, Y, GELU>(end, g, h, room, room.columns[group][out.at], sum, room.out[group][out.at]);
         results_written(&room.written[group][out.at]);
     });
 }
@@ -232,8 +255,7 @@ __global__ void __launch_bounds__(F::THREADS, 1)
     overlap_let_next_begin();
     if (!g.is_constant)
         overlap_wait();
-    if (g.table && threadIdx.x < sizeof room.table)
-        room.table[threadIdx.x] = g.table[threadIdx.x ^ g.table_flip];
+    room.fill(g);
     begin_groups<F>(maps, room);
     if (warp < F::GROUPS * 4) {
         warpgroup_take_registers<F::REGISTERS>();
@@ -246,11 +268,9 @@ __global__ void __launch_bounds__(F::THREADS, 1)
         if (mover >= 0 && has_residual)
             overlap_wait();
         if (mover >= 0)
-            move_epilogues<F>(work, maps, room, mover, has_residual,
-                              [&](qgemm_columns<F> &columns, int first, int lane) {
-                                  for (int j = lane; j < F::GROUP_COLUMNS; j += 32)
-                                      columns.fill(finish, first, g.n, j);
-                              });
+            move_epilogues<F>(
+                work, maps, room, mover, has_residual,
+                [&](qgemm_columns<F> &columns, int first, int) { columns.fill_by_warp(finish, first, g.n); });
     }
 }
 
@@ -294,7 +314,7 @@ grt_status launch_groups(const cuda_qgemm *g, const cuda_qfinish *finish, qgemm_
                          const group_maps &maps, cudaStream_t stream)
 {
     const size_t bytes = group_room_bytes<qgemm_room<F>>();
-    static_assert(group_room_bytes<qgemm_room<F>>() <= 227 << 10, "");
+    static_assert(group_room_bytes<qgemm_room<F>>() <= MOST_SHARED, "");
     work.columns = (g->n + F::COLUMNS - 1) / F::COLUMNS;
     work.tiles = (int)qgemm_bulk_tiles<F>(g);
     const int blocks = work.tiles < g->multiprocessors ? work.tiles : g->multiprocessors;
@@ -332,6 +352,12 @@ grt_status prepare_groups(const cuda_qgemm *g, const void *x, const void *w, con
                        : launch_groups<F, Y, false, GELU>(g, finish, work, maps, stream);
 }
 
+/* INFINITY: the form cannot look up. */
+template <class F> double qgemm_bulk_cost_of(const cuda_qgemm *g)
+{
+    return g->table && !qgemm_has_tables<F>() ? INFINITY : qgemm_bulk_cost<F>(g);
+}
+
 template <class Y, bool GELU>
 grt_status enqueue_results(const cuda_qgemm *g, const void *x, const void *w, const void *residual,
                            const cuda_qfinish *finish, void *y, cudaStream_t stream)
@@ -340,13 +366,11 @@ grt_status enqueue_results(const cuda_qgemm *g, const void *x, const void *w, co
     using square = square_groups<BYTES>;
     using narrow = narrow_groups<BYTES>;
     using large = large_groups<BYTES>;
-    const double of_square = qgemm_bulk_cost<square>(g), of_narrow = qgemm_bulk_cost<narrow>(g),
-                 of_large = qgemm_bulk_cost<large>(g);
-    if constexpr (BYTES == 2) {
-        const double of_wide = qgemm_bulk_cost<wide_groups>(g);
-        if (of_wide < of_large && of_wide < of_square && of_wide < of_narrow)
-            return prepare_groups<wide_groups, Y, GELU>(g, x, w, residual, finish, y, stream);
-    }
+    using wide = wide_groups<BYTES>;
+    const double of_square = qgemm_bulk_cost_of<square>(g), of_narrow = qgemm_bulk_cost_of<narrow>(g),
+                 of_large = qgemm_bulk_cost_of<large>(g), of_wide = qgemm_bulk_cost_of<wide>(g);
+    if (of_wide < of_large && of_wide < of_square && of_wide < of_narrow)
+        return prepare_groups<wide, Y, GELU>(g, x, w, residual, finish, y, stream);
     if (of_large < of_square && of_large < of_narrow)
         return prepare_groups<large, Y, GELU>(g, x, w, residual, finish, y, stream);
     if (of_narrow < of_square)

@@ -30,6 +30,20 @@ template <int N, bool ROWS = false> struct shared_columns {
         if constexpr (ROWS)
             row[thread] = f.row[j];
     }
+    /* By a warp, all from the first on; n is a multiple of 4. */
+    __device__ __forceinline__ void fill_by_warp(const cuda_qfinish &f, int from, int n)
+    {
+        for (int at = threadIdx.x % 32 * 4; at < N; at += 32 * 4) {
+            const int j = min(from + at, n - 4);
+            const int4 offsets = *(const int4 *)(f.offset + j);
+            const float4 scales = *(const float4 *)(f.scale + j), biases = *(const float4 *)(f.bias + j);
+            if constexpr (ROWS)
+                *(float4 *)(row + at) = *(const float4 *)(f.row + j);
+            *(int4 *)(offset + at) = offsets;
+            *(float4 *)(scale + at) = scales;
+            *(float4 *)(bias + at) = biases;
+        }
+    }
     /* Of column k of a lane's eight, from the first on. */
     __device__ __forceinline__ float row_of(int first, int k) const
     {
