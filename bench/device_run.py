@@ -126,10 +126,14 @@ class Session:
         else:
             self.call("grt_runtime_create", ctypes.byref(self.runtime))
         self.call("grt_model_open", self.runtime, str(plan).encode(), ctypes.byref(self.model))
-        self.call("grt_session_create", self.model, f"cuda:{device}".encode(), None, ctypes.byref(self.session))
+        self.call("grt_session_create", self.model, *self.place(), ctypes.byref(self.session))
         self.call("grt_context_create", self.session, ctypes.byref(self.context))
         self.inputs = [self.name("grt_model_input", i) for i in range(self.lib.grt_model_input_count(self.model))]
         self.outputs = [self.name("grt_model_output", i) for i in range(self.lib.grt_model_output_count(self.model))]
+
+    def place(self):
+        """The device, and the session's options."""
+        return f"cuda:{self.device}".encode(), None
 
     def call(self, name, *args):
         if getattr(self.lib, name)(*args):

@@ -6,8 +6,8 @@
 
 A model is exported (bench/exports.py) unless DIRECTORY has it, is optimised to a plan, and the plan's results are put beside PyTorch's in float32: "error" is the largest
 difference as a share of an output's largest value, "peer error" ONNX Runtime's own. "optimise s" and "MB" are processor time and peak memory of graphc optimize, "plan" is the
-plan's size as a share of the model's. Times are processor time of a run with one thread and wall time with more, the least of --rounds turns, each side in turns: both are
-meant for machines with other work. --open-dims exports with an open batch, and an open length where inputs are tokens, and compares other dims too. Rows go to FILE
+plan's size as a share of the model's. Times are the least processor time of a run with one thread, and the least wall time with more; both sides are in one process and run in
+turns (bench/cpu_turns.py), which is meant for machines with other work; median_ratio is of the medians. --open-dims exports with an open batch, and an open length where inputs are tokens, and compares other dims too. Rows go to FILE
 one by one; what is there already is not measured again. Exit status 1 if a model failed, or is further from PyTorch than --tolerance and twice what the peer is.
 """
 import argparse
@@ -35,8 +35,7 @@ def arguments():
     p.add_argument("--batches", nargs="+", type=int, default=[1])
     p.add_argument("--open-dims", action="store_true", help="export with open dims, and compare with other sizes")
     p.add_argument("--threads", type=int, nargs="*", default=[1], help="thread counts to measure with; none: results only (default: 1)")
-    p.add_argument("--seconds", type=float, default=0.5, help="measured time of a turn (default 0.5)")
-    p.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
+    p.add_argument("--seconds", type=float, default=1.5, help="measured time of a model with one number of threads (default 1.5)")
     p.add_argument("--tolerance", type=float, default=1e-4, help="largest difference from PyTorch that is right in any case (default 1e-4)")
     p.add_argument("--json", type=Path, help="where rows are kept (default: rows.json in DIRECTORY)")
     common.add_isa(p)
@@ -71,40 +70,26 @@ def measured(command, directory, env=None):
     return json.loads(used.read_text())
 
 
-class Peer:
-    """ONNX Runtime with one model, in a process of its own (peers/ort_turns.py), and what it computes: `outputs`, by name."""
+def turns(path, inputs, environment, *options):
+    """What bench/cpu_turns.py says, in a process of its own."""
+    done = subprocess.run([str(word) for word in (sys.executable, common.TOP / "bench/cpu_turns.py", path, "--inputs", inputs, *options)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    if done.returncode:
+        raise RuntimeError(f"ONNX Runtime: {done.stderr.strip()[-300:]}")
+    return done.stdout
 
-    def __init__(self, path, threads, inputs, directory, environment):
-        results, self.errors = directory / "peer.npz", tempfile.TemporaryFile()
-        command = [sys.executable, common.TOP / "bench/peers/ort_turns.py", path, "--threads", threads, "--inputs", inputs, "--outputs", results]
-        self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=environment)
-        try:
-            self.line()
-        except RuntimeError:
-            self.close()
-            raise
-        with np.load(results) as arrays:
-            self.outputs = dict(arrays)
 
-    def line(self):
-        line = self.process.stdout.readline()
-        if not line:
-            self.process.wait()
-            self.errors.seek(0)
-            raise RuntimeError(f"ONNX Runtime: {self.errors.read().decode(errors='replace').strip()[-300:]}")
-        return line
+def peer_outputs(path, inputs, directory, environment):
+    """Of ONNX Runtime, by name."""
+    results = directory / "peer.npz"
+    turns(path, inputs, environment, "--outputs", results)
+    with np.load(results) as arrays:
+        return dict(arrays)
 
-    def measure(self, seconds):
-        """The least wall and processor milliseconds of a run within `seconds`."""
-        print(seconds, file=self.process.stdin, flush=True)
-        answer = json.loads(self.line())
-        return answer["wall_ms"], answer["processor_ms"]
 
-    def close(self):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait()
-        self.errors.close()
+def library(build):
+    """libgraphrt.so of a build directory, or of a bundle."""
+    return next((path for path in (build / ".libs/libgraphrt.so", build / "lib/libgraphrt.so") if path.exists()), build / "lib/libgraphrt.so.1")
 
 
 def given(feeds, directory):
@@ -135,30 +120,20 @@ def compare(options, path, plan, row, directory):
             outputs = our_outputs(options, model, feeds, list(expected), directory, ours_env)
             row["error"] = max(row.get("error", 0.0), *map(error, outputs, expected.values()))
         try:
-            theirs = Peer(path, 1, file, directory, peer_env)
-            row["peer_error"] = max(row.get("peer_error", 0.0), *(error(theirs.outputs[n], expected[n]) for n in expected))
-            theirs.close()
+            theirs = peer_outputs(path, file, directory, peer_env)
+            row["peer_error"] = max(row.get("peer_error", 0.0), *(error(theirs[n], expected[n]) for n in expected))
         except RuntimeError as refused:
             row["peer_problem"] = str(refused)
     row["right"] = row["error"] <= max(options.tolerance, 2 * row.get("peer_error", 0.0))
 
 
-def time_both(options, path, plan, row, directory):
+def time_both(options, path, plan, row):
     ours_env, peer_env = common.environments(options)
-    with np.load(path.with_suffix(".npz")) as arrays:
-        names = {i.name for i in onnx.load(path, load_external_data=False).graph.input}
-        inputs = given({k: arrays[k] for k in arrays.files if k in names}, directory)
+    both = {**peer_env, "GRAPHRT_CPU_ISA": ours_env["GRAPHRT_CPU_ISA"]} if options.isa else None
     for threads in options.threads:
-        theirs, turns = Peer(path, threads, path.with_suffix(".npz"), directory, peer_env), []
-        for _ in range(options.rounds):
-            peer = theirs.measure(options.seconds)
-            text = common.run([options.build / "graphrun", "bench", plan, "--json", "--threads", threads, "--seconds", options.seconds, "--warmup", 2, *inputs], env=ours_env)
-            ours = json.loads(text)[0]
-            turns.append((ours["latency_ms"]["min"], ours["processor_ms"], *peer))
-        theirs.close()
-        wall, used, peer_wall, peer_used = map(min, zip(*turns))
-        ours_ms, peer_ms = (used, peer_used) if threads == 1 else (wall, peer_wall)
-        row |= {f"ours_{threads}_ms": ours_ms, f"onnxruntime_{threads}_ms": peer_ms, f"ratio_{threads}": ours_ms / peer_ms}
+        said = json.loads(turns(path, path.with_suffix(".npz"), both, "--library", library(options.build), "--plan", plan, "--threads", threads, "--seconds", options.seconds))
+        row |= {f"ours_{threads}_ms": said["ours_ms"], f"onnxruntime_{threads}_ms": said["onnxruntime_ms"], f"ratio_{threads}": said["ours_ms"] / said["onnxruntime_ms"],
+                f"median_ratio_{threads}": said["ours_median_ms"] / said["onnxruntime_median_ms"], f"runs_{threads}": said["runs"]}
 
 
 def sweep(options, path, row):
@@ -170,7 +145,7 @@ def sweep(options, path, row):
         row["plan"] = plan.stat().st_size / path.stat().st_size
         compare(options, path, plan, row, directory)
         if "peer_problem" not in row:
-            time_both(options, path, plan, row, directory)
+            time_both(options, path, plan, row)
 
 
 def shown(row, threads):

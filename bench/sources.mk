@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks: run by bench/run.sh, never by make.
 EXTRA_DIST += bench/README.md bench/run.sh bench/common.py bench/table.py bench/turns.py bench/clock.py bench/serving.py bench/exports.py
-EXTRA_DIST += bench/peers/ort_bench.py bench/peers/ort_turns.py bench/peers/older_cpu.py bench/peers/older_cpu.c
+EXTRA_DIST += bench/peers/ort_bench.py bench/peers/older_cpu.py bench/peers/older_cpu.c
 EXTRA_DIST += bench/catalogue.py bench/catalogue_drawn.py bench/catalogue_families.py bench/catalogue_forms.py bench/catalogue_further.py
 EXTRA_DIST += bench/catalogue_language.py bench/catalogue_layers.py bench/catalogue_more.py bench/catalogue_multimodal.py
 EXTRA_DIST += bench/catalogue_papers.py bench/catalogue_pictures.py bench/catalogue_recent.py bench/catalogue_signals.py
@@ -13,6 +13,8 @@ EXTRA_DIST += bench/first_result.py bench/peers/torch_exports.py bench/peers/ort
 EXTRA_DIST += bench/peers/torch_overlap.py
 EXTRA_DIST += bench/branches.py bench/by_hand.py bench/classical.py bench/compile_time.py bench/cpu_speed.py bench/cuda_conformance.py
 EXTRA_DIST += bench/exports_sweep.py bench/genai.py bench/host_overhead.py bench/init_scaling.py bench/memory.py bench/moved_bytes.py bench/operator_catalogue.py
+EXTRA_DIST += bench/branches.py bench/by_hand.py bench/classical.py bench/compile_time.py bench/cpu_speed.py bench/cpu_turns.py bench/cuda_conformance.py
+EXTRA_DIST += bench/exports_sweep.py bench/genai.py bench/host_overhead.py bench/init_scaling.py bench/memory.py bench/operator_catalogue.py
 EXTRA_DIST += bench/operator_catalogue_gpu.py bench/operator_speed.py bench/operator_speed_gpu.py bench/operators.py bench/optimised.py
 EXTRA_DIST += bench/overlap.py bench/oversubscription.py bench/pairs.py bench/pool_speed.py bench/product_accuracy.py bench/python_overhead.py
 EXTRA_DIST += bench/quantised.py bench/quantised_speed.py bench/startup.py bench/sweep.py bench/weight_products.py bench/weight_products_cpu.py

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows of 3 x 3 run as Winograd's products where those gain; small groups, depthwise windows and dilated
- * lines that oneDNN would unfold (im2col), transposed lines, and windows to few channels, on the others. */
+/* Windows of 3 x 3 run as Winograd's products where those gain; large depthwise windows, small groups,
+ * depthwise windows and dilated lines that oneDNN would unfold (im2col), transposed lines, and windows to few
+ * channels, on the others. */
 #include "backends/cpu/conv_kernels.h"
 
 #include "backends/cpu/conv_depthwise.h"
@@ -22,7 +23,11 @@ enum {
     DEEP_WINDOWS = 16,     /* that a line has side by side, depthwise: oneDNN is faster for fewer */
     LONG_TAPS = 16,        /* of a window along a line, in groups */
     MOST_FILTERS = 4,      /* of a group of one channel: with more, oneDNN's vectors are full enough */
-    MANY_WINDOWS = 4       /* that a line has side by side: fewer of long ones see much padding */
+    MANY_WINDOWS = 4,      /* that a line has side by side: fewer of long ones see much padding */
+    LARGE_SIDE = 7,        /* of a depthwise window that is dense: of any image as wide as it */
+    MEDIUM_SIDE = 5,       /* the same of images that are neither narrow nor wide: */
+    MEDIUM_NARROW = 20,
+    MEDIUM_WIDE = 64
 };
 
 static const cpu_conv_kernel winograd = {cpu_winograd_floats, cpu_winograd_pack, cpu_winograd_bytes,
@@ -92,6 +97,18 @@ static bool is_short_line(const cpu_conv *c)
     return c->w.spatial == 1 && c->w.taps >= LONG_TAPS && c->w.out[0] / MANY_WINDOWS < c->w.taps;
 }
 
+/* Depthwise windows of an image that gain by loading each input once for all outputs beside each other that
+ * see it, on processors whose vectors of 512 bits are whole (docs/measurements/cpu-math.md). */
+static bool is_dense_image(const cpu_conv *c)
+{
+    if (c->w.spatial != 2 || !cpu_depthwise_fits(c) || !cpu_depthwise_is_dense(c) || cpu_isa_halves_avx512())
+        return false;
+    const int64_t side = c->w.kernel[0] < c->w.kernel[1] ? c->w.kernel[0] : c->w.kernel[1],
+                  width = c->w.out[1];
+    return side >= LARGE_SIDE ? width >= LARGE_SIDE
+                              : side >= MEDIUM_SIDE && width >= MEDIUM_NARROW && width <= MEDIUM_WIDE;
+}
+
 const cpu_conv_kernel *cpu_conv_kernel_faster(const grt_kernel_node *node, const cpu_conv_attrs *a)
 {
     cpu_conv guess;
@@ -107,6 +124,8 @@ const cpu_conv_kernel *cpu_conv_kernel_faster(const grt_kernel_node *node, const
         return &by_lines;
     if ((line_of_planes || long_groups) && cpu_conv_taps_fits(&guess))
         return &by_taps;
+    if (is_dense_image(&guess))
+        return &depthwise;
     if (cpu_conv_dots_fits(&guess))
         return &dots;
     return cpu_winograd_fits(&guess) ? &winograd : NULL;

@@ -9,11 +9,9 @@
 
 enum { LANES = 8 };
 #define MOST_PIXELS 12
-#define DEPTHWISE   cpu_depthwise_avx2
 #define INLINE      static inline __attribute__((always_inline))
 
 typedef __m256 floats;
-typedef int32_t ints __attribute__((vector_size(LANES * sizeof(int32_t))));
 
 INLINE __m256i first_lanes(int64_t n)
 {
@@ -30,5 +28,12 @@ INLINE void write_some(float *p, int64_t n, floats v)
     _mm256_maskstore_ps(p, first_lanes(n), v);
 }
 
+INLINE floats within_lanes(floats v, floats least, floats most)
+{
+    return _mm256_min_ps(most, _mm256_max_ps(least, v)); /* the second operand where one is NaN */
+}
+
 #include "backends/cpu/depthwise_loops.inc"
+
+const depthwise_kernel cpu_depthwise_avx2 = {LANES, run_depthwise_pixels, NULL};
 #endif

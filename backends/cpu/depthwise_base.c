@@ -13,7 +13,6 @@
 
 enum { LANES = 4 };
 #define MOST_PIXELS 6
-#define DEPTHWISE   cpu_depthwise_base
 #define INLINE      static inline __attribute__((always_inline))
 
 typedef float floats __attribute__((vector_size(LANES * sizeof(float))));
@@ -34,7 +33,17 @@ INLINE void write_some(float *p, int64_t n, floats v)
         p[i] = v[i];
 }
 
+INLINE floats within_lanes(floats v, floats least, floats most)
+{
+    const ints low = v < least; /* not so for NaN */
+    v = (floats)(((ints)least & low) | ((ints)v & ~low));
+    const ints high = v > most;
+    return (floats)(((ints)most & high) | ((ints)v & ~high));
+}
+
 #include "backends/cpu/depthwise_loops.inc"
+
+const depthwise_kernel cpu_depthwise_base = {LANES, run_depthwise_pixels, NULL};
 
 const depthwise_kernel *cpu_depthwise_best(void)
 {

@@ -24,10 +24,27 @@ typedef struct depthwise_pixels {
     float least, most;          /* outputs stay within */
 } depthwise_pixels;
 
-/* Weights are packed by blocks of `lanes` channels: [block][tap][channel], zeros behind the last channel. */
+/* Outputs [from, to) of a line whose last dim has stride and dilation 1. */
+typedef struct depthwise_line {
+    const float *x; /* the image */
+    float *y;       /* the line's output 0 */
+    int64_t from, to;
+    int64_t first_block, end_block;    /* of channels */
+    int64_t width, begin;              /* of the input's lines, and their padding before */
+    int64_t channels, line_taps, taps; /* taps of the last dim, and of a whole window */
+    const depthwise_tap *outer;
+    int64_t n_outer;
+    const float *packed, *bias; /* bias may be NULL */
+    float least, most;          /* outputs stay within */
+} depthwise_line;
+
+/* Weights are packed by blocks of `lanes` channels: [block][tap][channel]. The last block ends with the last
+ * channel and may have some in common with the one before; fewer channels than lanes are one block, with
+ * zeros behind. */
 typedef struct depthwise_kernel {
     int64_t lanes;
     void (*run)(const depthwise_pixels *p);
+    void (*run_line)(const depthwise_line *d); /* NULL: none; needs `lanes` channels */
 } depthwise_kernel;
 
 extern const depthwise_kernel cpu_depthwise_base, cpu_depthwise_avx2, cpu_depthwise_avx512;

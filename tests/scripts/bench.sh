@@ -23,9 +23,9 @@ else
     tests test_run.py schedule run prediction
     tests test_tables.py builds clock side_by_side moved
     if python3 -c 'import numpy, onnx' 2>/dev/null; then
-        tests test_tables.py accuracy
+        tests test_tables.py accuracy in_process
     else
-        skip "bench/test_tables.py: accuracy" "no numpy, or no onnx"
+        skip "bench/test_tables.py: accuracy in_process" "no numpy, or no onnx"
     fi
 fi
 finish

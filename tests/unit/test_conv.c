@@ -649,40 +649,6 @@ START_TEST(memory_is_bounded_for_wide_convolutions)
 }
 END_TEST
 
-/* Two filters a channel: no layout that fills each group up to a vector. */
-START_TEST(depth_multipliers_are_not_filled_up)
-{
-    enum { CHANNELS = 64, SIDE = 15, KERNEL = 7, RESULTS = 2 * CHANNELS * 8 * 8 };
-    const int64_t x_dims[] = {1, SIDE, SIDE, CHANNELS}, w_dims[] = {2 * CHANNELS, 1, KERNEL, KERNEL},
-                  strides[] = {2, 2}, pads[] = {3, 3, 3, 3};
-    float *x = window_floats(SIDE * SIDE * CHANNELS, 1),
-          *weights = window_floats(2 * CHANNELS * KERNEL * KERNEL, 2);
-    op_runner runs[2]; /* weights of a run, and constant ones that a plan may pack */
-    for (int i = 0; i < 2; i++) {
-        op_runner *r = &runs[i];
-        op_begin(r, "graphrt", "Conv");
-        r->threads = 2;
-        r->constants = i ? 2 : 0;
-        r->pack = i == 1;
-        op_int(r, "group", CHANNELS);
-        op_ints(r, "strides", strides, 2);
-        op_ints(r, "pads", pads, 4);
-        op_string(r, "layout", "NHWC");
-        op_add(r, GRT_DTYPE_FLOAT, 4, x_dims, x);
-        op_add(r, GRT_DTYPE_FLOAT, 4, w_dims, weights);
-        op_run_ok(r, 1);
-        for (int64_t k = 0; k < RESULTS; k++)
-            ck_assert_double_eq_tol((double)((float *)r->out[0].t.data)[k],
-                                    (double)((float *)runs[0].out[0].t.data)[k], 1e-5);
-    }
-    ck_assert_ptr_null(runs[1].packed[1]);
-    for (int i = 0; i < 2; i++)
-        op_end(&runs[i]);
-    free(x);
-    free(weights);
-}
-END_TEST
-
 START_TEST(wrong_shapes_are_named)
 {
     const float data[64] = {0};
@@ -754,6 +720,42 @@ START_TEST(long_depthwise_image_lines_match_their_definition)
 }
 END_TEST
 
+/* Depthwise windows of images: lines of one output to several registers full, taps of less than a register
+ * full to several, channels that are whole vectors, ragged, or fewer than one, padding wider than the window.
+ */
+START_TEST(depthwise_images_match_their_definition)
+{
+    for (uint32_t seed = 0; seed < 48; seed++) {
+        window_begin(seed);
+        const int64_t channels = seed % 4 ? window_pick(16, 70) : 16 * window_pick(1, 3),
+                      taps = window_pick(2, 16), side = window_pick(5, 8);
+        const window w = {.spatial = 2,
+                          .batch = window_pick(1, 2),
+                          .channels = channels,
+                          .filters = channels,
+                          .groups = channels,
+                          .in = {window_pick(3, 9), window_pick(1, 45)},
+                          .kernel = {side, taps},
+                          .stride = {window_pick(1, 2), 1},
+                          .dilation = {1, 1},
+                          .pads = {side, taps + window_pick(-2, 3), side, taps / 2}};
+        check_variants(&w, seed, 3, 4);
+        check_one_channels_last(&w, seed);
+    }
+}
+END_TEST
+
+/* The lines that a window sees of all channels are more than a cache has: parts of the channels in turn. */
+START_TEST(wide_depthwise_images_match_their_definition)
+{
+    for (int64_t channels = 1296; channels <= 1300; channels += 4) {
+        const window w = {2, 1, channels, channels, channels, {4, 30}, {7, 7}, {1, 1}, {1, 1}, {3, 3, 3, 3}};
+        check_variants(&w, (uint32_t)channels, 3, 4);
+        check_one_channels_last(&w, (uint32_t)channels + 1);
+    }
+}
+END_TEST
+
 START_TEST(transposed_image_lines_are_adjoint)
 {
     for (uint32_t seed = 0; seed < 24; seed++) {
@@ -803,7 +805,6 @@ Suite *suite_test_conv(void)
     tcase_add_loop_test(tc, wide_convolutions_match_their_definition, 0, N_WIDE);
     tcase_add_loop_test(tc, wide_transposed_convolutions_are_adjoint, 0, N_WIDE);
     tcase_add_test(tc, memory_is_bounded_for_wide_convolutions);
-    tcase_add_test(tc, depth_multipliers_are_not_filled_up);
     tcase_add_test(tc, few_filters_match_their_definition);
     tcase_add_test(tc, images_match_their_definition);
     tcase_add_test(tc, flat_windows_match_their_definition);
@@ -813,6 +814,8 @@ Suite *suite_test_conv(void)
     tcase_add_test(tc, transposed_lines_are_adjoint);
     tcase_add_test(tc, image_lines_match_their_definition);
     tcase_add_test(tc, long_depthwise_image_lines_match_their_definition);
+    tcase_add_test(tc, depthwise_images_match_their_definition);
+    tcase_add_test(tc, wide_depthwise_images_match_their_definition);
     tcase_add_test(tc, transposed_image_lines_are_adjoint);
     tcase_add_test(tc, lines_have_one_geometry);
     tcase_add_test(tc, wrong_shapes_are_named);

@@ -3,10 +3,10 @@
  *
  * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants
  * the same layout, and wide outputs cut into blocks of columns. Windows of 3 x 3 run as Winograd's products
- * where those gain; small groups, depthwise windows and dilated lines that oneDNN would unfold (im2col) on
- * kernels of our own. Windows of one tap whose weights are many run as products on oneDNN's layout of them.
- * Other weights and windows are unfolded into a matrix product; 16-bit floats and double are summed in
- * double. */
+ * where those gain; large depthwise windows, small groups, depthwise windows and dilated lines that oneDNN
+ * would unfold (im2col) on kernels of our own. Windows of one tap whose weights are many run as products on
+ * oneDNN's layout of them. Other weights and windows are unfolded into a matrix product; 16-bit floats and
+ * double are summed in double. */
 #include "backends/cpu/act.h"
 #include "backends/cpu/conv_columns.h"
 #include "backends/cpu/conv_kernels.h"
