@@ -83,13 +83,11 @@ __device__ __forceinline__ void finish_group(const cuda_float8_finish &f,
                                              const float8_columns<F::GROUP_COLUMNS> &columns,
                                              float (&sum)[F::GROUP_COLUMNS / 8][4], float unit, char *out)
 {
-    enum { QUARTERS = F::GROUP_COLUMNS / LANES_COLUMNS };
     const int eight = (threadIdx.x & 3) * LANE_COLUMNS;
-#pragma unroll 1
-    for (int q = 0; q < QUARTERS; q++) {
+#pragma unroll
+    for (int q = 0; q < F::GROUP_COLUMNS / LANES_COLUMNS; q++) {
         const int first = q * LANES_COLUMNS + eight;
-        float factor[LANE_COLUMNS], shift[LANE_COLUMNS], now[4][4];
-        copy_quarter<QUARTERS>(sum, q, now);
+        float factor[LANE_COLUMNS], shift[LANE_COLUMNS];
 #pragma unroll
         for (int k = 0; k < LANE_COLUMNS; k += 4) {
             *(float4 *)(factor + k) = *(const float4 *)(columns.scale + first + k);
@@ -100,7 +98,7 @@ __device__ __forceinline__ void finish_group(const cuda_float8_finish &f,
             float x[LANE_COLUMNS];
 #pragma unroll
             for (int i = 0; i < LANE_COLUMNS; i++) {
-                x[i] = fmaf(now[i / 2][2 * k + i % 2], factor[i], shift[i]);
+                x[i] = fmaf(sum[q * 4 + i / 2][2 * k + i % 2], factor[i], shift[i]);
                 if constexpr (GELU)
                     x[i] = cuda_qgelu(x[i]);
                 else if (f.act.kind == GRT_ACT_RELU)

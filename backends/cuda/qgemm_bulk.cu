@@ -166,15 +166,21 @@ __device__ __forceinline__ void finish_group(const cuda_qgemm &g, const cuda_qhe
                                              const qgemm_room<F> &room, const qgemm_columns<F> &columns,
                                              int32_t (&sum)[F::GROUP_COLUMNS / 8][4], char *out)
 {
-    enum { QUARTERS = F::GROUP_COLUMNS / quarter::FILTERS };
+    /* 16-bit results, whose ends have neither tables nor saturation, are written out. */
+    constexpr int QUARTERS = F::GROUP_COLUMNS / quarter::FILTERS, AT_ONCE = sizeof(Y) > 1 ? QUARTERS : 1;
     const float half = 0.5f / h.y_unit;
-#pragma unroll 1
+#pragma unroll AT_ONCE
     for (int q = 0; q < QUARTERS; q++) {
         lane_columns each;
         int32_t now[4][4];
         float x[4][4];
         columns.read(q * quarter::FILTERS, &each);
-        copy_quarter<QUARTERS>(sum, q, now);
+        if constexpr (AT_ONCE == 1)
+            copy_quarter<QUARTERS>(sum, q, now);
+        else
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                now[i / 4][i % 4] = sum[q * 4 + i / 4][i % 4];
 #pragma unroll
         for (int t = 0; t < 4; t++)
 #pragma unroll
