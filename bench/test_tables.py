@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what bench/device_turns.py, product_accuracy.py, cpu_speed.py and moved_bytes.py make of what was measured; run by tests/scripts/bench.sh."""
+"""Tests of what bench/device_turns.py, product_accuracy.py, cpu_speed.py, cpu_turns.py and moved_bytes.py make of what was measured; run by tests/scripts/bench.sh."""
 import argparse
 import importlib.util
 import sys
@@ -142,13 +142,11 @@ class TestInOneProcess(unittest.TestCase):
             found = cpu_turns.in_turns([lambda: side("a", 0.011), lambda: side("b", 0.001)], threads, seconds)
         return "".join(order), found
 
-    @unittest.skipUnless(NUMPY, "no numpy")
     def test_in_process_blocks_take_turns(self):
         order, (a, b) = self.turns(1, 0)
         self.assertEqual(order, "aabb" + 4 * "aabb")
         self.assertEqual((len(a), len(b)), (8, 8))
 
-    @unittest.skipUnless(NUMPY, "no numpy")
     def test_in_process_first_runs_of_threads_do_not_count(self):
         order, (a, b) = self.turns(2, 0)
         block = len(a) // 4
@@ -157,13 +155,13 @@ class TestInOneProcess(unittest.TestCase):
         self.assertGreater(min(a), 0.01)
         self.assertLess(min(b), 0.01)
 
-    @unittest.skipUnless(NUMPY, "no numpy")
     def test_in_process_summary(self):
         import cpu_turns
         self.assertEqual(cpu_turns.summary([0.003, 0.001, 0.002], [0.004, 0.004, 0.005]),
                          {"ours_ms": 1.0, "onnxruntime_ms": 4.0, "ours_median_ms": 2.0, "onnxruntime_median_ms": 4.0, "runs": 3})
 
 
+@unittest.skipUnless(NUMPY, "no numpy, or no onnx")
 class TestAccuracy(unittest.TestCase):
     def test_accuracy_of_known_errors(self):
         import numpy as np
