@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* 16-bit floats are added as float32, and rounded once: a plane and a row of columns for each thread. */
-static bool is_widened(const grt_tensor *in)
+static bool col2im_is_widened(const grt_tensor *in)
 {
     return in->dtype == GRT_DTYPE_FLOAT16 || in->dtype == GRT_DTYPE_BFLOAT16;
 }
@@ -24,7 +24,8 @@ static int64_t plane_pixels(const grt_tensor *out)
 
 static grt_status reshape_col2im(grt_reshape *r)
 {
-    if (!is_widened(r->in[0]) || grt_tensor_elements(r->in[0]) == 0) /* whose dims may be mere claims */
+    if (!col2im_is_widened(r->in[0]) ||
+        grt_tensor_elements(r->in[0]) == 0) /* whose dims may be mere claims */
         return GRT_OK;
     const int64_t each = grt_add_saturated(plane_pixels(r->out[0]), r->in[0]->dims[2]);
     if (!grt_mul_size((size_t)grt_mul_saturated(each, r->threads), sizeof(float), &r->workspace_bytes))
@@ -133,7 +134,7 @@ static grt_status run_col2im(const grt_run *run)
         return GRT_OK;
     const int64_t planes = in->dims[0] * out->dims[1], columns = c.taps * c.places,
                   pixels = plane_pixels(out);
-    const bool widened = is_widened(in) && c.spatial > 0,
+    const bool widened = col2im_is_widened(in) && c.spatial > 0,
                floats = in->dtype == GRT_DTYPE_FLOAT && c.spatial > 0;
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (grt_tensor_elements(in) > CPU_GRAIN)
     for (int64_t plane = 0; plane < planes; plane++) {
