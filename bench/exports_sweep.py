@@ -75,7 +75,7 @@ def turns(path, inputs, environment, *options):
     done = subprocess.run([str(word) for word in (sys.executable, common.TOP / "bench/cpu_turns.py", path, "--inputs", inputs, *options)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     if done.returncode:
-        raise RuntimeError(f"ONNX Runtime: {done.stderr.strip()[-300:]}")
+        raise RuntimeError(f"bench/cpu_turns.py: {done.stderr.strip()[-300:]}")
     return done.stdout
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what bench/device_turns.py, product_accuracy.py, cpu_speed.py and moved_bytes.py make of what was measured; run by tests/scripts/bench.sh."""
+"""Tests of what bench/device_turns.py, product_accuracy.py, cpu_speed.py, cpu_turns.py and moved_bytes.py make of what was measured; run by tests/scripts/bench.sh."""
 import argparse
 import importlib.util
 import sys
@@ -131,39 +131,50 @@ class TestSideBySide(unittest.TestCase):
 
 @unittest.skipUnless(NUMPY, "no numpy, or no onnx")
 class TestInOneProcess(unittest.TestCase):
-    def turns(self, threads, seconds):
+    class Clock:
+        """As much of `time` as is used; nothing else passes it."""
+        now = 0.0
+
+        def perf_counter(self):
+            return self.now
+
+        thread_time = perf_counter
+
+        def sleep(self, seconds):
+            self.now += seconds
+
+    def turns(self, threads):
+        """The order of runs, and the times that count; the first run behind another side's takes five times as long."""
         import cpu_turns
-        order = []
+        order, clock = [], self.Clock()
 
         def side(name, length):
+            clock.sleep(length if order[-1:] == [name] else 5 * length)
             order.append(name)
-            time.sleep(length)
-        with mock.patch.object(cpu_turns, "PAUSE", 0):
-            found = cpu_turns.in_turns([lambda: side("a", 0.011), lambda: side("b", 0.001)], threads, seconds)
+        with mock.patch.object(cpu_turns, "time", clock):
+            found = cpu_turns.in_turns([lambda: side("a", 0.011), lambda: side("b", 0.001)], threads, 0)
         return "".join(order), found
 
-    @unittest.skipUnless(NUMPY, "no numpy")
     def test_in_process_blocks_take_turns(self):
-        order, (a, b) = self.turns(1, 0)
+        order, (a, b) = self.turns(1)
         self.assertEqual(order, "aabb" + 4 * "aabb")
         self.assertEqual((len(a), len(b)), (8, 8))
 
-    @unittest.skipUnless(NUMPY, "no numpy")
     def test_in_process_first_runs_of_threads_do_not_count(self):
-        order, (a, b) = self.turns(2, 0)
-        block = len(a) // 4
-        self.assertGreater(block, 2)
+        order, (a, b) = self.turns(2)
+        block = int(0.08 / 0.011)
+        self.assertEqual((len(a), len(b)), (4 * block, 4 * block))
         self.assertEqual(order, "aabb" + 4 * ("a" * (block + 1) + "b" * (block + 1)))
-        self.assertGreater(min(a), 0.01)
-        self.assertLess(min(b), 0.01)
+        self.assertAlmostEqual(max(a), 0.011)
+        self.assertAlmostEqual(max(b), 0.001)
 
-    @unittest.skipUnless(NUMPY, "no numpy")
     def test_in_process_summary(self):
         import cpu_turns
         self.assertEqual(cpu_turns.summary([0.003, 0.001, 0.002], [0.004, 0.004, 0.005]),
                          {"ours_ms": 1.0, "onnxruntime_ms": 4.0, "ours_median_ms": 2.0, "onnxruntime_median_ms": 4.0, "runs": 3})
 
 
+@unittest.skipUnless(NUMPY, "no numpy, or no onnx")
 class TestAccuracy(unittest.TestCase):
     def test_accuracy_of_known_errors(self):
         import numpy as np
