@@ -263,6 +263,7 @@ cuda_files += backends/cuda/qfinish.cuh
 cuda_files += backends/cuda/qpack.h backends/cuda/qpack.cu
 cuda_files += backends/cuda/qgemm_sizes.h
 cuda_files += backends/cuda/divider.cuh
+cuda_files += backends/cuda/lane_tables.cuh
 cuda_files += backends/cuda/qgemm_tile.cuh
 cuda_files += backends/cuda/qgemm_store.cuh
 cuda_files += backends/cuda/qgemm.h backends/cuda/qgemm.cu
