@@ -47,7 +47,7 @@ static grt_status rnn_pack_floats(const grt_kernel_node *node, cpu_rnn_layer *st
             const int64_t n = w->dims[1], k = w->dims[2];
             GRT_TRY(rnn_pack_rows(node, (const float *)w->data + d * n * k, n, k, &state->input[d]));
         }
-        if (!rnn_is_packed(r, state) || r->dims[1] != state->layer.gates * r->dims[2])
+        if (!rnn_is_packed(r, state) || r->dims[1] != grt_mul_saturated(state->layer.gates, r->dims[2]))
             continue;
         const int64_t h = r->dims[2], n = state->layer.kind == GRT_RNN_GRU ? 2 * h : r->dims[1];
         const float *rows = (const float *)r->data + d * r->dims[1] * h;
