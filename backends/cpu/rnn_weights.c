@@ -33,15 +33,21 @@ static grt_status rnn_pack_rows(const grt_kernel_node *node, const float *rows, 
     return GRT_OK;
 }
 
+/* Weights of a plan may not fit its node: those stay, and the op's rule refuses them at the first run. */
+static bool rnn_is_packed(const grt_tensor *t, const cpu_rnn_layer *state)
+{
+    return t->data && t->rank == 3 && t->dims[0] == state->layer.directions;
+}
+
 static grt_status rnn_pack_floats(const grt_kernel_node *node, cpu_rnn_layer *state)
 {
     const grt_tensor *w = &node->in[W], *r = &node->in[R];
     for (int32_t d = 0; d < state->layer.directions; d++) {
-        if (w->data && w->rank == 3) {
+        if (rnn_is_packed(w, state)) {
             const int64_t n = w->dims[1], k = w->dims[2];
             GRT_TRY(rnn_pack_rows(node, (const float *)w->data + d * n * k, n, k, &state->input[d]));
         }
-        if (!r->data || r->rank != 3)
+        if (!rnn_is_packed(r, state) || r->dims[1] != grt_mul_saturated(state->layer.gates, r->dims[2]))
             continue;
         const int64_t h = r->dims[2], n = state->layer.kind == GRT_RNN_GRU ? 2 * h : r->dims[1];
         const float *rows = (const float *)r->data + d * r->dims[1] * h;

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-enum { MOST_NODES = 24 }; /* of a chain that is followed, so that a pass stays linear */
-
 bool permutation_moves(const ir_node *node)
 {
     return rewrite_has(node, OP_VIEW) || rewrite_is(node, "Transpose");
@@ -14,7 +12,7 @@ bool permutation_moves(const ir_node *node)
 
 ir_value *permutation_source(ir_value *value)
 {
-    for (int32_t i = 0; i < MOST_NODES; i++) {
+    for (int32_t i = 0; i < PERMUTATION_CHAIN; i++) {
         const ir_node *node = value->producer;
         if (!node || node->graph != value->graph || !ir_in(node, 0) || !permutation_moves(node))
             break;

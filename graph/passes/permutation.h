@@ -6,6 +6,8 @@
 
 #include "graph/passes/index_map.h"
 
+enum { PERMUTATION_CHAIN = 24 }; /* nodes that are followed, so that a pass stays linear */
+
 typedef struct permutation {
     int32_t n;                     /* 1: the order stays */
     grt_dim dims[INDEX_MAP_PARTS]; /* of the source, its elements grouped as they move */

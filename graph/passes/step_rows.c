@@ -13,7 +13,7 @@
 #include "graph/passes/rewrite.h"
 #include "src/base/checked.h"
 
-enum { X_RANK = 3, R_RANK = 3, Y_RANK = 4, INSIDE_RANK = 4, MOST_MOVES = 24 };
+enum { X_RANK = 3, R_RANK = 3, Y_RANK = 4, INSIDE_RANK = 4 };
 
 /* A layer and where its rows are to lie. */
 typedef struct step_layer {
@@ -66,7 +66,7 @@ static ir_value *moved_for(const ir_use *use, const ir_use **out_use)
 {
     ir_value *value = use->value;
     *out_use = use;
-    for (int32_t i = 0; i < MOST_MOVES; i++) {
+    for (int32_t i = 0; i < PERMUTATION_CHAIN; i++) {
         const ir_node *node = use->node;
         if (!node || node->graph != value->graph || use->index != 0 || node->n_out != 1 || !node->out[0] ||
             !permutation_moves(node) || node->out[0]->n_uses != 1)
