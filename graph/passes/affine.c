@@ -306,7 +306,8 @@ static ir_node *transpose_for(const ir_node *node, int64_t *out_perm)
 {
     const ir_value *x = ir_in(node, 0), *y = node->out[0];
     ir_node *transpose = rewrite_producer(x, "Transpose");
-    if (!transpose || x->n_uses != 1 || !simplify_permutation(transpose, x->type.rank, out_perm))
+    if (!transpose || transpose->graph != node->graph || x->n_uses != 1 ||
+        !simplify_permutation(transpose, x->type.rank, out_perm))
         return NULL;
     for (const ir_use *use = y->uses; use; use = use->next)
         if (!rewrite_is(use->node, "Transpose"))

@@ -257,8 +257,39 @@ START_TEST(batch_norm_of_transposed_rows)
 }
 END_TEST
 
+/* What a body reads is transposed once, outside it, and not in each of its runs. */
+START_TEST(batch_norm_in_a_body)
+{
+    ir_module *m = ir_text("in x f32 2,5,4\nin go bool -\nconst s f32 4 1 2 -0.5 3\nconst b f32 4 1\n"
+                           "const m f32 4 2\nconst v f32 4 1 0.25 4 0.5\nt = Transpose x perm=0,2,1\n"
+                           "u = Transpose x perm=0,2,1\no = BatchNormalization u s b m v\nout o\n");
+    const ir_node *outside = ir_text_node(m, "BatchNormalization", 0);
+    ir_node *branch = ir_node_create(m->main, NULL, "", "If", "if", 1, &m->main->inputs[1], 1);
+    static const char *const names[] = {"then_branch", "else_branch"};
+    for (int i = 0; i < 2; i++) {
+        ir_graph *body = ir_graph_create(m, branch, names[i]);
+        ir_value *in[5] = {ir_text_node(m, "Transpose", 0)->out[0]}, *y = m->main->inputs[0];
+        for (int k = 1; k < 5; k++)
+            in[k] = ir_in(outside, k);
+        if (i == 0)
+            y = ir_node_create(body, NULL, "", "BatchNormalization", "norm", 5, in, 1)->out[0];
+        ir_node *last = ir_node_create(body, NULL, "", "Transpose", "back", 1, &y, 1);
+        ir_attr_set_ints(last, "perm", i == 0 ? (int64_t[]){0, 2, 1} : (int64_t[]){0, 1, 2}, 3);
+        ir_graph_add_output(body, last->out[0]);
+        ir_attr_set(branch, (grt_attr){.name = names[i], .kind = GRT_ATTR_GRAPH, .graph = body});
+    }
+    ir_graph_add_output(m->main, branch->out[0]);
+    ck_assert_int_eq(op_infer_node(branch), GRT_OK);
+    ck_assert_int_gt(ir_text_pass(m, "affine"), 0);
+    const ir_graph *body = grt_attr_find(&branch->desc, names[0])->graph;
+    ck_assert_str_eq(body->first->desc.op, "Mul");
+    ck_assert_ptr_eq(ir_in(body->first, 0)->producer, ir_text_node(m, "Transpose", 0));
+    ir_module_release(m);
+}
+END_TEST
+
 UNIT_SUITE(test_pass_affine, NULL, NULL, batch_norm_after_conv, batch_norm_after_conv_with_bias,
            batch_norm_after_deconvolution, heads_after_a_product, mul_and_add_after_conv,
            sub_and_div_by_scalars, gemm_of_both_kinds, a_constant_over_space_stays, a_second_use_stops_it,
            weights_that_others_use_are_not_touched, layer_scale_after_a_product, batch_norm_after_a_product,
-           products_that_stay, batch_norm_alone, batch_norm_of_transposed_rows)
+           products_that_stay, batch_norm_alone, batch_norm_of_transposed_rows, batch_norm_in_a_body)
