@@ -322,11 +322,11 @@ template <class F> __device__ __forceinline__ char *result_place(char *out, int 
     return out + column / F::LINE * F::PANEL + (at ^ (at >> 7 & F::SWIZZLE) << 4);
 }
 
-/* The q-th of QUARTERS of a lane's sums, 32 columns. Ends are loops over them: where kernels of a model take
- * turns, each begins with none of its code in a multiprocessor's cache, and to fetch four times as much takes
- * longer than to copy. By the assembler: the compiler would choose from all quarters for each number, or
- * write into registers that products sum in, and then let no product begin before the one in front of it has
- * ended. */
+/* The q-th of QUARTERS of a lane's sums, 32 columns, for an end that is a loop over them: where kernels of a
+ * model take turns, each begins with none of its code in a multiprocessor's cache, and to fetch four times as
+ * much takes longer than to copy. By the assembler: the compiler would choose from all quarters for each
+ * number, or write into registers that products sum in, and then let no product begin before the one in front
+ * of it has ended. */
 template <int QUARTERS, class T>
 __device__ __forceinline__ void copy_quarter(const T (&sum)[QUARTERS * 4][4], int q, T (&to)[4][4])
 {

@@ -166,7 +166,8 @@ __device__ __forceinline__ void finish_group(const cuda_qgemm &g, const cuda_qhe
                                              const qgemm_room<F> &room, const qgemm_columns<F> &columns,
                                              int32_t (&sum)[F::GROUP_COLUMNS / 8][4], char *out)
 {
-    /* 16-bit results, whose ends have neither tables nor saturation, are written out. */
+    /* Ends that write bytes are loops (copy_quarter); those of 16 bits have neither tables nor saturation,
+     * and are written out. */
     constexpr int QUARTERS = F::GROUP_COLUMNS / quarter::FILTERS, AT_ONCE = sizeof(Y) > 1 ? QUARTERS : 1;
     const float half = 0.5f / h.y_unit;
 #pragma unroll AT_ONCE
